@@ -1,0 +1,250 @@
+/* Record batches: the header, the step from one batch to the next, and finding the next sound one after damage.
+ *
+ *   magic 2 and above                          magic 0 and 1 (one message, or a wrapper around compressed ones)
+ *    0 base_offset             int64            0 offset      int64   of a wrapper: the last inner one
+ *    8 batch_length            int32            8 size        int32   bytes behind this field
+ *   12 partition_leader_epoch  int32           12 crc         uint32  CRC32 of what follows
+ *   16 magic                   int8            16 magic       int8
+ *   17 crc                     uint32 CRC32C   17 attributes  int8    0-2 compression, 3 timestamp type
+ *   21 attributes              int16           18 timestamp   int64   magic 1 only
+ *   23 last_offset_delta       int32              key         int32 length, bytes
+ *   27 base_timestamp          int64              value       int32 length, bytes
+ *   35 max_timestamp           int64
+ *   43 producer_id             int64
+ *   51 producer_epoch          int16           attributes of magic 2: 0-2 compression, 3 timestamp type,
+ *   53 base_sequence           int32           4 transactional, 5 control batch, 6 delete horizon; the crc covers
+ *   57 records_count           int32           the bytes from the attributes on
+ *   61 records
+ */
+#ifndef KRAFTLOG_BATCH_H
+#define KRAFTLOG_BATCH_H
+
+#include "crc.h"
+#include "endian.h"
+#include "status.h"
+#include "varint.h"
+
+enum {
+    KR_LENGTH_AT = 8,
+    KR_LEADER_EPOCH_AT = 12,
+    KR_MAGIC_AT = 16,
+    KR_CRC_AT = 17,
+    KR_ATTRIBUTES_AT = 21,
+    KR_LAST_OFFSET_DELTA_AT = 23,
+    KR_BASE_TIMESTAMP_AT = 27,
+    KR_MAX_TIMESTAMP_AT = 35,
+    KR_PRODUCER_ID_AT = 43,
+    KR_PRODUCER_EPOCH_AT = 51,
+    KR_BASE_SEQUENCE_AT = 53,
+    KR_RECORDS_COUNT_AT = 57,
+    KR_RECORD_BATCH_OVERHEAD = 61,
+    KR_LOG_OVERHEAD = 12, /* base_offset and batch_length, which batch_length does not count */
+    KR_MIN_BATCH_LENGTH = KR_RECORD_BATCH_OVERHEAD - KR_LOG_OVERHEAD,
+    KR_HEADER_UP_TO_MAGIC = 17,
+
+    KR_LEGACY_CRC_AT = 12,
+    KR_LEGACY_ATTRIBUTES_AT = 17,
+    KR_LEGACY_TIMESTAMP_AT = 18,
+    KR_LEGACY_MIN_LENGTH_V0 = 14,
+    KR_LEGACY_MIN_LENGTH_V1 = 22,
+
+    KR_COMPRESSION_MASK = 0x07,
+    KR_TIMESTAMP_TYPE_BIT = 0x08,
+    KR_TRANSACTIONAL_BIT = 0x10,
+    KR_CONTROL_BIT = 0x20,
+    KR_DELETE_HORIZON_BIT = 0x40,
+    KR_LAST_COMPRESSION = 4, /* none, gzip, snappy, lz4, zstd */
+
+    KR_CRC_NOT_CHECKED = -1,
+    KR_NO_CONTROL_TYPE = -1,
+    KR_SMALLEST_RECORD = 7 /* a one-byte length and six one-byte fields */
+};
+
+/* One header as it stands in the file; of magic 0 and 1 the fields that they lack are -1 (counts and deltas 1 and 0).
+ * `rows` is how many records a decoder has put out for it. */
+typedef struct {
+    int64_t position;
+    int64_t base_offset;
+    int64_t base_timestamp;
+    int64_t max_timestamp;
+    int64_t producer_id;
+    int64_t crc;
+    int32_t batch_length;
+    int32_t partition_leader_epoch;
+    int32_t last_offset_delta;
+    int32_t base_sequence;
+    int32_t records_count;
+    int32_t rows;
+    int16_t attributes;
+    int16_t producer_epoch;
+    int16_t control_type;
+    int8_t magic;
+    int8_t crc_ok;
+} kr_batch_header;
+
+/* What a search for sound batches has learnt: none starts between `from` and `found`. */
+typedef struct {
+    int64_t from;
+    int64_t found;
+} kr_search;
+
+typedef struct {
+    const uint8_t *start;
+    int64_t size;
+    kr_search search;
+} kr_input;
+
+static inline kr_input kr_input_make(const uint8_t *start, int64_t size) {
+    kr_input in = {start, size, {0, 0}};
+    return in;
+}
+
+static inline int64_t kr_batch_end(const kr_batch_header *h) { return h->position + KR_LOG_OVERHEAD + h->batch_length; }
+static inline int kr_compression(const kr_batch_header *h) { return h->attributes & KR_COMPRESSION_MASK; }
+static inline int kr_is_control(const kr_batch_header *h) { return h->magic >= 2 && (h->attributes & KR_CONTROL_BIT); }
+static inline int64_t kr_last_offset(const kr_batch_header *h) {
+    return kr_add_wrapping(h->base_offset, h->last_offset_delta);
+}
+
+/* The type of an uncompressed control batch stands in the key of its first record: version int16, type int16. */
+static inline int16_t kr_control_type_at(const uint8_t *p, const uint8_t *end) {
+    int64_t timestamp_delta;
+    int32_t length, offset_delta, key_length;
+    if (end - p < KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 2 * KR_VARINT_MAX + 4) {
+        uint8_t padded[40] = {0};
+        memcpy(padded, p, (size_t)(end - p));
+        return end - p < KR_SMALLEST_RECORD + 4 ? KR_NO_CONTROL_TYPE : kr_control_type_at(padded, padded + sizeof padded);
+    }
+    if (!(p = kr_varint_unchecked(p, &length)) || !(p = kr_varlong_unchecked(p + 1, &timestamp_delta)) ||
+        !(p = kr_varint_unchecked(p, &offset_delta)) || !(p = kr_varint_unchecked(p, &key_length)) || key_length < 4)
+        return KR_NO_CONTROL_TYPE;
+    return kr_load_int16(p + 2);
+}
+
+static inline void kr_header_load_legacy(const uint8_t *p, kr_batch_header *h) {
+    h->crc = kr_load_uint32(p + KR_LEGACY_CRC_AT);
+    h->attributes = (int8_t)p[KR_LEGACY_ATTRIBUTES_AT];
+    h->base_timestamp = h->magic == 1 ? kr_load_int64(p + KR_LEGACY_TIMESTAMP_AT) : -1;
+    h->max_timestamp = h->base_timestamp;
+    h->partition_leader_epoch = -1;
+    h->last_offset_delta = 0;
+    h->producer_id = -1;
+    h->producer_epoch = -1;
+    h->base_sequence = -1;
+    h->records_count = kr_compression(h) ? -1 : 1;
+}
+
+static inline void kr_header_load_v2(const uint8_t *p, kr_batch_header *h) {
+    h->crc = kr_load_uint32(p + KR_CRC_AT);
+    h->attributes = kr_load_int16(p + KR_ATTRIBUTES_AT);
+    h->base_timestamp = kr_load_int64(p + KR_BASE_TIMESTAMP_AT);
+    h->max_timestamp = kr_load_int64(p + KR_MAX_TIMESTAMP_AT);
+    h->partition_leader_epoch = kr_load_int32(p + KR_LEADER_EPOCH_AT);
+    h->last_offset_delta = kr_load_int32(p + KR_LAST_OFFSET_DELTA_AT);
+    h->producer_id = kr_load_int64(p + KR_PRODUCER_ID_AT);
+    h->producer_epoch = kr_load_int16(p + KR_PRODUCER_EPOCH_AT);
+    h->base_sequence = kr_load_int32(p + KR_BASE_SEQUENCE_AT);
+    h->records_count = kr_load_int32(p + KR_RECORDS_COUNT_AT);
+}
+
+/* The header at `position`. KR_TORN_TAIL means that the batch would end behind the input; nothing else is judged. */
+static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_header *h, kr_error *e) {
+    const uint8_t *p = in->start + position;
+    int64_t left = in->size - position;
+    if (left <= 0) return KR_END;
+    if (left < KR_HEADER_UP_TO_MAGIC) return kr_fail(e, KR_TORN_TAIL, position, KR_HEADER_UP_TO_MAGIC, left);
+    h->position = position;
+    h->base_offset = kr_load_int64(p);
+    h->batch_length = kr_load_int32(p + KR_LENGTH_AT);
+    h->magic = (int8_t)p[KR_MAGIC_AT];
+    h->rows = 0;
+    h->crc_ok = KR_CRC_NOT_CHECKED;
+    h->control_type = KR_NO_CONTROL_TYPE;
+    int32_t least = h->magic >= 2   ? KR_MIN_BATCH_LENGTH
+                    : h->magic == 1 ? KR_LEGACY_MIN_LENGTH_V1
+                                    : KR_LEGACY_MIN_LENGTH_V0;
+    if (h->batch_length < least) return kr_fail(e, KR_BAD_BATCH_LENGTH, position, least, h->batch_length);
+    if (h->magic < 0) return kr_fail(e, KR_BAD_MAGIC, position, 2, h->magic);
+    if (h->batch_length > left - KR_LOG_OVERHEAD) return kr_fail(e, KR_TORN_TAIL, position, h->batch_length, left);
+    if (h->magic < 2) {
+        kr_header_load_legacy(p, h);
+        return KR_OK;
+    }
+    kr_header_load_v2(p, h);
+    if ((h->attributes & KR_CONTROL_BIT) && !kr_compression(h) && h->records_count > 0)
+        h->control_type = kr_control_type_at(p + KR_RECORD_BATCH_OVERHEAD, in->start + kr_batch_end(h));
+    return KR_OK;
+}
+
+static inline uint32_t kr_batch_crc(const kr_input *in, const kr_batch_header *h) {
+    const uint8_t *end = in->start + kr_batch_end(h);
+    const uint8_t *p = in->start + h->position + (h->magic >= 2 ? KR_ATTRIBUTES_AT : KR_MAGIC_AT);
+    return h->magic >= 2 ? kr_crc32c(0, p, (size_t)(end - p)) : kr_crc32(0, p, (size_t)(end - p));
+}
+
+/* Whether the bytes look like a header that a broker would write. Asked only next to damage: a reader of undamaged
+ * input accepts all that Kafka accepts. */
+static inline int kr_is_plausible(const kr_input *in, int64_t position, kr_batch_header *h) {
+    kr_error ignored;
+    if (kr_header_read(in, position, h, &ignored) != KR_OK || h->magic > 2 || h->base_offset < 0) return 0;
+    if (h->magic < 2) return (h->attributes & ~0x0f) == 0 && kr_compression(h) < KR_LAST_COMPRESSION;
+    return (h->attributes & ~0x7f) == 0 && kr_compression(h) <= KR_LAST_COMPRESSION && h->last_offset_delta >= 0 &&
+           h->records_count >= 0;
+}
+
+static inline int kr_is_zero(const uint8_t *p, const uint8_t *end) {
+    while (p < end && *p == 0) p++;
+    return p == end;
+}
+
+/* The first sound batch at or behind `position`: a plausible header and a matching crc. Returns the input's size when
+ * there is none. The bytes summed are limited, so that crafted input cannot make the search quadratic. */
+static inline int64_t kr_find_batch(kr_input *in, int64_t position) {
+    if (position >= in->search.from && position < in->search.found) return in->search.found;
+    int64_t budget = 4 * (in->size - position) + (64 << 20);
+    kr_batch_header h;
+    in->search.from = position;
+    for (; position + KR_HEADER_UP_TO_MAGIC <= in->size && budget > 0; position++) {
+        if (in->start[position + KR_MAGIC_AT] > 2 || !kr_is_plausible(in, position, &h)) continue;
+        budget -= h.batch_length;
+        if (kr_batch_crc(in, &h) == h.crc) {
+            in->search.found = position;
+            return position;
+        }
+    }
+    in->search.found = in->size;
+    return in->size;
+}
+
+/* Where to go on behind a batch whose header is whole but whose content is not: behind its length if that can be
+ * believed, since a header or the end of the input stands there; else at the next sound batch. */
+static inline int64_t kr_behind_bad_batch(kr_input *in, const kr_batch_header *h) {
+    kr_batch_header next;
+    int64_t end = kr_batch_end(h);
+    if (end >= in->size || kr_is_plausible(in, end, &next)) return end;
+    int64_t found = kr_find_batch(in, h->position + 1);
+    return found < in->size ? found : end;
+}
+
+/* One step along the input: the header at `position`, and where the next batch is expected.
+ * KR_OK, KR_END, KR_TORN_TAIL (zeros of a preallocated file, or a batch cut off, and no sound batch behind), or a
+ * fault; then `next` is where to go on and the bytes between are lost. */
+static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e, int64_t *next) {
+    int status = kr_header_read(in, position, h, e);
+    if (status == KR_OK) {
+        *next = kr_batch_end(h);
+        return KR_OK;
+    }
+    *next = in->size;
+    if (status == KR_END) return KR_END;
+    *next = kr_find_batch(in, position + 1);
+    if (*next < in->size)
+        return status == KR_TORN_TAIL
+                   ? kr_fail(e, KR_BAD_BATCH_LENGTH, position, KR_LEGACY_MIN_LENGTH_V0, h->batch_length)
+                   : status;
+    if (status == KR_TORN_TAIL || kr_is_zero(in->start + position, in->start + in->size))
+        return kr_fail(e, KR_TORN_TAIL, position, 0, in->size - position);
+    return status;
+}
+
+#endif

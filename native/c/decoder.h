@@ -1,0 +1,216 @@
+/* Decoding a stretch of input into columns, batch after batch.
+ *
+ * kr_decoder_run goes on until the columns are full, the stretch ends, or a batch must be decompressed, which is the
+ * caller's business. Faults do not stop it: each one is kept as a kr_fault, and decoding goes on behind it.
+ */
+#ifndef KRAFTLOG_DECODER_H
+#define KRAFTLOG_DECODER_H
+
+#include "legacy.h"
+
+typedef struct {
+    kr_error error;
+    int64_t batch_position;
+    int64_t base_offset;
+    int64_t skipped; /* bytes; of a compressed batch, of its plain bytes when they are what is bad */
+} kr_fault;
+
+enum { KR_MAX_FAULTS = 16, KR_FAULTS_OF_A_BATCH = 2 };
+
+typedef struct {
+    kr_input input;
+    int64_t position, end; /* the next batch; batches that start at `end` or behind are not read */
+    uint32_t want;
+    int8_t check_crc;
+    int8_t include_control;
+    int64_t start_offset, end_offset; /* batches wholly outside [start_offset, end_offset) are passed over */
+    int64_t start_timestamp;          /* as are batches whose max_timestamp is less */
+    kr_columns columns;
+    kr_fault faults[KR_MAX_FAULTS];
+    int32_t faults_count;
+    int64_t torn_at; /* -1: none seen */
+    int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take */
+    /* with KR_NEEDS_DECOMPRESSION */
+    kr_batch_header batch;
+    const uint8_t *payload;
+    int64_t payload_size;
+} kr_decoder;
+
+static inline void kr_note_fault(kr_decoder *d, const kr_error *e, int64_t position, int64_t base_offset,
+                                 int64_t skipped) {
+    kr_fault *f = &d->faults[d->faults_count++];
+    f->error = *e;
+    f->batch_position = position;
+    f->base_offset = base_offset;
+    f->skipped = skipped;
+}
+
+/* A batch whose header is whole is given up: it is noted and the decoder moves behind it. */
+static inline void kr_give_up_batch(kr_decoder *d, const kr_batch_header *h, const kr_error *e) {
+    d->position = kr_behind_bad_batch(&d->input, h);
+    kr_note_fault(d, e, h->position, h->base_offset, d->position - h->position);
+}
+
+static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
+    if (h->max_timestamp < d->start_timestamp && h->max_timestamp != -1) return 1;
+    int64_t last = kr_last_offset(h);
+    if (last < h->base_offset) last = h->base_offset;
+    int is_wrapper = h->magic < 2 && kr_compression(h);
+    return last < d->start_offset || (!is_wrapper && h->base_offset >= d->end_offset);
+}
+
+/* Room for a batch of so many plain bytes? `bytes` 0 in the columns means that nothing is in them yet. */
+static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
+    kr_columns *c = &d->columns;
+    int64_t most = bytes / KR_SMALLEST_RECORD + 1;
+    if (h->magic >= 2 && h->records_count < most) most = h->records_count;
+    if (c->bytes + bytes <= c->max_bytes && c->rows + most <= c->max_rows && c->batches < c->max_batches) return KR_OK;
+    d->needs_bytes = bytes;
+    return c->bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
+}
+
+/* The rows of the batch are in the columns: keep them, or take them back if nobody asked for control records. */
+static inline void kr_keep_rows(kr_decoder *d, kr_batch_header *h, kr_mark mark, int64_t bytes) {
+    kr_columns *c = &d->columns;
+    if (kr_is_control(h) && !d->include_control) kr_columns_return_to(c, mark, d->want);
+    h->rows = (int32_t)(c->rows - mark.rows);
+    c->bytes += bytes;
+    if (h->rows) c->batch[c->batches++] = *h;
+}
+
+/* What a walk over the records came to: a fault is noted, and KR_NEEDS_ROOM takes the batch back. */
+static inline int kr_settle(kr_decoder *d, kr_batch_header *h, kr_mark mark, int64_t bytes, int status,
+                            const kr_error *e) {
+    if (status == KR_NEEDS_ROOM) {
+        kr_columns_return_to(&d->columns, mark, d->want);
+        d->needs_bytes = bytes;
+        return d->columns.bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
+    }
+    if (status != KR_OK) kr_note_fault(d, e, h->position, h->base_offset, e->lost);
+    kr_keep_rows(d, h, mark, bytes);
+    d->position = kr_batch_end(h);
+    return KR_OK;
+}
+
+/* The batch at d->position, neither compressed nor torn. */
+static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
+    kr_error e;
+    int status;
+    int64_t bytes = kr_batch_end(h) - h->position;
+    const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
+    kr_columns *c = &d->columns;
+    kr_mark mark = kr_columns_mark(c);
+    if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
+    kr_crc_ahead ahead = {d->check_crc ? p + KR_ATTRIBUTES_AT : end, end, 0};
+    if (h->magic >= 2)
+        status = kr_records_decode(c, h, start, p + KR_RECORD_BATCH_OVERHEAD, end, start + d->input.size, &ahead, &e,
+                                   d->want);
+    else
+        status = kr_legacy_decode(c, h, start, &e, d->want);
+    if (d->check_crc) {
+        uint32_t crc = h->magic >= 2 ? kr_crc32c(ahead.crc, ahead.pos, (size_t)(end - ahead.pos))
+                                     : kr_batch_crc(&d->input, h);
+        h->crc_ok = crc == h->crc;
+        if (!h->crc_ok) {
+            kr_columns_return_to(c, mark, d->want);
+            kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
+            kr_give_up_batch(d, h, &e);
+            return KR_OK;
+        }
+    }
+    return kr_settle(d, h, mark, bytes, status, &e);
+}
+
+/* Called by the owner of the decoder after KR_NEEDS_DECOMPRESSION with the plain bytes of d->batch, which must be
+ * followed by KR_PADDING readable bytes. */
+static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size) {
+    kr_error e;
+    kr_batch_header *h = &d->batch;
+    kr_mark mark = kr_columns_mark(&d->columns);
+    int64_t bytes = size + KR_RECORD_BATCH_OVERHEAD;
+    int status = kr_room(d, h, bytes);
+    if (status != KR_OK) return status;
+    kr_crc_ahead none = {0, 0, 0};
+    if (h->magic >= 2)
+        status = kr_records_decode(&d->columns, h, data, data, data + size, data + size + KR_PADDING, &none, &e,
+                                   d->want);
+    else
+        status = kr_inner_decode(&d->columns, h, data, data + size, &e, d->want);
+    return kr_settle(d, h, mark, bytes, status, &e);
+}
+
+/* Called after KR_NEEDS_DECOMPRESSION when the payload could not be decompressed. */
+static inline void kr_decompression_failed(kr_decoder *d, int status, int64_t expected) {
+    kr_error e;
+    kr_fail(&e, status, d->batch.position, expected, -1);
+    d->position = kr_batch_end(&d->batch);
+    kr_note_fault(d, &e, d->batch.position, d->batch.base_offset, d->position - d->batch.position);
+}
+
+/* Checks a compressed batch as far as its bytes allow and points at its payload. */
+static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
+    kr_error e;
+    const uint8_t *start = d->input.start;
+    uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, h) : (uint32_t)h->crc;
+    int status = KR_OK;
+    h->crc_ok = d->check_crc ? crc == h->crc : KR_CRC_NOT_CHECKED;
+    if (h->crc_ok == 0)
+        status = kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
+    else if (kr_compression(h) > KR_LAST_COMPRESSION)
+        status = kr_fail(&e, KR_UNKNOWN_COMPRESSION, h->position, KR_LAST_COMPRESSION, kr_compression(h));
+    else if (h->magic < 2)
+        status = kr_legacy_payload(h, start, &d->payload, &d->payload_size, &e);
+    if (status != KR_OK) {
+        kr_give_up_batch(d, h, &e);
+        return KR_OK;
+    }
+    if (h->magic >= 2) {
+        d->payload = start + h->position + KR_RECORD_BATCH_OVERHEAD;
+        d->payload_size = h->batch_length - KR_MIN_BATCH_LENGTH;
+    }
+    d->batch = *h;
+    return KR_NEEDS_DECOMPRESSION;
+}
+
+static inline int kr_decode_next(kr_decoder *d) {
+    kr_batch_header h;
+    kr_error e;
+    int64_t next, position = d->position;
+    int status = kr_step(&d->input, position, &h, &e, &next);
+    if (status == KR_END) return KR_END;
+    if (status == KR_TORN_TAIL) {
+        d->torn_at = position;
+        d->position = d->input.size;
+        return KR_OK;
+    }
+    if (status != KR_OK) {
+        kr_note_fault(d, &e, position, -1, next - position);
+        d->position = next;
+        return KR_OK;
+    }
+    if (next < d->input.size) __builtin_prefetch(d->input.start + next);
+    if (kr_is_outside(d, &h)) {
+        d->position = next;
+        return KR_OK;
+    }
+    if (h.records_count < 0 && h.magic >= 2) {
+        if (d->check_crc && kr_batch_crc(&d->input, &h) != h.crc)
+            kr_fail(&e, KR_BAD_CRC, position, h.crc, kr_batch_crc(&d->input, &h));
+        else
+            kr_fail(&e, KR_BAD_RECORDS_COUNT, position, 0, h.records_count);
+        kr_give_up_batch(d, &h, &e);
+        return KR_OK;
+    }
+    return kr_compression(&h) ? kr_open_compressed(d, &h) : kr_decode_plain(d, &h);
+}
+
+static inline int kr_decoder_run(kr_decoder *d) {
+    while (d->position < d->end) {
+        if (d->faults_count + KR_FAULTS_OF_A_BATCH > KR_MAX_FAULTS) return KR_CHUNK_FULL;
+        int status = kr_decode_next(d);
+        if (status != KR_OK) return status;
+    }
+    return KR_END;
+}
+
+#endif

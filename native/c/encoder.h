@@ -1,0 +1,191 @@
+/* Columns to record batches of magic 2, packed in order into batches of at most max_batch_bytes, header counted.
+ *
+ * Each record's size is worked out exactly, then it is written in place; the header is filled in when the batch is
+ * closed. A batch may stay open from one set of columns to the next. Layouts: batch.h and record.h.
+ */
+#ifndef KRAFTLOG_ENCODER_H
+#define KRAFTLOG_ENCODER_H
+
+#include "columns.h"
+
+/* A column as Arrow holds it: value i lies in data[ends[i], ends[i + 1]). `ends` NULL: every value is null. */
+typedef struct {
+    const int32_t *ends;
+    const uint8_t *data;
+    int64_t data_size;
+    const uint8_t *validity; /* NULL: nothing is null */
+    int64_t validity_offset; /* in bits */
+} kr_binary_source;
+
+typedef struct {
+    int64_t rows;
+    kr_binary_source key, value;
+    const int64_t *timestamp_ms;  /* NULL: -1 for every record */
+    const int32_t *header_ends;   /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
+    kr_binary_source header_key, header_value;
+} kr_source;
+
+typedef struct {
+    /* settings; base_offset and base_sequence move on with each batch */
+    int64_t base_offset;
+    int64_t producer_id;
+    int64_t max_batch_bytes;
+    int32_t max_batch_records;
+    int32_t base_sequence;
+    int32_t partition_leader_epoch;
+    int16_t producer_epoch;
+    int16_t attributes;
+    /* output, and the open batch at the end of it */
+    uint8_t *out;
+    int64_t capacity; /* KR_PADDING bytes more are allocated */
+    int64_t written;
+    int64_t batch_at; /* -1: none open */
+    int32_t count;
+    int64_t base_timestamp, max_timestamp;
+    int64_t row; /* where to go on in the source */
+    kr_error error;
+} kr_encoder;
+
+static inline int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
+    if (!s->ends) return -1;
+    if (s->validity) {
+        int64_t bit = s->validity_offset + i;
+        if (!(s->validity[bit >> 3] >> (bit & 7) & 1)) return -1;
+    }
+    return (int64_t)s->ends[i + 1] - s->ends[i];
+}
+
+static inline int64_t kr_field_size(int64_t length) {
+    return kr_varint_size((int32_t)length) + (length > 0 ? length : 0);
+}
+
+static inline uint8_t *kr_put_field(uint8_t *p, const kr_binary_source *s, int64_t i, int64_t length) {
+    p = kr_put_varint(p, (int32_t)length);
+    if (length <= 0) return p;
+    int64_t begin = s->ends[i];
+    if (begin + length + KR_PADDING <= s->data_size)
+        kr_copy_padded(p, s->data + begin, length);
+    else
+        memcpy(p, s->data + begin, (size_t)length);
+    return p + length;
+}
+
+static inline int64_t kr_headers_size(const kr_source *s, int64_t first, int64_t last) {
+    int64_t size = kr_varint_size((int32_t)(last - first));
+    for (int64_t i = first; i < last; i++)
+        size += kr_field_size(kr_source_length(&s->header_key, i)) + kr_field_size(kr_source_length(&s->header_value, i));
+    return size;
+}
+
+static inline uint8_t *kr_put_headers(uint8_t *p, const kr_source *s, int64_t first, int64_t last) {
+    p = kr_put_varint(p, (int32_t)(last - first));
+    for (int64_t i = first; i < last; i++) {
+        p = kr_put_field(p, &s->header_key, i, kr_source_length(&s->header_key, i));
+        p = kr_put_field(p, &s->header_value, i, kr_source_length(&s->header_value, i));
+    }
+    return p;
+}
+
+/* Fills in the crc, and batch_length, of the batch in [p, p + size). */
+static inline void kr_seal_batch(uint8_t *p, int64_t size) {
+    kr_store_int32(p + KR_LENGTH_AT, (int32_t)(size - KR_LOG_OVERHEAD));
+    kr_store_uint32(p + KR_CRC_AT, kr_crc32c(0, p + KR_ATTRIBUTES_AT, (size_t)(size - KR_ATTRIBUTES_AT)));
+}
+
+/* Kafka counts sequences in [0, 2^31): behind the largest comes 0. */
+static inline int32_t kr_next_sequence(int32_t sequence, int32_t count) {
+    return sequence < 0 ? sequence : (int32_t)(((uint32_t)sequence + (uint32_t)count) & 0x7fffffffu);
+}
+
+static inline void kr_encoder_close_batch(kr_encoder *w) {
+    if (w->batch_at < 0) return;
+    uint8_t *p = w->out + w->batch_at;
+    kr_store_int64(p, w->base_offset);
+    kr_store_int32(p + KR_LEADER_EPOCH_AT, w->partition_leader_epoch);
+    p[KR_MAGIC_AT] = 2;
+    kr_store_int16(p + KR_ATTRIBUTES_AT, w->attributes);
+    kr_store_int32(p + KR_LAST_OFFSET_DELTA_AT, w->count - 1);
+    kr_store_int64(p + KR_BASE_TIMESTAMP_AT, w->base_timestamp);
+    kr_store_int64(p + KR_MAX_TIMESTAMP_AT, w->max_timestamp);
+    kr_store_int64(p + KR_PRODUCER_ID_AT, w->producer_id);
+    kr_store_int16(p + KR_PRODUCER_EPOCH_AT, w->producer_epoch);
+    kr_store_int32(p + KR_BASE_SEQUENCE_AT, w->base_sequence);
+    kr_store_int32(p + KR_RECORDS_COUNT_AT, w->count);
+    kr_seal_batch(p, w->written - w->batch_at);
+    w->base_offset += w->count;
+    w->base_sequence = kr_next_sequence(w->base_sequence, w->count);
+    w->batch_at = -1;
+}
+
+/* Sizes of one record. */
+typedef struct {
+    int64_t key_length, value_length, body;
+    int64_t first_header, last_header;
+    int64_t timestamp, timestamp_delta;
+} kr_measure;
+
+static inline int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first, kr_measure *m) {
+    int32_t offset_delta = is_first ? 0 : w->count;
+    m->timestamp = s->timestamp_ms ? s->timestamp_ms[i] : -1;
+    m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
+    m->key_length = kr_source_length(&s->key, i);
+    m->value_length = kr_source_length(&s->value, i);
+    m->first_header = s->header_ends ? s->header_ends[i] : 0;
+    m->last_header = s->header_ends ? s->header_ends[i + 1] : 0;
+    m->body = 1 + kr_varlong_size(m->timestamp_delta) + kr_varint_size(offset_delta) + kr_field_size(m->key_length) +
+              kr_field_size(m->value_length) + 1;
+    if (m->last_header != m->first_header) m->body += kr_headers_size(s, m->first_header, m->last_header) - 1;
+    return m->body + kr_varint_size((int32_t)(m->body < INT32_MAX ? m->body : INT32_MAX));
+}
+
+static inline void kr_record_write(kr_encoder *w, const kr_source *s, int64_t i, const kr_measure *m) {
+    uint8_t *p = w->out + w->written;
+    p = kr_put_varint(p, (int32_t)m->body);
+    *p++ = 0;
+    p = kr_put_varlong(p, m->timestamp_delta);
+    p = kr_put_varint(p, w->count);
+    p = kr_put_field(p, &s->key, i, m->key_length);
+    p = kr_put_field(p, &s->value, i, m->value_length);
+    if (m->last_header != m->first_header)
+        p = kr_put_headers(p, s, m->first_header, m->last_header);
+    else
+        *p++ = 0;
+    w->written = p - w->out;
+    w->count++;
+    if (m->timestamp > w->max_timestamp) w->max_timestamp = m->timestamp;
+}
+
+/* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
+ * error.expected bytes; KR_RECORD_TOO_LARGE with the row in error.record_index. */
+static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
+    kr_measure m;
+    for (int64_t i = w->row; i < s->rows; i++) {
+        int is_first = w->batch_at < 0;
+        int64_t size = kr_record_measure(w, s, i, is_first, &m);
+        if (!is_first && (w->written - w->batch_at + size > w->max_batch_bytes || w->count >= w->max_batch_records)) {
+            kr_encoder_close_batch(w);
+            is_first = 1;
+            size = kr_record_measure(w, s, i, is_first, &m);
+        }
+        int64_t needed = size + (is_first ? KR_RECORD_BATCH_OVERHEAD : 0);
+        w->row = i;
+        if (is_first && needed > w->max_batch_bytes) {
+            kr_fail(&w->error, KR_RECORD_TOO_LARGE, w->written, w->max_batch_bytes, needed);
+            w->error.record_index = (int32_t)i;
+            return KR_RECORD_TOO_LARGE;
+        }
+        if (w->written + needed > w->capacity) return kr_fail(&w->error, KR_NEEDS_ROOM, w->written, needed, 0);
+        if (is_first) {
+            w->batch_at = w->written;
+            w->written += KR_RECORD_BATCH_OVERHEAD;
+            w->count = 0;
+            w->base_timestamp = m.timestamp;
+            w->max_timestamp = m.timestamp;
+        }
+        kr_record_write(w, s, i, &m);
+    }
+    w->row = s->rows;
+    return KR_OK;
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* Walking over batch headers alone. */
+#ifndef KRAFTLOG_SCANNER_H
+#define KRAFTLOG_SCANNER_H
+
+#include "batch.h"
+
+typedef struct {
+    kr_input input;
+    int64_t position, end;
+    int8_t check_crc;
+    kr_error error; /* of the fault that stopped the last run */
+    int64_t fault_at, torn_at;
+} kr_scanner;
+
+/* Batches of one producer are much alike, so that the header behind the next one is asked for early: where it would
+ * stand if the next batch were as long as this one. */
+static inline void kr_prefetch_headers(const kr_input *in, const kr_batch_header *h, int64_t next) {
+    int64_t guess = next + 2 * (int64_t)(h->batch_length + KR_LOG_OVERHEAD);
+    if (guess + 128 < in->size) {
+        __builtin_prefetch(in->start + guess);
+        __builtin_prefetch(in->start + guess + 64);
+    }
+}
+
+/* Fills up to `max` headers. KR_CHUNK_FULL, KR_END, or the status of a fault, which lies in [fault_at, position). */
+static inline int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t max, int64_t *count) {
+    int64_t n = 0, next;
+    int status = KR_END;
+    while (s->position < s->end) {
+        if (n == max) {
+            status = KR_CHUNK_FULL;
+            break;
+        }
+        int64_t at = s->position;
+        status = kr_step(&s->input, at, &out[n], &s->error, &next);
+        s->position = next;
+        if (status == KR_TORN_TAIL) {
+            s->torn_at = at;
+            status = KR_END;
+            break;
+        }
+        if (status != KR_OK) {
+            s->fault_at = at;
+            break;
+        }
+        kr_prefetch_headers(&s->input, &out[n], next);
+        if (s->check_crc) {
+            uint32_t crc = kr_batch_crc(&s->input, &out[n]);
+            out[n].crc_ok = crc == out[n].crc;
+            if (!out[n].crc_ok) {
+                status = kr_fail(&s->error, KR_BAD_CRC, at, out[n].crc, crc);
+                s->fault_at = at;
+                s->position = kr_behind_bad_batch(&s->input, &out[n]);
+                n++; /* the header is a row all the same, with crc_ok false */
+                break;
+            }
+        }
+        n++;
+        status = KR_END;
+    }
+    *count = n;
+    return status;
+}
+
+#endif

@@ -1,0 +1,126 @@
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
+
+
+cdef extern from "status.h" nogil:
+    enum kr_status:
+        KR_OK
+        KR_END
+        KR_CHUNK_FULL
+        KR_NEEDS_ROOM
+        KR_NEEDS_DECOMPRESSION
+        KR_DECOMPRESSION_FAILED
+        KR_DECOMPRESSION_LIMIT
+        KR_RECORD_TOO_LARGE
+        KR_BAD_CRC
+        KR_STATUS_COUNT
+    const char *kr_status_codes[]
+    const char *kr_status_texts[]
+
+    ctypedef struct kr_error:
+        int32_t status
+        int32_t record_index
+        int64_t position
+        int64_t expected
+        int64_t actual
+
+
+cdef extern from "batch.h" nogil:
+    enum:
+        KR_SMALLEST_RECORD
+
+    ctypedef struct kr_batch_header:
+        int64_t position
+        int64_t base_offset
+        int32_t batch_length
+        int32_t rows
+        int8_t magic
+
+    ctypedef struct kr_input:
+        const uint8_t *start
+        int64_t size
+
+    kr_input kr_input_make(const uint8_t *start, int64_t size)
+    int kr_compression(const kr_batch_header *h)
+
+
+cdef extern from "columns.h" nogil:
+    enum:
+        KR_PADDING
+
+    enum kr_want:
+        KR_WANT_KEY
+        KR_WANT_VALUE
+        KR_WANT_OFFSET
+        KR_WANT_TIMESTAMP
+        KR_WANT_TIMESTAMP_MS
+        KR_WANT_HEADERS
+        KR_WANT_CONTROL_TYPE
+
+    ctypedef struct kr_binary_column:
+        int32_t *ends
+        uint8_t *data
+        uint8_t *validity
+        int64_t nulls
+
+    ctypedef struct kr_columns:
+        int64_t rows, max_rows
+        int64_t bytes, max_bytes
+        int64_t headers, max_headers
+        int64_t batches, max_batches
+        kr_binary_column key, value
+        int64_t *offset
+        int64_t *timestamp
+        uint8_t *timestamp_validity
+        int64_t timestamp_nulls
+        int64_t *timestamp_ms
+        int16_t *control_type
+        int32_t *header_ends
+        kr_binary_column header_key, header_value
+        kr_batch_header *batch
+
+
+cdef extern from "utf8.h" nogil:
+    enum:
+        KR_UTF8_GROWTH
+
+
+cdef extern from "decoder.h" nogil:
+    enum:
+        KR_MAX_FAULTS
+
+    ctypedef struct kr_fault:
+        kr_error error
+        int64_t batch_position
+        int64_t base_offset
+        int64_t skipped
+
+    ctypedef struct kr_decoder:
+        kr_input input
+        int64_t position, end
+        uint32_t want
+        int8_t check_crc
+        int8_t include_control
+        int64_t start_offset, end_offset, start_timestamp
+        kr_columns columns
+        kr_fault faults[16]
+        int32_t faults_count
+        int64_t torn_at
+        int64_t needs_bytes
+        kr_batch_header batch
+        const uint8_t *payload
+        int64_t payload_size
+
+    int kr_decoder_run(kr_decoder *d)
+    int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size)
+    void kr_decompression_failed(kr_decoder *d, int status, int64_t expected)
+
+
+cdef extern from "scanner.h" nogil:
+    ctypedef struct kr_scanner:
+        kr_input input
+        int64_t position, end
+        int8_t check_crc
+        kr_error error
+        int64_t fault_at, torn_at
+
+    int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t max, int64_t *count)

@@ -1,0 +1,32 @@
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+
+from kraftlog._native.c_decoder cimport kr_error
+
+
+cdef extern from "encoder.h" nogil:
+    ctypedef struct kr_binary_source:
+        const int32_t *ends
+        const uint8_t *data
+        int64_t data_size
+        const uint8_t *validity
+        int64_t validity_offset
+
+    ctypedef struct kr_source:
+        int64_t rows
+        kr_binary_source key, value
+        const int64_t *timestamp_ms
+        const int32_t *header_ends
+        kr_binary_source header_key, header_value
+
+    ctypedef struct kr_encoder:
+        int64_t base_offset, producer_id, max_batch_bytes
+        int32_t max_batch_records, base_sequence, partition_leader_epoch
+        int16_t producer_epoch, attributes
+        uint8_t *out
+        int64_t capacity, written, batch_at
+        int64_t row
+        kr_error error
+
+    int kr_encoder_run(kr_encoder *w, const kr_source *s)
+    void kr_encoder_close_batch(kr_encoder *w)
+    void kr_seal_batch(uint8_t *p, int64_t size)

@@ -1,0 +1,83 @@
+"""Batch headers of a buffer as a NumPy structured array."""
+
+import numpy as np
+
+from libc.stdint cimport int64_t
+
+from kraftlog._native.c_crc cimport kr_crc_init
+from kraftlog._native.c_decoder cimport (
+    KR_CHUNK_FULL,
+    KR_END,
+    kr_batch_header,
+    kr_input_make,
+    kr_scanner,
+    kr_scanner_run,
+)
+from kraftlog._native.memory cimport Input
+
+kr_crc_init()
+
+# The fields of kr_batch_header in native/c/batch.h, in their order; tests compare the size.
+HEADER_DTYPE = np.dtype(
+    [
+        ("position", "i8"),
+        ("base_offset", "i8"),
+        ("base_timestamp", "i8"),
+        ("max_timestamp", "i8"),
+        ("producer_id", "i8"),
+        ("crc", "i8"),
+        ("batch_length", "i4"),
+        ("partition_leader_epoch", "i4"),
+        ("last_offset_delta", "i4"),
+        ("base_sequence", "i4"),
+        ("records_count", "i4"),
+        ("rows", "i4"),
+        ("attributes", "i2"),
+        ("producer_epoch", "i2"),
+        ("control_type", "i2"),
+        ("magic", "i1"),
+        ("crc_ok", "i1"),
+    ]
+)
+if HEADER_DTYPE.itemsize != sizeof(kr_batch_header):
+    raise ImportError(f"HEADER_DTYPE has {HEADER_DTYPE.itemsize} bytes, kr_batch_header {sizeof(kr_batch_header)}")
+
+
+cdef class Scanner:
+    """Walks over the headers in [start, end) of a buffer."""
+
+    cdef Input source
+    cdef kr_scanner state
+
+    def __init__(self, buffer, int64_t start, int64_t end, bint check_crc):
+        self.source = Input(buffer)
+        self.state.input = kr_input_make(self.source.data, self.source.size)
+        self.state.position = start
+        self.state.end = min(end, self.source.size)
+        self.state.check_crc = check_crc
+        self.state.torn_at = -1
+
+    @property
+    def torn_at(self):
+        return self.state.torn_at
+
+    @property
+    def position(self):
+        return self.state.position
+
+    def run(self, int64_t max_batches):
+        """Up to ``max_batches`` headers; whether there is more; and a fault, if one ended the run."""
+        out = np.empty(max_batches, HEADER_DTYPE)
+        cdef unsigned char[::1] view = out.view(np.uint8)
+        cdef kr_batch_header *target = <kr_batch_header *>&view[0]
+        cdef int64_t count
+        cdef int status
+        with nogil:
+            status = kr_scanner_run(&self.state, target, max_batches, &count)
+        fault = None
+        if status != KR_END and status != KR_CHUNK_FULL:
+            fault = (
+                status, -1, self.state.error.position, self.state.error.expected, self.state.error.actual,
+                self.state.fault_at, -1, self.state.position - self.state.fault_at,
+            )
+        return out[:count], status != KR_END, fault

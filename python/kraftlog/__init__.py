@@ -1,0 +1,32 @@
+"""Kafka log files to Arrow and back, without a broker."""
+
+from kraftlog import varint
+from kraftlog._native.checksum import crc32c
+from kraftlog.codec.decode import decode
+from kraftlog.codec.encode import Encoder, encode
+from kraftlog.errors import (
+    CorruptRecordError,
+    Fault,
+    InvalidRecordError,
+    RecordError,
+    RecordTooLargeError,
+    UnsupportedCompressionTypeError,
+)
+from kraftlog.stream import Stream
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CorruptRecordError",
+    "Encoder",
+    "Fault",
+    "InvalidRecordError",
+    "RecordError",
+    "RecordTooLargeError",
+    "Stream",
+    "UnsupportedCompressionTypeError",
+    "crc32c",
+    "decode",
+    "encode",
+    "varint",
+]

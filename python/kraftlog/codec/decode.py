@@ -1,0 +1,201 @@
+"""Bytes to rows: runs the native decoder over a stretch of a buffer and serves what it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog._native import decoder as native
+from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.records import DecodedRows, Origin, record_batch, wanted_bits
+from kraftlog.errors import Fault, error_from_fault, fault_from_native
+from kraftlog.stream import Stream
+from kraftlog.types import Buffer
+
+DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
+
+
+class RecordDecoder:
+    """Decodes the record batches that start in [start, end) of a buffer into record batches of Arrow.
+
+    Parameters
+    ----------
+    buffer : buffer
+        The whole file or message set; batches may reach beyond ``end``, never beyond the buffer.
+    start, end : int
+        Bytes; ``start`` is where a batch begins.
+    arrow_schema : pyarrow.Schema
+        Columns of the ``records`` table.
+    options : ReadOptions
+    origin : Origin
+        Values of the columns ``topic`` and ``partition``.
+
+    Attributes
+    ----------
+    torn_at : int
+        Byte at which a torn tail starts; -1 when there is none.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        arrow_schema: pa.Schema,
+        options: ReadOptions,
+        origin: Origin = Origin(),  # noqa: B008  (frozen)
+    ) -> None:
+        self.schema = arrow_schema
+        self.options = options
+        self.origin = origin
+        needed = [*arrow_schema.names]
+        if options.bounds_offsets:
+            needed.append("offset")
+        if options.bounds_timestamps:
+            needed.append("timestamp_ms")
+        self._native = native.Decoder(
+            buffer,
+            start,
+            end,
+            wanted_bits(needed),
+            check_crc=options.check_crc,
+            include_control=options.include_control,
+            start_offset=options.start_offset,
+            end_offset=options.end_offset,
+            start_timestamp=options.start_timestamp,
+            chunk_rows=options.batch_rows,
+            chunk_bytes=options.batch_bytes,
+        )
+        self._decompressor = Decompressor(options.max_decompressed_bytes)
+        self._decompression_detail = ""
+
+    @property
+    def torn_at(self) -> int:
+        """Byte at which a torn tail starts; -1 when there is none."""
+        return self._native.torn_at
+
+    def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``."""
+        status = native.CHUNK_FULL
+        while status != native.END:
+            status = self._native.run()
+            if status == native.NEEDS_DECOMPRESSION:
+                if self._offer_plain_bytes():
+                    self._note(faults)
+                    continue
+                status = native.CHUNK_FULL
+            self._note(faults)
+            chunk = self._native.take_chunk()
+            if chunk is not None:
+                yield from self._rows(DecodedRows(chunk, self.origin))
+
+    def _offer_plain_bytes(self) -> bool:
+        """Decompress the batch that waits; False when the chunk must be taken first."""
+        data, compression, magic = self._native.payload()
+        try:
+            size = self._decompressor.decompress(data, compression, magic)
+        except DecompressionLimitError:
+            self._native.decompression_failed(self.options.max_decompressed_bytes)
+            return True
+        except DecompressionError as error:
+            self._decompression_detail = str(error)
+            self._native.decompression_failed()
+            return True
+        return self._native.decompressed(self._decompressor.scratch, size)
+
+    def _note(self, faults: list[Fault]) -> None:
+        for found in self._native.take_faults():
+            fault = fault_from_native(found, self._decompression_detail)
+            if self.options.strict:
+                raise error_from_fault(fault)
+            faults.append(fault)
+
+    def _rows(self, rows: DecodedRows) -> Iterator[pa.RecordBatch]:
+        batch = record_batch(rows, self.schema)
+        options = self.options
+        keep = np.ones(rows.chunk.rows, bool)
+        if options.bounds_offsets:
+            offsets = rows.numbers("offset")
+            keep &= (offsets >= options.start_offset) & (offsets < options.end_offset)
+        if options.bounds_timestamps:
+            stamps = rows.numbers("timestamp_ms")
+            keep &= (stamps >= options.start_timestamp) & (stamps < options.end_timestamp)
+        if not keep.all():
+            batch = pc.filter(batch, pa.array(keep))
+        if batch.num_rows:
+            yield batch
+
+
+def decode(
+    buffer: Buffer,
+    *,
+    columns: Sequence[str] | None = None,
+    include_control: bool = False,
+    strict: bool = False,
+    check_crc: bool = True,
+    max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
+    batch_rows: int = ReadOptions.batch_rows,
+    batch_bytes: int = ReadOptions.batch_bytes,
+) -> Stream:
+    """Decode record batches, and message sets of older formats, into Arrow.
+
+    The format is specified in "Messages" of Kafka's protocol documentation; ``native/c/batch.h`` draws it.
+
+    Parameters
+    ----------
+    buffer : buffer
+        Any contiguous buffer with record batches one behind the other: what a log file or a fetch response holds.
+    columns : sequence of str, optional
+        Columns of the ``records`` table; only these are decoded. By default key, value, offset, timestamp,
+        timestamp_type and headers.
+    include_control : bool
+        Whether records of control batches are shown.
+    strict : bool
+        Raise at the first fault instead of noting it in ``errors``.
+    check_crc : bool
+        Whether the checksum of each batch is compared.
+    max_decompressed_bytes : int
+        Most bytes that one batch may take after decompression.
+    batch_rows, batch_bytes : int
+        Size at which a record batch is handed out: rows, or bytes of input.
+
+    Returns
+    -------
+    Stream
+        The rows. Nothing is decoded before they are asked for. Record batches own their memory; ``buffer`` is held as
+        long as an iteration runs.
+
+    Raises
+    ------
+    ValueError
+        When a column is not known.
+    RecordError
+        While rows are read, with ``strict``.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, kraftlog
+    >>> data = kraftlog.encode(pa.table({"value": [b"a", None]}), base_offset=7)
+    >>> kraftlog.decode(data, columns=["offset", "value"]).to_table().to_pylist()
+    [{'offset': 7, 'value': b'a'}, {'offset': 8, 'value': None}]
+    """
+    arrow_schema = schema.RECORDS.select(DECODE_COLUMNS if columns is None else columns)
+    options = ReadOptions(
+        start_offset=-NO_BOUND,
+        include_control=include_control,
+        strict=strict,
+        check_crc=check_crc,
+        max_decompressed_bytes=max_decompressed_bytes,
+        batch_rows=batch_rows,
+        batch_bytes=batch_bytes,
+    )
+
+    def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        return RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options).batches(faults)
+
+    return Stream(arrow_schema, produce)

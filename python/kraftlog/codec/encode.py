@@ -1,0 +1,276 @@
+"""Rows to bytes: Arrow columns packed into record batches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog._native import encoder as native
+from kraftlog._native.scanner import Scanner
+from kraftlog.codec.compression import COMPRESSION_TYPES, compress
+from kraftlog.codec.headers import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
+from kraftlog.errors import RecordTooLargeError
+
+RECORD_BATCH_OVERHEAD = 61
+RECORD_OVERHEAD = 24  # bytes beside key and value that most records take less than
+MOST_RECORDS = 2**31 - 1
+HEADERS_AT_ONCE = 1 << 12
+
+Rows = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+
+
+class Encoder:
+    """Packs rows into record batches of magic 2, a piece at a time; for a table in memory use ``encode``.
+
+    Parameters
+    ----------
+    compression : {"none", "gzip", "snappy", "lz4", "zstd"}
+    compression_level : int, optional
+        Of gzip, lz4 or zstd.
+    max_batch_bytes : int
+        Most bytes of a batch, header counted, before compression.
+    max_batch_records : int, optional
+    base_offset : int
+        Of the first record; the others follow without gaps.
+    partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
+        As in the batch header; -1 means none.
+    is_transactional, is_control : bool
+        Bits of the batch attributes.
+    """
+
+    def __init__(
+        self,
+        *,
+        compression: str = "none",
+        compression_level: int | None = None,
+        max_batch_bytes: int = 1 << 20,
+        max_batch_records: int | None = None,
+        base_offset: int = 0,
+        partition_leader_epoch: int = -1,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        is_transactional: bool = False,
+        is_control: bool = False,
+    ) -> None:
+        if compression not in COMPRESSION_TYPES:
+            raise ValueError(f"compression {compression!r} is not one of {', '.join(COMPRESSION_TYPES)}")
+        if not RECORD_BATCH_OVERHEAD < max_batch_bytes < 2**31:
+            raise ValueError(f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
+        if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
+            raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
+        if is_transactional and producer_id < 0:
+            raise ValueError("a transactional batch needs a producer_id")
+        self._compression = COMPRESSION_TYPES.index(compression)
+        self._level = compression_level
+        self._rows = 0
+        self._native = native.Encoder(
+            base_offset=base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            attributes=self._compression | TRANSACTIONAL_BIT * is_transactional | CONTROL_BIT * is_control,
+            max_batch_bytes=max_batch_bytes,
+            max_batch_records=max_batch_records or MOST_RECORDS,
+        )
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows behind those written before.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch
+            Columns key, value (binary or string), timestamp (timestamp) or timestamp_ms (int64), headers
+            (list of struct of key and value). A missing column means null, no timestamp, no headers.
+
+        Raises
+        ------
+        RecordTooLargeError
+            When a record alone takes more than ``max_batch_bytes``. Nothing of what the encoder holds should be used.
+        ValueError
+            When there is no column to encode, or one that is not known.
+        """
+        source, data_bytes = _source(rows)
+        failure = self._native.write(source, data_bytes + RECORD_OVERHEAD * rows.num_rows + RECORD_BATCH_OVERHEAD)
+        if failure is not None:
+            _, row, expected, actual = failure
+            raise RecordTooLargeError(
+                f"record {self._rows + row}: a batch of it alone takes {actual} bytes, max_batch_bytes is {expected}"
+            )
+        self._rows += rows.num_rows
+
+    def take(self) -> pa.Buffer:
+        """Return the batches that are complete; the last one stays open for further rows."""
+        plain = self._native.take()
+        return pa.py_buffer(plain) if not self._compression else pa.py_buffer(self._compressed(plain))
+
+    def finish(self) -> pa.Buffer:
+        """Close the last batch and return what ``take`` has not returned yet."""
+        self._native.close_batch()
+        return self.take()
+
+    def _compressed(self, plain: memoryview) -> bytes:
+        parts = []
+        for position, size in _batch_extents(plain):
+            header = plain[position : position + RECORD_BATCH_OVERHEAD]
+            records = compress(plain[position + RECORD_BATCH_OVERHEAD : position + size], self._compression, self._level)
+            batch = bytearray(b"".join((header, records)))
+            native.seal_batch(batch)
+            parts.append(batch)
+        return b"".join(parts)
+
+
+def _batch_extents(data: memoryview) -> Iterator[tuple[int, int]]:
+    scanner = Scanner(data, 0, len(data), False)
+    more = True
+    while more:
+        headers, more, _ = scanner.run(HEADERS_AT_ONCE)
+        yield from zip(headers["position"].tolist(), (headers["batch_length"] + LOG_OVERHEAD).tolist(), strict=True)
+
+
+def _source(rows: pa.RecordBatch) -> tuple[native.Source, int]:
+    """Lend the columns of a record batch; also returns how many bytes of data they hold."""
+    known = {"key", "value", "timestamp", "timestamp_ms", "headers"}
+    used = known & set(rows.schema.names)
+    if not used:
+        raise ValueError(f"none of the columns {', '.join(rows.schema.names)} is one of {', '.join(sorted(known))}")
+    source = native.Source(rows.num_rows)
+    size = 0
+    for name, put in (("key", source.set_key), ("value", source.set_value)):
+        if name in used:
+            column = _binary(rows.column(name))
+            put(*column.buffers(), column.offset)
+            size += _data_bytes(column)
+    if "timestamp_ms" in used or "timestamp" in used:
+        stamps = _milliseconds(rows.column("timestamp_ms" if "timestamp_ms" in used else "timestamp"))
+        source.set_timestamp_ms(stamps.buffers()[1], stamps.offset)
+    if "headers" in used:
+        size += _set_headers(source, rows.column("headers"))
+    return source, size
+
+
+def _binary(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_null(column.type) or pa.types.is_string(column.type) or not pa.types.is_binary(column.type):
+        column = column.cast(pa.binary())
+    return column
+
+
+def _data_bytes(column: pa.Array) -> int:
+    if not len(column):
+        return 0
+    ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
+    return int(ends[-1] - ends[0])
+
+
+def _milliseconds(column: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
+    column = column.cast(pa.int64())
+    return pc.fill_null(column, -1) if column.null_count else column
+
+
+def _set_headers(source: native.Source, column: pa.Array) -> int:
+    if pa.types.is_null(column.type):
+        return 0
+    if column.null_count:
+        column = pc.if_else(column.is_valid(), column, pa.array([[]], column.type).take(pa.array([0] * len(column))))
+    column = column.cast(schema.HEADERS)
+    pairs = column.values
+    keys, values = pairs.field(0).cast(pa.binary()), pairs.field(1)
+    if keys.null_count:
+        raise ValueError("a header key is null; Kafka does not allow that")
+    source.set_headers(column.buffers()[1], column.offset)
+    source.set_header_key(*keys.buffers(), keys.offset)
+    source.set_header_value(*values.buffers(), values.offset)
+    return _data_bytes(keys) + _data_bytes(values) + 4 * len(pairs)
+
+
+def _record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
+    if isinstance(rows, pa.RecordBatch):
+        return iter([rows])
+    if isinstance(rows, pa.Table):
+        return iter(rows.to_batches())
+    return iter(rows)
+
+
+def encode(
+    rows: Rows,
+    *,
+    compression: str = "none",
+    compression_level: int | None = None,
+    max_batch_bytes: int = 1 << 20,
+    max_batch_records: int | None = None,
+    base_offset: int = 0,
+    partition_leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> pa.Buffer:
+    """Encode rows as record batches, in order, in as few batches as the caps allow.
+
+    Without compression the bytes are those that Kafka's own builder makes. Format: ``native/c/batch.h``.
+
+    Parameters
+    ----------
+    rows : pyarrow.Table, pyarrow.RecordBatch, pyarrow.RecordBatchReader or iterable of pyarrow.RecordBatch
+        Columns key, value (binary or string), timestamp (timestamp) or timestamp_ms (int64), headers (list of struct
+        of key and value). A missing column means null, no timestamp, no headers.
+    compression : {"none", "gzip", "snappy", "lz4", "zstd"}
+    compression_level : int, optional
+        Of gzip, lz4 or zstd.
+    max_batch_bytes : int
+        Most bytes of a batch, header counted, before compression.
+    max_batch_records : int, optional
+        Most records of a batch.
+    base_offset : int
+        Of the first record; the others follow without gaps.
+    partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
+        As in the batch header; -1 means none. Sequences go on from batch to batch and wrap as Kafka's do.
+    is_transactional, is_control : bool
+        Bits of the batch attributes.
+
+    Returns
+    -------
+    pyarrow.Buffer
+        Batches one behind the other; owns its memory. Empty when there are no rows.
+
+    Raises
+    ------
+    RecordTooLargeError
+        When a record alone takes more than ``max_batch_bytes``; names its index, its size and the cap.
+    ValueError
+        When an option or a column is not what it should be.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, kraftlog
+    >>> data = kraftlog.encode(pa.table({"key": [b"k"], "value": [b"v"], "timestamp_ms": [1700000000000]}))
+    >>> data.size
+    70
+    """
+    encoder = Encoder(
+        compression=compression,
+        compression_level=compression_level,
+        max_batch_bytes=max_batch_bytes,
+        max_batch_records=max_batch_records,
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+    )
+    for batch in itertools.filterfalse(lambda b: b.num_rows == 0, _record_batches(rows)):
+        encoder.write(batch)
+    return encoder.finish()

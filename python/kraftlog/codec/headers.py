@@ -1,0 +1,116 @@
+"""Batch headers as Arrow columns: the ``batches`` table, and what records take over from their batch."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog.codec.compression import COMPRESSION_TYPES
+
+Headers = npt.NDArray[np.void]  # of kraftlog._native.scanner.HEADER_DTYPE
+
+LOG_OVERHEAD = 12
+COMPRESSION_MASK, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT, CONTROL_BIT, DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
+NO_TIMESTAMP = -1
+MAX_MILLISECONDS = (2**63 - 1) // 1000
+
+COMPRESSION_NAMES = [*COMPRESSION_TYPES, *(f"unknown({code})" for code in range(len(COMPRESSION_TYPES), 8))]
+TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
+CONTROL_TYPES = ["ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"]
+
+LONGEST_REPEAT = 1 << 16
+
+
+@lru_cache(maxsize=256)
+def _long_repeat(value: Any, kind: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(value, kind), LONGEST_REPEAT)
+
+
+def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    """Return a column that holds one value; such columns share their memory."""
+    if rows > LONGEST_REPEAT:
+        return pa.repeat(pa.scalar(value, kind), rows)
+    return _long_repeat(value, kind).slice(0, rows)
+
+
+def named(codes: npt.NDArray[Any], names: list[str]) -> pa.Array:
+    """Return the names that codes stand for; codes without a name are shown as numbers, negative ones as null."""
+    if len(codes) and (codes == codes[0]).all() and 0 <= codes[0] < len(names):
+        return repeated(names[codes[0]], pa.string(), len(codes))
+    known = list(names)
+    known += [f"UNKNOWN({code})" for code in range(len(names), int(codes.max(initial=0)) + 1)] if len(codes) else []
+    return pa.array(known, pa.string()).take(pa.array(codes, mask=codes < 0, type=pa.int64()))
+
+
+def timestamps(milliseconds: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return milliseconds as timestamps; -1, what overflows in microseconds, and what is masked become null."""
+    null = (milliseconds == NO_TIMESTAMP) | (milliseconds > MAX_MILLISECONDS) | (milliseconds < -MAX_MILLISECONDS)
+    if mask is not None:
+        null |= mask
+    return pa.array(np.where(null, 0, milliseconds) * 1000, mask=null, type=pa.int64()).cast(schema.TIMESTAMP)
+
+
+def last_offsets(headers: Headers) -> npt.NDArray[np.int64]:
+    """Return the last offset of each batch, as its header says."""
+    return np.asarray(headers["base_offset"] + headers["last_offset_delta"])
+
+
+def header_column(name: str, headers: Headers) -> pa.Array:
+    """Return one column of the ``batches`` table, of those that a header determines."""
+    column = _DERIVED.get(name)
+    if column is not None:
+        return column(headers)
+    return pa.array(np.ascontiguousarray(headers[name]), type=schema.BATCHES.select([name]).field(0).type)
+
+
+def _flag(headers: Headers, bit: int) -> npt.NDArray[np.bool_]:
+    return np.asarray((headers["attributes"] & bit != 0) & (headers["magic"] >= 2))
+
+
+def _timestamp_type(headers: Headers) -> pa.Array:
+    return named(timestamp_type_codes(headers), TIMESTAMP_TYPES)
+
+
+def timestamp_type_codes(headers: Headers) -> npt.NDArray[np.int64]:
+    """Return indices into ``TIMESTAMP_TYPES``; messages of magic 0 have no timestamp."""
+    return np.where(headers["magic"] == 0, 2, (headers["attributes"] & TIMESTAMP_TYPE_BIT != 0).astype(np.int64))
+
+
+def _records_count(headers: Headers) -> pa.Array:
+    unknown = (headers["records_count"] < 0) & (headers["magic"] < 2)
+    return pa.array(np.ascontiguousarray(headers["records_count"]), mask=unknown, type=pa.int32())
+
+
+def _crc_ok(headers: Headers) -> pa.Array:
+    return pa.array(headers["crc_ok"] == 1, mask=headers["crc_ok"] < 0)
+
+
+def _delete_horizon_ms(headers: Headers) -> pa.Array:
+    return pa.array(
+        np.ascontiguousarray(headers["base_timestamp"]), mask=~_flag(headers, DELETE_HORIZON_BIT), type=pa.int64()
+    )
+
+
+_DERIVED = {
+    "size_in_bytes": lambda h: pc.cast(pa.array(h["batch_length"] + LOG_OVERHEAD), pa.int64()),
+    "last_offset": lambda h: pa.array(last_offsets(h)),
+    "crc_ok": _crc_ok,
+    "compression": lambda h: named(h["attributes"] & COMPRESSION_MASK, COMPRESSION_NAMES),
+    "timestamp_type": _timestamp_type,
+    "base_timestamp": lambda h: timestamps(h["base_timestamp"]),
+    "max_timestamp": lambda h: timestamps(h["max_timestamp"]),
+    "delete_horizon": lambda h: timestamps(h["base_timestamp"], ~_flag(h, DELETE_HORIZON_BIT)),
+    "base_timestamp_ms": lambda h: pa.array(np.ascontiguousarray(h["base_timestamp"])),
+    "max_timestamp_ms": lambda h: pa.array(np.ascontiguousarray(h["max_timestamp"])),
+    "delete_horizon_ms": _delete_horizon_ms,
+    "records_count": _records_count,
+    "is_transactional": lambda h: pa.array(_flag(h, TRANSACTIONAL_BIT)),
+    "is_control": lambda h: pa.array(_flag(h, CONTROL_BIT)),
+    "control_type": lambda h: named(h["control_type"], CONTROL_TYPES),
+}

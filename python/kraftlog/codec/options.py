@@ -1,0 +1,63 @@
+"""What a reader is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+
+NO_BOUND = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Bounds and rules of one pass over record batches.
+
+    Attributes
+    ----------
+    start_offset, end_offset : int
+        Offsets read are in [start_offset, end_offset).
+    start_timestamp, end_timestamp : int
+        Milliseconds since the epoch; timestamps read are in [start_timestamp, end_timestamp).
+    include_control : bool
+        Whether records of control batches are shown.
+    strict : bool
+        Whether the first fault raises instead of being noted.
+    check_crc : bool
+        Whether the checksums of batches are compared.
+    max_decompressed_bytes : int
+        Most bytes that one batch may take after decompression.
+    batch_rows, batch_bytes : int
+        Size at which a record batch is handed out: rows, or bytes of input.
+    """
+
+    start_offset: int = 0
+    end_offset: int = NO_BOUND
+    start_timestamp: int = -NO_BOUND
+    end_timestamp: int = NO_BOUND
+    include_control: bool = False
+    strict: bool = False
+    check_crc: bool = True
+    max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
+    batch_rows: int = 1 << 16
+    batch_bytes: int = 2 << 20
+
+    @property
+    def bounds_offsets(self) -> bool:
+        """Whether some offsets are left out."""
+        return self.start_offset > 0 or self.end_offset != NO_BOUND
+
+    @property
+    def bounds_timestamps(self) -> bool:
+        """Whether some timestamps are left out."""
+        return self.start_timestamp != -NO_BOUND or self.end_timestamp != NO_BOUND
+
+
+def milliseconds(moment: datetime | int) -> int:
+    """Return milliseconds since the epoch; a datetime without a zone is taken as UTC."""
+    if isinstance(moment, int):
+        return moment
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)

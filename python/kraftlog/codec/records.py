@@ -1,0 +1,158 @@
+"""Decoded chunks as Arrow record batches of the ``records`` table. Buffers are taken over, not copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog._native.decoder import WANT, Chunk
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec import headers as batch_headers
+
+_HEADER_KEY, _HEADER_VALUE = schema.HEADERS.value_type.field(0), schema.HEADERS.value_type.field(1)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where records come from; columns of the same names."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass
+class DecodedRows:
+    """A chunk seen as columns."""
+
+    chunk: Chunk
+    origin: Origin
+
+    @cached_property
+    def headers(self) -> batch_headers.Headers:
+        """Headers of the batches that have rows in this chunk."""
+        return np.frombuffer(self.chunk.batches, HEADER_DTYPE)
+
+    def per_row(self, per_batch: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """Repeat a value of each batch for each of its rows."""
+        return np.repeat(per_batch, self.headers["rows"])
+
+    def buffer(self, name: str) -> pa.Buffer | None:
+        """Return a buffer of the chunk as Arrow's; it keeps the chunk's memory alive."""
+        part = self.chunk.buffers[name]
+        return None if part is None else pa.py_buffer(part)
+
+    def numbers(self, name: str) -> npt.NDArray[np.int64]:
+        """Return an int64 buffer of the chunk as an array, not copied."""
+        return np.frombuffer(self.chunk.buffers[name], np.int64)
+
+    def binary(self, name: str, kind: pa.DataType, rows: int) -> pa.Array:
+        """Return a column of bytes or text."""
+        parts = [self.buffer(f"{name}.validity"), self.buffer(f"{name}.ends"), self.buffer(f"{name}.data")]
+        return pa.Array.from_buffers(kind, rows, parts, self.chunk.nulls[name])
+
+    def fixed(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column of numbers or timestamps."""
+        validity = self.buffer(f"{name}.validity") if f"{name}.validity" in self.chunk.buffers else None
+        return pa.Array.from_buffers(
+            kind, self.chunk.rows, [validity, self.buffer(name)], self.chunk.nulls.get(name, 0)
+        )
+
+
+def _record_headers(rows: DecodedRows) -> pa.Array:
+    count = rows.chunk.headers
+    pairs = pa.StructArray.from_arrays(
+        [rows.binary("header_key", pa.string(), count), rows.binary("header_value", pa.binary(), count)],
+        fields=[_HEADER_KEY, _HEADER_VALUE],
+    )
+    return pa.Array.from_buffers(
+        schema.HEADERS, rows.chunk.rows, [None, rows.buffer("headers.ends")], 0, children=[pairs]
+    )
+
+
+def _timestamp_type(rows: DecodedRows) -> pa.Array:
+    codes = batch_headers.timestamp_type_codes(rows.headers)
+    if (codes == codes[0]).all():
+        return batch_headers.repeated(batch_headers.TIMESTAMP_TYPES[codes[0]], pa.string(), rows.chunk.rows)
+    return batch_headers.named(rows.per_row(codes), batch_headers.TIMESTAMP_TYPES)
+
+
+def _sequence(rows: DecodedRows) -> pa.Array:
+    base = rows.per_row(rows.headers["base_sequence"].astype(np.int64))
+    delta = rows.numbers("offset") - rows.per_row(rows.headers["base_offset"])
+    return pa.array(np.where(base < 0, -1, (base + delta) & 0x7FFFFFFF).astype(np.int32))
+
+
+def _control_type(rows: DecodedRows) -> pa.Array:
+    return batch_headers.named(np.frombuffer(rows.chunk.buffers["control_type"], np.int16), batch_headers.CONTROL_TYPES)
+
+
+def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
+    """Build a column that a record takes over from its batch's header."""
+
+    def column(rows: DecodedRows) -> pa.Array:
+        values = batch_headers.header_column(name, rows.headers)
+        if len(values) == 1:
+            return batch_headers.repeated(values[0].as_py(), values.type, rows.chunk.rows)
+        return values.take(pa.array(rows.per_row(np.arange(len(values)))))
+
+    return column
+
+
+def _of_origin(name: str) -> Callable[[DecodedRows], pa.Array]:
+    kind = schema.RECORDS.select([name]).field(0).type
+    return lambda rows: batch_headers.repeated(getattr(rows.origin, name), kind, rows.chunk.rows)
+
+
+@dataclass(frozen=True)
+class _Column:
+    build: Callable[[DecodedRows], pa.Array]
+    needs: tuple[str, ...] = ()
+
+
+_COLUMNS = {
+    "key": _Column(lambda rows: rows.binary("key", pa.binary(), rows.chunk.rows), ("key",)),
+    "value": _Column(lambda rows: rows.binary("value", pa.binary(), rows.chunk.rows), ("value",)),
+    "offset": _Column(lambda rows: rows.fixed("offset", pa.int64()), ("offset",)),
+    "timestamp": _Column(lambda rows: rows.fixed("timestamp", schema.TIMESTAMP), ("timestamp",)),
+    "timestamp_ms": _Column(lambda rows: rows.fixed("timestamp_ms", pa.int64()), ("timestamp_ms",)),
+    "headers": _Column(_record_headers, ("headers",)),
+    "timestamp_type": _Column(_timestamp_type),
+    "sequence": _Column(_sequence, ("offset",)),
+    "control_type": _Column(_control_type, ("control_type",)),
+    "topic": _Column(_of_origin("topic")),
+    "partition": _Column(_of_origin("partition")),
+    **{
+        name: _Column(_of_batch(name))
+        for name in (
+            "base_offset",
+            "position",
+            "partition_leader_epoch",
+            "producer_id",
+            "producer_epoch",
+            "is_transactional",
+            "is_control",
+        )
+    },
+}
+
+
+def wanted_bits(columns: Sequence[str]) -> int:
+    """Return which buffers the native decoder must fill for these columns."""
+    bits = 0
+    for name in columns:
+        for need in _COLUMNS[name].needs:
+            bits |= WANT[need]
+    return bits
+
+
+def record_batch(rows: DecodedRows, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of the schema as one record batch that shares the chunk's memory."""
+    if not arrow_schema.names:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows.chunk.rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays([_COLUMNS[name].build(rows) for name in arrow_schema.names], schema=arrow_schema)

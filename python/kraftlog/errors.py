@@ -1,0 +1,164 @@
+"""Exceptions, and the faults that become rows of the ``errors`` table.
+
+The numbers, codes and sentences of faults are defined once, in ``native/c/status.h``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kraftlog._native import status
+
+RECORD_FAULTS = frozenset(
+    {
+        "bad_record_length",
+        "truncated_field",
+        "varint_too_long",
+        "bad_key_length",
+        "bad_value_length",
+        "bad_headers_count",
+        "bad_header_key_length",
+        "bad_header_value_length",
+        "bad_record_size",
+        "bad_inner_magic",
+        "missing_records",
+        "trailing_bytes",
+        "bad_records_count",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A piece of input that could not be read: one row of the ``errors`` table.
+
+    Attributes
+    ----------
+    error : str
+        Short code, from ``native/c/status.h`` for what the codec finds.
+    message : str
+        What was expected, what was found and where.
+    position : int or None
+        Byte of the file or buffer at which the batch, or the unreadable stretch, starts.
+    size_in_bytes : int or None
+        Bytes that were left out because of it.
+    base_offset : int or None
+        Of the batch, where it is known.
+    record_index : int or None
+        Of the bad record within its batch; None when the fault is the batch's own.
+    """
+
+    error: str
+    message: str
+    position: int | None = None
+    size_in_bytes: int | None = None
+    base_offset: int | None = None
+    record_index: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    segment_base_offset: int | None = None
+
+    def located(self, where: str, topic: str | None, partition: int | None, segment_base_offset: int | None) -> Fault:
+        """The same fault with the file it was found in, which also opens the message."""
+        return replace(
+            self,
+            message=f"{where}: {self.message}",
+            topic=topic,
+            partition=partition,
+            segment_base_offset=segment_base_offset,
+        )
+
+
+NativeFault = tuple[int, int, int, int, int, int, int, int]
+
+
+def fault_from_native(native: NativeFault, detail: str = "") -> Fault:
+    """Make a fault from what the extension modules report.
+
+    Parameters
+    ----------
+    native : tuple
+        status, record_index, position, expected, actual, batch_position, base_offset, skipped.
+    detail : str
+        The words of a decompressor, where one failed.
+    """
+    number, record_index, position, expected, actual, batch_position, base_offset, skipped = native
+    code = status.CODES[number]
+    sentence = status.TEXTS[code].format(expected=expected, actual=actual) or detail
+    where = f"batch at byte {batch_position}"
+    if record_index >= 0:
+        where += f", record {record_index}"
+    return Fault(
+        error=code,
+        message=f"{where}: {sentence}",
+        position=batch_position,
+        size_in_bytes=skipped,
+        base_offset=None if base_offset == -1 else base_offset,
+        record_index=None if record_index < 0 else record_index,
+    )
+
+
+class RecordError(ValueError):
+    """Input that is not what the format says; the base of all refusals of this package.
+
+    Attributes
+    ----------
+    fault : Fault or None
+        What was found and where, as the ``errors`` table shows it.
+    kafka_code : int
+        Kafka's own error code for this kind of fault.
+    """
+
+    kafka_code = 2
+
+    def __init__(self, message: str, fault: Fault | None = None) -> None:
+        super().__init__(message)
+        self.fault = fault
+
+    @property
+    def position(self) -> int | None:
+        """Byte at which the bad batch starts."""
+        return self.fault.position if self.fault else None
+
+    @property
+    def base_offset(self) -> int | None:
+        """Base offset of the bad batch."""
+        return self.fault.base_offset if self.fault else None
+
+    @property
+    def record_index(self) -> int | None:
+        """Index of the bad record within its batch."""
+        return self.fault.record_index if self.fault else None
+
+
+class CorruptRecordError(RecordError):
+    """A batch whose length, magic, crc or compressed data is wrong (Kafka: CORRUPT_MESSAGE)."""
+
+    kafka_code = 2
+
+
+class InvalidRecordError(RecordError):
+    """A batch with a matching crc whose records are not well-formed (Kafka: INVALID_RECORD)."""
+
+    kafka_code = 87
+
+
+class UnsupportedCompressionTypeError(RecordError):
+    """A compression type that Kafka does not define (Kafka: UNSUPPORTED_COMPRESSION_TYPE)."""
+
+    kafka_code = 76
+
+
+class RecordTooLargeError(RecordError):
+    """A record that does not fit a batch of ``max_batch_bytes`` (Kafka: MESSAGE_TOO_LARGE)."""
+
+    kafka_code = 10
+
+
+def error_from_fault(fault: Fault) -> RecordError:
+    """The exception that ``strict`` raises for a fault."""
+    if fault.error in RECORD_FAULTS:
+        return InvalidRecordError(fault.message, fault)
+    if fault.error == "unknown_compression":
+        return UnsupportedCompressionTypeError(fault.message, fault)
+    return CorruptRecordError(fault.message, fault)

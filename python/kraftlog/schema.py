@@ -1,0 +1,162 @@
+"""The tables that Python, the command line and Spark show: names, types and order of their columns.
+
+This is the only place where a table's columns are listed; readers, doors, docs and tests follow it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """One table: the columns that it shows, and those that it shows when they are asked for."""
+
+    name: str
+    row: str
+    shown: dict[str, pa.DataType]
+    on_request: dict[str, pa.DataType] = field(default_factory=dict)
+
+    def select(self, columns: Sequence[str] | None = None) -> pa.Schema:
+        """Return the Arrow schema of these columns, in the order asked for.
+
+        Raises
+        ------
+        ValueError
+            When the table has no such column; the message lists those it has.
+        """
+        every = self.shown | self.on_request
+        names = list(self.shown) if columns is None else list(columns)
+        for name in names:
+            if name not in every:
+                raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(every)}")
+        return pa.schema([(name, every[name]) for name in names])
+
+
+_PARTITION = {"topic": pa.string(), "partition": pa.int32()}
+
+SEGMENTS = TableSchema(
+    "segments",
+    "a segment of a partition: its log file and the index files beside it",
+    {
+        **_PARTITION,
+        "base_offset": pa.int64(),
+        "next_offset": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "batches": pa.int64(),
+        "records": pa.int64(),
+        "first_timestamp": TIMESTAMP,
+        "max_timestamp": TIMESTAMP,
+        "clean": pa.bool_(),
+        "torn_bytes": pa.int64(),
+    },
+    {
+        "file": pa.string(),
+        "state": pa.string(),
+        "first_timestamp_ms": pa.int64(),
+        "max_timestamp_ms": pa.int64(),
+    },
+)
+
+BATCHES = TableSchema(
+    "batches",
+    "a record batch, from its header alone",
+    {
+        **_PARTITION,
+        "segment_base_offset": pa.int64(),
+        "position": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "base_offset": pa.int64(),
+        "last_offset": pa.int64(),
+        "partition_leader_epoch": pa.int32(),
+        "magic": pa.int8(),
+        "crc": pa.int64(),
+        "crc_ok": pa.bool_(),
+        "attributes": pa.int16(),
+        "compression": pa.string(),
+        "timestamp_type": pa.string(),
+        "base_timestamp": TIMESTAMP,
+        "max_timestamp": TIMESTAMP,
+        "delete_horizon": TIMESTAMP,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "base_sequence": pa.int32(),
+        "records_count": pa.int32(),
+        "is_transactional": pa.bool_(),
+        "is_control": pa.bool_(),
+        "control_type": pa.string(),
+    },
+    {
+        "file": pa.string(),
+        "batch_length": pa.int32(),
+        "last_offset_delta": pa.int32(),
+        "base_timestamp_ms": pa.int64(),
+        "max_timestamp_ms": pa.int64(),
+        "delete_horizon_ms": pa.int64(),
+    },
+)
+
+RECORDS = TableSchema(
+    "records",
+    "a record",
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        **_PARTITION,
+        "offset": pa.int64(),
+        "timestamp": TIMESTAMP,
+        "timestamp_type": pa.string(),
+        "headers": HEADERS,
+    },
+    {
+        "timestamp_ms": pa.int64(),
+        "base_offset": pa.int64(),
+        "position": pa.int64(),
+        "partition_leader_epoch": pa.int32(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "sequence": pa.int32(),
+        "is_transactional": pa.bool_(),
+        "is_control": pa.bool_(),
+        "control_type": pa.string(),
+    },
+)
+
+INDEX_ENTRIES = TableSchema(
+    "index_entries",
+    "an entry of an .index, .timeindex or .txnindex file",
+    {
+        **_PARTITION,
+        "file": pa.string(),
+        "offset": pa.int64(),
+        "position": pa.int64(),
+        "timestamp": TIMESTAMP,
+        "producer_id": pa.int64(),
+        "last_offset": pa.int64(),
+        "lso": pa.int64(),
+    },
+    {"timestamp_ms": pa.int64()},
+)
+
+ERRORS = TableSchema(
+    "errors",
+    "a piece of input that could not be read",
+    {
+        **_PARTITION,
+        "segment_base_offset": pa.int64(),
+        "position": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "base_offset": pa.int64(),
+        "record_index": pa.int32(),
+        "error": pa.string(),
+        "message": pa.string(),
+    },
+)
+
+TABLES = {table.name: table for table in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, ERRORS)}

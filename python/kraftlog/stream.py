@@ -1,0 +1,65 @@
+"""Rows that are read as they are asked for, and the faults met on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.errors import Fault
+
+
+def errors_table(faults: list[Fault]) -> pa.Table:
+    """Return faults as the ``errors`` table."""
+    return pa.Table.from_pylist([asdict(fault) for fault in faults], schema=schema.ERRORS.select())
+
+
+class Stream:
+    """Rows of a table, a record batch at a time, in bounded memory.
+
+    Each call of ``batches`` reads from the start. The stream follows the Arrow PyCapsule protocol, so that
+    ``pyarrow.table(stream)``, Polars and DuckDB take it as it is.
+
+    Parameters
+    ----------
+    arrow_schema : pyarrow.Schema
+        Of every record batch.
+    produce : callable
+        Starts one pass; is given the list that it must append faults to.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows = pa.record_batch({"offset": [0, 1]})
+    >>> stream = Stream(rows.schema, lambda faults: iter([rows]))
+    >>> sum(batch.num_rows for batch in stream.batches())
+    2
+    """
+
+    def __init__(self, arrow_schema: pa.Schema, produce: Callable[[list[Fault]], Iterator[pa.RecordBatch]]) -> None:
+        self.schema = arrow_schema
+        self._produce = produce
+        self.faults: list[Fault] = []
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read from the start; ``faults`` and ``errors`` are complete when the iterator is used up."""
+        self.faults = []
+        return self._produce(self.faults)
+
+    def to_table(self) -> pa.Table:
+        """Read everything into memory."""
+        return pa.Table.from_batches(self.batches(), schema=self.schema)
+
+    @property
+    def errors(self) -> pa.Table:
+        """What the last pass could not read, as the ``errors`` table."""
+        return errors_table(self.faults)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a ``pyarrow.RecordBatchReader`` over one pass."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)

@@ -1,0 +1,69 @@
+"""Java as the tests need it: the class path that Maven resolved once, then plain ``java`` runs with a limit each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+OLDEST_JAVA = 17
+
+Line = dict[str, Any]
+
+
+def missing() -> str | None:
+    """Why the tests cannot run on this machine, or None: they need Maven and a JDK, and nothing else."""
+    if shutil.which("mvn") is None:
+        return "mvn (Apache Maven) is not on the PATH"
+    javac = _tool("javac")
+    if javac is None or _tool("java") is None:
+        return "no JDK: java or javac is neither in JAVA_HOME nor on the PATH"
+    version = subprocess.run([javac, "-version"], check=False, capture_output=True, text=True, timeout=60)
+    major = re.search(r"javac (\d+)", version.stdout + version.stderr)
+    if major is None or int(major[1]) < OLDEST_JAVA:
+        return f"the JDK is older than {OLDEST_JAVA}"
+    return None
+
+
+class Jvm:
+    """Builds the clients below ``home`` and runs them, or any other main class of the class path."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        target = home / "target"
+        maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), f"-Dtarget={target}", "compile"]
+        built = subprocess.run(maven, check=False, capture_output=True, text=True, timeout=900)
+        assert built.returncode == 0, f"Maven failed:\n{built.stdout}{built.stderr}"
+        self._class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath').read_text()}"
+
+    def command(self, main: str, *arguments: str) -> list[str]:
+        """The command line of a main class: small, quick to start, its native libraries unpacked below ``home``."""
+        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={self._home}"]
+        logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        return [str(_tool("java")), *options, *logging, "-cp", self._class_path, main, *arguments]
+
+    def run(self, main: str, *arguments: str, lines: Iterable[Line] = (), limit: float = 120) -> list[str]:
+        """Runs a main class to its end, JSON lines in, the lines of its standard output back."""
+        given = "".join(json.dumps(line) + "\n" for line in lines)
+        done = subprocess.run(
+            self.command(main, *arguments),
+            check=False,
+            input=given,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=limit,
+        )
+        assert done.returncode == 0, f"{main} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout.splitlines()
+
+
+def _tool(name: str) -> str | None:
+    """A JDK tool, from JAVA_HOME first, as Maven does."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(name, path=str(Path(home, "bin"))) if home else shutil.which(name)

@@ -1,0 +1,121 @@
+"""A real Kafka on this machine: one node, broker and controller in one, on 127.0.0.1 with its own directory.
+
+A broker can be entered again: between two ``with`` blocks it is stopped, cleanly, and its log directory is there
+to be read or changed.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from jvm import Jvm, Line
+
+NODE = 1
+CLUSTER = "a3JhZnRsb2ctaW50ZXJvcA"  # any 16 bytes in base64
+START_LIMIT = 60.0
+STOP_LIMIT = 60.0
+
+
+class Broker:
+    """The node below ``home``, formatted when made and running inside ``with``."""
+
+    def __init__(self, jvm: Jvm, home: Path) -> None:
+        self._jvm = jvm
+        self._output = home / "kafka.out"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._port, controller = _free_ports(2)
+        self.log_dir = home / "logs"
+        self._properties = home / "server.properties"
+        self._properties.write_text(_properties(self._port, controller, self.log_dir))
+        jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties))
+
+    def __enter__(self) -> Self:
+        with self._output.open("ab") as output:
+            command = self._jvm.command("Node", str(self._properties))
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+        try:
+            self._wait_until_it_listens()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        code = self._stop()
+        # 143 is the JVM's code for an end by SIGTERM after its shutdown hooks.
+        assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
+
+    def output(self) -> str:
+        """What Kafka has said so far: its warnings and errors."""
+        return self._output.read_text(errors="replace")
+
+    def create(self, topics: Iterable[Line]) -> None:
+        self._jvm.run("Topics", self._address, lines=topics)
+
+    def produce(self, lines: Iterable[Line]) -> None:
+        self._jvm.run("Produce", self._address, lines=lines)
+
+    def consume(self, topics: Iterable[str]) -> list[Line]:
+        """Every record of the topics, as Kafka's own consumer sees it."""
+        return [json.loads(line) for line in self._jvm.run("Consume", self._address, *topics)]
+
+    @property
+    def _address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def _wait_until_it_listens(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_LIMIT
+        while time.monotonic() < deadline:
+            assert self._process.poll() is None, f"Kafka did not start:\n{self.output()}"
+            try:
+                socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError(f"Kafka does not listen after {START_LIMIT:.0f} s:\n{self.output()}")
+
+    def _stop(self) -> int:
+        assert self._process is not None
+        with self._process as process:
+            process.terminate()
+            try:
+                return process.wait(STOP_LIMIT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return process.wait(STOP_LIMIT)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def _properties(broker: int, controller: int, log_dir: Path) -> str:
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": NODE,
+        "controller.quorum.voters": f"{NODE}@127.0.0.1:{controller}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": log_dir,
+        # The records carry timestamps of their own, long past: nothing may be deleted for its age.
+        "log.retention.ms": -1,
+        # One node has to do, and the internal topics stay small.
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+    }
+    return "".join(f"{name}={value}\n" for name, value in properties.items())

@@ -1,0 +1,48 @@
+import java.io.BufferedOutputStream;
+import java.io.OutputStream;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * Prints every record of the topics, from the first offset to what was the log end at the start; a record of an
+ * open or aborted transaction too, as it is in the log as well. Arguments: the broker, then the topics.
+ */
+public final class Consume {
+    private static final long LIMIT_NANOS = Duration.ofSeconds(60).toNanos();
+
+    public static void main(String[] args) throws Exception {
+        Map<String, Object> configs =
+                Map.of("bootstrap.servers", args[0], "isolation.level", "read_uncommitted", "auto.offset.reset", "none");
+        try (var consumer =
+                        new KafkaConsumer<>(configs, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                var out = new BufferedOutputStream(System.out)) {
+            List<TopicPartition> partitions = new ArrayList<>();
+            for (String topic : List.of(args).subList(1, args.length)) {
+                consumer.partitionsFor(topic).forEach(p -> partitions.add(new TopicPartition(topic, p.partition())));
+            }
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            print(consumer, consumer.endOffsets(partitions), out);
+        }
+    }
+
+    private static void print(KafkaConsumer<byte[], byte[]> consumer, Map<TopicPartition, Long> ends, OutputStream out)
+            throws Exception {
+        long start = System.nanoTime();
+        while (ends.entrySet().stream().anyMatch(end -> consumer.position(end.getKey()) < end.getValue())) {
+            if (System.nanoTime() - start > LIMIT_NANOS) {
+                throw new TimeoutException("the consumer did not reach the log ends " + ends);
+            }
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(500))) {
+                out.write(Json.line(record));
+            }
+        }
+    }
+}

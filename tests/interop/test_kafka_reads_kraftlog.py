@@ -1,0 +1,93 @@
+"""What kraftlog wrote, Kafka takes for its own log: it recovers it, serves it exactly, and goes on appending to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import kraftlog
+import pytest
+from jvm import Line
+from kafka import Broker
+from records import by_partition, made, table
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+SHAPES: list[dict[str, Any]] = [  # one partition each: how its records are cut into batches
+    {},
+    {"max_batch_records": 1},
+    {"max_batch_records": 7},
+    {"max_batch_bytes": 4096},
+    {"max_batch_records": 50, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0},
+]
+COUNT = 300
+SECOND_SEGMENT = 200  # the first offset of the idempotent producer's second one
+
+Partitions = dict[tuple[str, int], list[Line]]
+
+
+@pytest.fixture(scope="module")
+def written() -> Partitions:
+    topics = [f"written-{codec}" for codec in CODECS]
+    return {(topic, partition): made(topic, partition, COUNT) for topic in topics for partition in range(len(SHAPES))}
+
+
+@pytest.fixture(scope="module")
+def appended(written: Partitions) -> Partitions:
+    """The one record that the producer appends to each partition afterwards, at its log end."""
+    return {at: [made(*at, 3)[-1] | {"offset": COUNT}] for at in written}
+
+
+@pytest.fixture(scope="module")
+def consumed(broker: Broker, written: Partitions, appended: Partitions) -> tuple[Partitions, Partitions]:
+    """What the consumer got from kraftlog's segments, and what it got once the producer had appended to them."""
+    topics = sorted({topic for topic, _ in written})
+    with broker:
+        broker.create({"name": topic, "partitions": len(SHAPES), "configs": {}} for topic in topics)
+    for (topic, partition), lines in written.items():
+        _place(broker.log_dir / f"{topic}-{partition}", lines, topic.removeprefix("written-"), SHAPES[partition])
+    _forget_the_clean_shutdown(broker.log_dir)
+    with broker:
+        before = broker.consume(topics)
+        broker.produce([{"producer": {}}, *(line for lines in appended.values() for line in lines)])
+        after = broker.consume(topics)
+    return by_partition(before), by_partition(after)
+
+
+def _place(directory: Path, lines: list[Line], codec: str, shape: dict[str, Any]) -> None:
+    """Makes the lines the partition's whole log: what Kafka kept beside the old, empty one must not speak for it."""
+    for old in directory.iterdir():
+        if old.name != "partition.metadata":  # it says which topic this is
+            old.unlink()
+    idempotent = "base_sequence" in shape
+    for start, end in [(0, SECOND_SEGMENT), (SECOND_SEGMENT, COUNT)] if idempotent else [(0, COUNT)]:
+        options = shape | {"base_offset": start} | ({"base_sequence": start} if idempotent else {})
+        data = kraftlog.encode(table(lines[start:end]), compression=codec, **options)
+        (directory / f"{start:020}.log").write_bytes(data)
+
+
+def _forget_the_clean_shutdown(log_dir: Path) -> None:
+    """Makes Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""
+    (log_dir / ".kafka_cleanshutdown").unlink()
+    (log_dir / "recovery-point-offset-checkpoint").unlink()
+
+
+@pytest.mark.parametrize("partition", range(len(SHAPES)), ids=str)
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_consumer_gets_what_kraftlog_wrote(
+    consumed: tuple[Partitions, Partitions], written: Partitions, codec: str, partition: int
+) -> None:
+    at = f"written-{codec}", partition
+    assert consumed[0][at] == written[at]
+
+
+@pytest.mark.parametrize("partition", range(len(SHAPES)), ids=str)
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_broker_appends_at_the_next_offset(
+    consumed: tuple[Partitions, Partitions],
+    written: Partitions,
+    appended: Partitions,
+    codec: str,
+    partition: int,
+) -> None:
+    at = f"written-{codec}", partition
+    assert consumed[1][at] == written[at] + appended[at]
