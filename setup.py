@@ -23,7 +23,7 @@ extensions = [
         [str(path)],
         include_dirs=[str(NATIVE / "c")],
         depends=[str(header) for header in sorted((NATIVE / "c").glob("*.h"))],
-        extra_compile_args=[*flags, "-std=c11", "-fsigned-char", "-Wno-unused-function"],
+        extra_compile_args=[*flags, "-std=gnu11", "-fsigned-char", "-Wno-unused-function"],
         extra_link_args=link,
     )
     for path in MODULES

@@ -51,7 +51,7 @@ static inline void kr_set_bits(uint8_t *bits, int64_t from, int64_t to) {
 
 /* Copies n bytes, in whole words: up to 32 bytes more may be read and written behind them. */
 static inline void kr_copy_padded(uint8_t *to, const uint8_t *from, int64_t n) {
-    if (n > 256) {
+    if (n > 64) {
         memcpy(to, from, (size_t)n);
         return;
     }

@@ -101,14 +101,18 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     kr_columns *c = &d->columns;
     kr_mark mark = kr_columns_mark(c);
     if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
-    kr_crc_ahead ahead = {d->check_crc ? p + KR_ATTRIBUTES_AT : end, end, 0};
+    kr_walk w = {p + KR_RECORD_BATCH_OVERHEAD,
+                 end,
+                 start + d->input.size - KR_PADDING,
+                 0,
+                 h->records_count,
+                 {d->check_crc ? p + KR_ATTRIBUTES_AT : end, end, 0}};
     if (h->magic >= 2)
-        status = kr_records_decode(c, h, start, p + KR_RECORD_BATCH_OVERHEAD, end, start + d->input.size, &ahead, &e,
-                                   d->want);
+        status = kr_records_decode(&w, c, h, start, &e, d->want);
     else
         status = kr_legacy_decode(c, h, start, &e, d->want);
     if (d->check_crc) {
-        uint32_t crc = h->magic >= 2 ? kr_crc32c(ahead.crc, ahead.pos, (size_t)(end - ahead.pos))
+        uint32_t crc = h->magic >= 2 ? kr_crc32c(w.ahead.crc, w.ahead.pos, (size_t)(end - w.ahead.pos))
                                      : kr_batch_crc(&d->input, h);
         h->crc_ok = crc == h->crc;
         if (!h->crc_ok) {
@@ -130,10 +134,9 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     int64_t bytes = size + KR_RECORD_BATCH_OVERHEAD;
     int status = kr_room(d, h, bytes);
     if (status != KR_OK) return status;
-    kr_crc_ahead none = {0, 0, 0};
+    kr_walk w = {data, data + size, data + size, 0, h->records_count, {data + size, data + size, 0}};
     if (h->magic >= 2)
-        status = kr_records_decode(&d->columns, h, data, data, data + size, data + size + KR_PADDING, &none, &e,
-                                   d->want);
+        status = kr_records_decode(&w, &d->columns, h, data, &e, d->want);
     else
         status = kr_inner_decode(&d->columns, h, data, data + size, &e, d->want);
     return kr_settle(d, h, mark, bytes, status, &e);

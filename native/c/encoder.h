@@ -46,7 +46,7 @@ typedef struct {
     kr_error error;
 } kr_encoder;
 
-static inline int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
+KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
     if (!s->ends) return -1;
     if (s->validity) {
         int64_t bit = s->validity_offset + i;
@@ -55,11 +55,11 @@ static inline int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
     return (int64_t)s->ends[i + 1] - s->ends[i];
 }
 
-static inline int64_t kr_field_size(int64_t length) {
+KR_ALWAYS_INLINE int64_t kr_field_size(int64_t length) {
     return kr_varint_size((int32_t)length) + (length > 0 ? length : 0);
 }
 
-static inline uint8_t *kr_put_field(uint8_t *p, const kr_binary_source *s, int64_t i, int64_t length) {
+KR_ALWAYS_INLINE uint8_t *kr_put_field(uint8_t *p, const kr_binary_source *s, int64_t i, int64_t length) {
     p = kr_put_varint(p, (int32_t)length);
     if (length <= 0) return p;
     int64_t begin = s->ends[i];
@@ -124,7 +124,7 @@ typedef struct {
     int64_t timestamp, timestamp_delta;
 } kr_measure;
 
-static inline int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first, kr_measure *m) {
+KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first, kr_measure *m) {
     int32_t offset_delta = is_first ? 0 : w->count;
     m->timestamp = s->timestamp_ms ? s->timestamp_ms[i] : -1;
     m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
@@ -138,7 +138,7 @@ static inline int64_t kr_record_measure(const kr_encoder *w, const kr_source *s,
     return m->body + kr_varint_size((int32_t)(m->body < INT32_MAX ? m->body : INT32_MAX));
 }
 
-static inline void kr_record_write(kr_encoder *w, const kr_source *s, int64_t i, const kr_measure *m) {
+KR_ALWAYS_INLINE void kr_record_write(kr_encoder *w, const kr_source *s, int64_t i, const kr_measure *m) {
     uint8_t *p = w->out + w->written;
     p = kr_put_varint(p, (int32_t)m->body);
     *p++ = 0;
@@ -157,9 +157,13 @@ static inline void kr_record_write(kr_encoder *w, const kr_source *s, int64_t i,
 
 /* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
  * error.expected bytes; KR_RECORD_TOO_LARGE with the row in error.record_index. */
-static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
+static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
+    kr_encoder local = *encoder, *const w = &local; /* local: a store of bytes cannot change them */
+    const kr_source columns = *source, *const s = &columns;
+    int status = KR_OK;
     kr_measure m;
-    for (int64_t i = w->row; i < s->rows; i++) {
+    int64_t i = w->row;
+    for (; i < s->rows; i++) {
         int is_first = w->batch_at < 0;
         int64_t size = kr_record_measure(w, s, i, is_first, &m);
         if (!is_first && (w->written - w->batch_at + size > w->max_batch_bytes || w->count >= w->max_batch_records)) {
@@ -168,13 +172,14 @@ static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
             size = kr_record_measure(w, s, i, is_first, &m);
         }
         int64_t needed = size + (is_first ? KR_RECORD_BATCH_OVERHEAD : 0);
-        w->row = i;
         if (is_first && needed > w->max_batch_bytes) {
-            kr_fail(&w->error, KR_RECORD_TOO_LARGE, w->written, w->max_batch_bytes, needed);
-            w->error.record_index = (int32_t)i;
-            return KR_RECORD_TOO_LARGE;
+            status = KR_RECORD_TOO_LARGE;
+            break;
         }
-        if (w->written + needed > w->capacity) return kr_fail(&w->error, KR_NEEDS_ROOM, w->written, needed, 0);
+        if (w->written + needed > w->capacity) {
+            status = KR_NEEDS_ROOM;
+            break;
+        }
         if (is_first) {
             w->batch_at = w->written;
             w->written += KR_RECORD_BATCH_OVERHEAD;
@@ -184,8 +189,15 @@ static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
         }
         kr_record_write(w, s, i, &m);
     }
-    w->row = s->rows;
-    return KR_OK;
+    *encoder = local;
+    encoder->row = i;
+    if (status == KR_RECORD_TOO_LARGE)
+        kr_fail(&encoder->error, status, local.written, local.max_batch_bytes,
+                KR_RECORD_BATCH_OVERHEAD + m.body + kr_uvarint64_size(2 * (uint64_t)m.body));
+    else if (status != KR_OK)
+        kr_fail(&encoder->error, status, local.written, KR_RECORD_BATCH_OVERHEAD + KR_VARINT_MAX + m.body, 0);
+    encoder->error.record_index = (int32_t)i;
+    return status;
 }
 
 #endif

@@ -21,9 +21,6 @@
 #include "reader.h"
 #include "utf8.h"
 
-#define KR_LIKELY(x) __builtin_expect(!!(x), 1)
-#define KR_ALWAYS_INLINE static inline __attribute__((always_inline))
-
 typedef struct {
     int64_t timestamp_delta;
     int32_t offset_delta;
@@ -149,66 +146,135 @@ KR_ALWAYS_INLINE void kr_record_put(kr_columns *c, const kr_batch_header *h, con
     c->rows = row + 1;
 }
 
-/* Walks the records in [p, end); `readable_end` is where the buffer they lie in ends. Positions in faults count from
- * `start`. KR_OK; KR_NEEDS_ROOM when the header columns are full (the caller takes the rows back); or the fault of the
- * first bad record, with the rows before it, and those behind it if they are sound, kept. */
-KR_ALWAYS_INLINE int kr_records_walk(kr_columns *c, const kr_batch_header *h, const uint8_t *start, const uint8_t *p,
-                                     const uint8_t *end, const uint8_t *readable_end, kr_crc_ahead *ahead, kr_error *e,
-                                     const uint32_t want) {
-    const uint8_t *padded_end = readable_end - KR_PADDING;
-    int32_t count = h->records_count;
-    int status = KR_OK;
-    kr_columns local = *c; /* so that stores through its pointers need not be thought to change it */
-    for (int32_t i = 0; i < count; i++) {
+/* Where a walk stands. */
+typedef struct {
+    const uint8_t *p, *end;
+    const uint8_t *padded_end; /* KR_PADDING bytes before the end of what can be read */
+    int32_t i, count;
+    kr_crc_ahead ahead;
+} kr_walk;
+
+KR_ALWAYS_INLINE void kr_run_ahead(kr_walk *w) {
+    if (w->p >= w->ahead.pos && w->ahead.pos < w->ahead.end) kr_crc_advance(&w->ahead);
+}
+
+/* The hot loop: well-formed records without headers, until one is not. Everything it writes through is held in local
+ * variables, because a store of bytes might otherwise change any of it as far as the compiler knows. */
+KR_ALWAYS_INLINE void kr_walk_plain(kr_walk *walk, kr_columns *c, const kr_batch_header *h, const uint32_t want) {
+    kr_walk w = *walk;
+    const int64_t base_offset = h->base_offset;
+    const int64_t mask = h->attributes & KR_TIMESTAMP_TYPE_BIT ? 0 : -1; /* LogAppendTime: no deltas count */
+    const int64_t base_timestamp = mask ? h->base_timestamp : h->max_timestamp;
+    const int16_t control_type = KR_NO_CONTROL_TYPE;
+    int64_t row = c->rows;
+    uint8_t *const key_data = c->key.data, *const value_data = c->value.data;
+    int32_t *const key_ends = c->key.ends, *const value_ends = c->value.ends;
+    int32_t key_end = want & KR_WANT_KEY ? key_ends[row] : 0, value_end = want & KR_WANT_VALUE ? value_ends[row] : 0;
+    int64_t key_nulls = 0, value_nulls = 0;
+    int64_t *const offset = c->offset, *const timestamp = c->timestamp, *const timestamp_ms = c->timestamp_ms;
+    int16_t *const control_types = c->control_type;
+    int32_t *const header_ends = c->header_ends;
+    const int32_t headers = (int32_t)c->headers;
+    for (; w.i < w.count; w.i++, row++) {
         kr_record r;
-        if (p >= ahead->pos && ahead->pos < ahead->end) kr_crc_advance(ahead);
-        int padded = kr_record_fast(p, end, padded_end, &r);
-        if (!KR_LIKELY(padded && (r.headers_count == 0))) {
-            if (p >= end) {
-                if (status == KR_OK) status = kr_fail(e, KR_MISSING_RECORDS, p - start, count, i);
-                break;
-            }
-            kr_reader in = kr_reader_make(start, p, end);
-            kr_record_read(&in, &r);
-            if (in.error.status != KR_OK) {
-                status = in.error.status;
-                *e = in.error;
-                e->record_index = i;
-                e->lost = end - p;
-                if (!r.end || !kr_rest_is_sound(r.end, end, (int64_t)count - i - 1)) goto done;
-                e->lost = r.end - p;
-                p = r.end;
-                continue;
-            }
-            if ((want & KR_WANT_HEADERS) && local.headers + r.headers_count > local.max_headers) {
-                status = KR_NEEDS_ROOM;
-                goto done;
-            }
+        kr_run_ahead(&w);
+        if (!KR_LIKELY(kr_record_fast(w.p, w.end, w.padded_end, &r)) || r.headers_count) break;
+        int64_t ms = kr_add_wrapping(base_timestamp, r.timestamp_delta & mask), us;
+        if (want & KR_WANT_TIMESTAMP) {
+            if (!KR_LIKELY(ms != -1 && !__builtin_mul_overflow(ms, 1000, &us))) break; /* null */
+            timestamp[row] = us;
         }
-        kr_record_put(&local, h, &r, padded, want);
-        p = r.end;
+        if (want & KR_WANT_TIMESTAMP_MS) timestamp_ms[row] = ms;
+        if (want & KR_WANT_KEY) {
+            if (r.key_length >= 0) {
+                kr_copy_padded(key_data + key_end, r.key, r.key_length);
+                key_end += r.key_length;
+            } else {
+                kr_clear_bit(c->key.validity, row);
+                key_nulls++;
+            }
+            key_ends[row + 1] = key_end;
+        }
+        if (want & KR_WANT_VALUE) {
+            if (r.value_length >= 0) {
+                kr_copy_padded(value_data + value_end, r.value, r.value_length);
+                value_end += r.value_length;
+            } else {
+                kr_clear_bit(c->value.validity, row);
+                value_nulls++;
+            }
+            value_ends[row + 1] = value_end;
+        }
+        if (want & KR_WANT_OFFSET) offset[row] = kr_add_wrapping(base_offset, r.offset_delta);
+        if (want & KR_WANT_HEADERS) header_ends[row + 1] = headers;
+        if (want & KR_WANT_CONTROL_TYPE) control_types[row] = control_type;
+        w.p = r.end;
     }
-    if (status == KR_OK && p < end) {
-        status = kr_fail(e, KR_TRAILING_BYTES, p - start, count, end - p);
-        e->lost = end - p;
+    c->rows = row;
+    c->key.nulls += key_nulls;
+    c->value.nulls += value_nulls;
+    *walk = w;
+}
+
+/* One record by the careful parser. Returns 0 when the walk is over: `status` and `e` say why. */
+static inline int kr_walk_careful(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
+                                  uint32_t want, int *status, kr_error *e) {
+    kr_record r;
+    kr_reader in = kr_reader_make(start, w->p, w->end);
+    kr_record_read(&in, &r);
+    if (in.error.status == KR_OK) {
+        if ((want & KR_WANT_HEADERS) && c->headers + r.headers_count > c->max_headers) {
+            *status = KR_NEEDS_ROOM;
+            return 0;
+        }
+        kr_record_put(c, h, &r, 0, want);
+    } else {
+        *status = in.error.status;
+        *e = in.error;
+        e->record_index = w->i;
+        e->lost = w->end - w->p;
+        if (!r.end || !kr_rest_is_sound(r.end, w->end, (int64_t)w->count - w->i - 1)) return 0;
+        e->lost = r.end - w->p;
     }
-done:
-    *c = local;
-    return status;
+    w->p = r.end;
+    w->i++;
+    return 1;
+}
+
+/* Walks the records of `w`; positions in faults count from `start`. KR_OK; KR_NEEDS_ROOM when the header columns are
+ * full (the caller takes the rows back); or the fault of the first bad record, with the rows before it, and those
+ * behind it if they are sound, kept. */
+KR_ALWAYS_INLINE int kr_records_walk(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
+                                     kr_error *e, const uint32_t want) {
+    int status = KR_OK;
+    for (;;) {
+        /* control records are few: the careful parser knows their types */
+        if (!(want & KR_WANT_CONTROL_TYPE) || !kr_is_control(h)) kr_walk_plain(w, c, h, want);
+        if (w->i >= w->count || w->p >= w->end) break;
+        kr_run_ahead(w);
+        if (!kr_walk_careful(w, c, h, start, want, &status, e)) return status;
+    }
+    if (status != KR_OK) return status;
+    if (w->i < w->count) return kr_fail(e, KR_MISSING_RECORDS, w->p - start, w->count, w->i);
+    if (w->p < w->end) {
+        kr_fail(e, KR_TRAILING_BYTES, w->p - start, w->count, w->end - w->p);
+        e->lost = w->end - w->p;
+        return KR_TRAILING_BYTES;
+    }
+    return KR_OK;
 }
 
 #define KR_WANT_COMMON (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
 
-static inline int kr_records_decode(kr_columns *c, const kr_batch_header *h, const uint8_t *start, const uint8_t *p,
-                                    const uint8_t *end, const uint8_t *readable_end, kr_crc_ahead *ahead, kr_error *e,
-                                    uint32_t want) {
+static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
+                                    kr_error *e, uint32_t want) {
     switch (want) { /* the usual sets get a loop of their own */
     case KR_WANT_COMMON:
-        return kr_records_walk(c, h, start, p, end, readable_end, ahead, e, KR_WANT_COMMON);
+        return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON);
     case KR_WANT_COMMON | KR_WANT_HEADERS:
-        return kr_records_walk(c, h, start, p, end, readable_end, ahead, e, KR_WANT_COMMON | KR_WANT_HEADERS);
+        return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON | KR_WANT_HEADERS);
     default:
-        return kr_records_walk(c, h, start, p, end, readable_end, ahead, e, want);
+        return kr_records_walk(w, c, h, start, e, want);
     }
 }
 

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+#define KR_LIKELY(x) __builtin_expect(!!(x), 1)
+#define KR_ALWAYS_INLINE static inline __attribute__((always_inline))
+
 #define KR_VARINT_MAX 5
 #define KR_VARLONG_MAX 10
 
@@ -17,7 +20,7 @@ static inline uint64_t kr_zigzag64(int64_t x) { return ((uint64_t)x << 1) ^ (x <
 
 /* Reads without a bounds check: the caller has made sure that KR_VARINT_MAX bytes can be read.
  * Returns the byte behind, or NULL when the fifth byte has its high bit set. */
-static inline const uint8_t *kr_varint_unchecked(const uint8_t *p, int32_t *out) {
+KR_ALWAYS_INLINE const uint8_t *kr_varint_unchecked(const uint8_t *p, int32_t *out) {
     uint32_t x = p[0];
     if (x < 0x80) {
         *out = kr_unzigzag32(x);
@@ -45,7 +48,7 @@ static inline const uint8_t *kr_varint_unchecked(const uint8_t *p, int32_t *out)
 }
 
 /* As above, for KR_VARLONG_MAX bytes. */
-static inline const uint8_t *kr_varlong_unchecked(const uint8_t *p, int64_t *out) {
+KR_ALWAYS_INLINE const uint8_t *kr_varlong_unchecked(const uint8_t *p, int64_t *out) {
     uint64_t x = p[0];
     if (x < 0x80) {
         *out = kr_unzigzag64(x);

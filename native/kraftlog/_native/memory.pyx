@@ -6,6 +6,10 @@ from libc.stdlib cimport free
 from posix.stdlib cimport posix_memalign
 
 
+cdef extern from "large_memory.h" nogil:
+    void kr_advise_large(void *begin, size_t size)
+
+
 cdef class Input:
     """A contiguous buffer of any object, held as long as this object lives."""
 
@@ -22,6 +26,8 @@ cdef class Input:
 # written, which is as much as decoding into it; a stream that drops its batches runs in the same few blocks.
 cdef enum:
     ALIGNMENT = 64
+    LARGE = 8 << 20  # bytes from which a block is worth large pages
+    LARGE_ALIGNMENT = 2 << 20
     MAX_FREE_BLOCKS = 16
     LARGEST_KEPT = 32 << 20
 
@@ -44,8 +50,10 @@ cdef uint8_t *take_block(int64_t *capacity) noexcept:
             free_blocks[i] = free_blocks[free_count]
             free_capacities[i] = free_capacities[free_count]
             return block
-    if posix_memalign(&fresh, ALIGNMENT, capacity[0]) != 0:
+    if posix_memalign(&fresh, LARGE_ALIGNMENT if capacity[0] >= LARGE else ALIGNMENT, capacity[0]) != 0:
         return NULL
+    if capacity[0] > LARGEST_KEPT:
+        kr_advise_large(fresh, capacity[0])
     return <uint8_t *>fresh
 
 
