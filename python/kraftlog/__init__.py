@@ -12,6 +12,7 @@ from kraftlog.errors import (
     RecordTooLargeError,
     UnsupportedCompressionTypeError,
 )
+from kraftlog.log.log import Log, open
 from kraftlog.stream import Stream
 
 __version__ = "0.1.0"
@@ -21,6 +22,7 @@ __all__ = [
     "Encoder",
     "Fault",
     "InvalidRecordError",
+    "Log",
     "RecordError",
     "RecordTooLargeError",
     "Stream",
@@ -28,5 +30,6 @@ __all__ = [
     "crc32c",
     "decode",
     "encode",
+    "open",
     "varint",
 ]

@@ -13,6 +13,7 @@ from kafka import Broker
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[jvm.Jvm]:
+    """Build the Java side once, or skip on a machine that has no Maven or no JDK."""
     reason = jvm.missing()
     if reason is not None:
         pytest.skip(reason)
@@ -22,6 +23,6 @@ def java() -> Iterator[jvm.Jvm]:
 
 @pytest.fixture(scope="module")
 def broker(java: jvm.Jvm) -> Iterator[Broker]:
-    """Formatted and stopped: a test runs it with ``with broker:``, as often as it likes."""
+    """Format a Kafka and leave it stopped: a test runs it with ``with broker:``, as often as it likes."""
     with tempfile.TemporaryDirectory(prefix="kraftlog-kafka-") as home:
         yield Broker(java, Path(home))

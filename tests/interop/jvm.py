@@ -18,7 +18,7 @@ Line = dict[str, Any]
 
 
 def missing() -> str | None:
-    """Why the tests cannot run on this machine, or None: they need Maven and a JDK, and nothing else."""
+    """Say why the tests cannot run on this machine, or None: they need Maven and a JDK, and nothing else."""
     if shutil.which("mvn") is None:
         return "mvn (Apache Maven) is not on the PATH"
     javac = _tool("javac")
@@ -43,13 +43,13 @@ class Jvm:
         self._class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath').read_text()}"
 
     def command(self, main: str, *arguments: str) -> list[str]:
-        """The command line of a main class: small, quick to start, its native libraries unpacked below ``home``."""
+        """Build a main class's command line: small, quick to start, native libraries unpacked below ``home``."""
         options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={self._home}"]
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         return [str(_tool("java")), *options, *logging, "-cp", self._class_path, main, *arguments]
 
     def run(self, main: str, *arguments: str, lines: Iterable[Line] = (), limit: float = 120) -> list[str]:
-        """Runs a main class to its end, JSON lines in, the lines of its standard output back."""
+        """Run a main class to its end, JSON lines in, the lines of its standard output back."""
         given = "".join(json.dumps(line) + "\n" for line in lines)
         done = subprocess.run(
             self.command(main, *arguments),
@@ -64,6 +64,6 @@ class Jvm:
 
 
 def _tool(name: str) -> str | None:
-    """A JDK tool, from JAVA_HOME first, as Maven does."""
+    """Find a JDK tool, in JAVA_HOME first, as Maven does."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(name, path=str(Path(home, "bin"))) if home else shutil.which(name)

@@ -53,17 +53,19 @@ class Broker:
         assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
 
     def output(self) -> str:
-        """What Kafka has said so far: its warnings and errors."""
+        """Read what Kafka has said so far: its warnings and errors."""
         return self._output.read_text(errors="replace")
 
     def create(self, topics: Iterable[Line]) -> None:
+        """Create topics: {"name", "partitions", "configs"} each."""
         self._jvm.run("Topics", self._address, lines=topics)
 
     def produce(self, lines: Iterable[Line]) -> None:
+        """Let Kafka's own producers carry out the lines: records, and what Produce.java says of the others."""
         self._jvm.run("Produce", self._address, lines=lines)
 
     def consume(self, topics: Iterable[str]) -> list[Line]:
-        """Every record of the topics, as Kafka's own consumer sees it."""
+        """Return every record of the topics, as Kafka's own consumer sees it."""
         return [json.loads(line) for line in self._jvm.run("Consume", self._address, *topics)]
 
     @property

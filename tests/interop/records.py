@@ -33,7 +33,7 @@ _COLUMNS = pa.schema(
 
 
 def made(topic: str, partition: int, count: int) -> list[Line]:
-    """Records of every kind: null and empty keys and values, odd headers, times that go back, a few large values."""
+    """Make records of every kind: keys and values null, empty and large, odd headers, times that go back."""
     dice = random.Random(f"{topic}-{partition}")
     return [
         {
@@ -51,7 +51,7 @@ def made(topic: str, partition: int, count: int) -> list[Line]:
 
 
 def table(lines: Iterable[Line]) -> pa.Table:
-    """What kraftlog.encode takes: topic, partition and offset are the caller's to choose."""
+    """Return what kraftlog.encode takes: topic, partition and offset are the caller's to choose."""
     rows = [
         {
             "key": _bytes(line["key"]),
@@ -65,7 +65,7 @@ def table(lines: Iterable[Line]) -> pa.Table:
 
 
 def lines(records: pa.Table) -> Iterator[Line]:
-    """What kraftlog read, a line for each row."""
+    """Turn what kraftlog read into lines, one for each row."""
     for row in records.to_pylist():
         yield {
             "topic": row["topic"],
@@ -80,7 +80,7 @@ def lines(records: pa.Table) -> Iterator[Line]:
 
 
 def by_partition(lines: Iterable[Line]) -> dict[tuple[str, int], list[Line]]:
-    """The lines of each partition, in the order they came; Kafka promises no order between partitions."""
+    """Sort lines into partitions, each in the order it came: Kafka promises none between partitions."""
     partitions: dict[tuple[str, int], list[Line]] = {}
     for line in lines:
         partitions.setdefault((line["topic"], line["partition"]), []).append(line)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import kraftlog
 import pytest
 from jvm import Line
 from kafka import Broker
 from records import by_partition, made, table
+
+import kraftlog
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 SHAPES: list[dict[str, Any]] = [  # one partition each: how its records are cut into batches
@@ -27,19 +28,20 @@ Partitions = dict[tuple[str, int], list[Line]]
 
 @pytest.fixture(scope="module")
 def written() -> Partitions:
+    """Make the records of a topic for each codec, with a partition for each shape."""
     topics = [f"written-{codec}" for codec in CODECS]
     return {(topic, partition): made(topic, partition, COUNT) for topic in topics for partition in range(len(SHAPES))}
 
 
 @pytest.fixture(scope="module")
 def appended(written: Partitions) -> Partitions:
-    """The one record that the producer appends to each partition afterwards, at its log end."""
+    """Make the one record that the producer appends to each partition afterwards, at its log end."""
     return {at: [made(*at, 3)[-1] | {"offset": COUNT}] for at in written}
 
 
 @pytest.fixture(scope="module")
 def consumed(broker: Broker, written: Partitions, appended: Partitions) -> tuple[Partitions, Partitions]:
-    """What the consumer got from kraftlog's segments, and what it got once the producer had appended to them."""
+    """Let Kafka start on kraftlog's segments: what it serves then, and once a producer has appended to them."""
     topics = sorted({topic for topic, _ in written})
     with broker:
         broker.create({"name": topic, "partitions": len(SHAPES), "configs": {}} for topic in topics)
@@ -54,7 +56,7 @@ def consumed(broker: Broker, written: Partitions, appended: Partitions) -> tuple
 
 
 def _place(directory: Path, lines: list[Line], codec: str, shape: dict[str, Any]) -> None:
-    """Makes the lines the partition's whole log: what Kafka kept beside the old, empty one must not speak for it."""
+    """Make the lines the partition's whole log: what Kafka kept beside the old, empty one must not speak for it."""
     for old in directory.iterdir():
         if old.name != "partition.metadata":  # it says which topic this is
             old.unlink()
@@ -66,7 +68,7 @@ def _place(directory: Path, lines: list[Line], codec: str, shape: dict[str, Any]
 
 
 def _forget_the_clean_shutdown(log_dir: Path) -> None:
-    """Makes Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""
+    """Make Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""
     (log_dir / ".kafka_cleanshutdown").unlink()
     (log_dir / "recovery-point-offset-checkpoint").unlink()
 
@@ -76,6 +78,7 @@ def _forget_the_clean_shutdown(log_dir: Path) -> None:
 def test_the_consumer_gets_what_kraftlog_wrote(
     consumed: tuple[Partitions, Partitions], written: Partitions, codec: str, partition: int
 ) -> None:
+    """Offsets, times, nulls and headers, byte for byte: none of it may be what Kafka truncated or made up."""
     at = f"written-{codec}", partition
     assert consumed[0][at] == written[at]
 
@@ -89,5 +92,6 @@ def test_the_broker_appends_at_the_next_offset(
     codec: str,
     partition: int,
 ) -> None:
+    """The log end that Kafka recovered is right, and the appended record has cost none of the others."""
     at = f"written-{codec}", partition
     assert consumed[1][at] == written[at] + appended[at]

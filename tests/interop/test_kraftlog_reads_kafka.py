@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
-import kraftlog
 import pyarrow as pa
 import pytest
 from jvm import Line
 from kafka import Broker
 from records import by_partition, lines, made
+
+import kraftlog
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]  # a codec's place is its number in the format
 TIMES = ["CreateTime", "LogAppendTime"]
@@ -35,6 +37,7 @@ class Runs(NamedTuple):
 
 @pytest.fixture(scope="module")
 def runs(broker: Broker) -> Runs:
+    """Produce, consume, stop Kafka, and read its log directory with kraftlog."""
     sent = {(topic, partition): made(topic, partition, 300) for topic in TOPICS for partition in PARTITIONS}
     with broker:
         broker.create(
@@ -55,10 +58,10 @@ def runs(broker: Broker) -> Runs:
 
 
 def _program(sent: Partitions) -> Iterator[Line]:
-    """What the producer does. Records of the partitions are mixed; half of the producers have no producer id."""
+    """Tell the producers what to do: the partitions in turn, and every second topic without a producer id."""
     for topic, (codec, time) in TOPICS.items():
         configs = {"compression.type": codec, "linger.ms": "10", "batch.size": "16384"}
-        mixed = [line for pair in zip(*(sent[topic, partition] for partition in PARTITIONS)) for line in pair]
+        mixed = sorted((line for partition in PARTITIONS for line in sent[topic, partition]), key=itemgetter("offset"))
         if topic == TRANSACTIONS:
             half = len(mixed) // 2
             yield {"producer": configs | {"transactional.id": "interop"}}
@@ -89,15 +92,18 @@ def test_the_log_is_what_the_tests_are_about(runs: Runs, topic: str) -> None:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_kraftlog_reads_what_the_consumer_got(runs: Runs, topic: str) -> None:
+    """The same lines in the same order, for each partition."""
     for partition in PARTITIONS:
         assert runs.read[topic, partition] == runs.consumed[topic, partition]
 
 
 def test_kraftlog_reads_no_other_partition(runs: Runs) -> None:
+    """Internal topics aside, kraftlog finds the partitions that Kafka has and no others."""
     assert runs.read.keys() == runs.consumed.keys()
 
 
 def test_there_is_no_error_anywhere_in_the_log_directory(runs: Runs) -> None:
+    """A log that Kafka closed cleanly is without fault, its internal topics and metadata log included."""
     assert runs.errors.to_pylist() == []
 
 

@@ -1,0 +1,1 @@
+"""Log directories: which files they hold, and reading them in ranges as tables."""

@@ -1,0 +1,261 @@
+"""``kraftlog.open``: files of one or many partitions as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
+from kraftlog.errors import Fault
+from kraftlog.log import tables
+from kraftlog.log.discover import Discovery, PathLike, discover
+from kraftlog.log.ranges import Range, plan
+from kraftlog.log.read import read_ranges
+from kraftlog.stream import Stream, errors_table
+
+PARALLEL_RANGE_BYTES = 16 << 20
+ISOLATION_LEVELS = ("read_uncommitted",)
+
+
+def read_options(
+    *,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    start_timestamp: datetime | int | None = None,
+    end_timestamp: datetime | int | None = None,
+    isolation_level: str = "read_uncommitted",
+    **others: object,
+) -> ReadOptions:
+    """Make ``ReadOptions`` of what users say: bounds may be None, timestamps datetimes."""
+    if isolation_level not in ISOLATION_LEVELS:
+        raise ValueError(f"isolation_level {isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
+    return ReadOptions(
+        start_offset=0 if start_offset is None else start_offset,
+        end_offset=NO_BOUND if end_offset is None else end_offset,
+        start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
+        end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
+        **others,  # type: ignore[arg-type]
+    )
+
+
+class Log:
+    """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them."""
+
+    def __init__(self, found: Discovery) -> None:
+        self._found = found
+
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+        *,
+        workers: int = 1,
+        range_bytes: int | None = None,
+    ) -> Stream:
+        """Stream a table by its name; the methods named like tables are short forms of this.
+
+        Parameters
+        ----------
+        table : {"segments", "batches", "records", "index_entries", "errors"}
+        columns : sequence of str, optional
+            Only these are read; by default those that the table shows.
+        options : ReadOptions
+        workers : int
+            Threads that decode records; rows and their order do not depend on it.
+        range_bytes : int, optional
+            Bytes of log that one worker takes at once.
+        """
+        if table not in schema.TABLES:
+            raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}")
+        if workers < 1:
+            raise ValueError(f"workers {workers} is less than 1")
+        arrow_schema = schema.TABLES[table].select(columns)
+        segments = self._found.segments
+
+        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            if table == "records":
+                parts = self.ranges(options, range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None)
+                return read_ranges(parts, arrow_schema, options, faults, workers)
+            if table == "batches":
+                return tables.batch_rows(segments, arrow_schema, options, faults)
+            if table == "segments":
+                return tables.segment_rows(self._found, arrow_schema, options, faults)
+            if table == "index_entries":
+                return tables.index_rows(segments, arrow_schema, options, faults)
+            return self._error_rows(arrow_schema, options, faults, workers)
+
+        return Stream(arrow_schema, produce)
+
+    def ranges(self, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+        """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+        return plan(self._found.segments, options, range_bytes)
+
+    def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a row for each segment."""
+        return self.scan("segments", columns).to_table()
+
+    def batches(self, columns: Sequence[str] | None = None, *, check_crc: bool = False, **bounds: object) -> pa.Table:
+        """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well."""
+        return self.scan("batches", columns, read_options(check_crc=check_crc, **bounds)).to_table()  # type: ignore[arg-type]
+
+    def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the entries of the index files."""
+        return self.scan("index_entries", columns).to_table()
+
+    def errors(self, *, workers: int = 1) -> pa.Table:
+        """Read and check everything, and return what cannot be read, and files that were left alone."""
+        return self.scan("errors", workers=workers).to_table()
+
+    def records(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        isolation_level: str = "read_uncommitted",
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_timestamp: datetime | int | None = None,
+        end_timestamp: datetime | int | None = None,
+        include_control: bool = False,
+        strict: bool = False,
+        check_crc: bool = True,
+        workers: int = 1,
+        batch_rows: int = ReadOptions.batch_rows,
+        batch_bytes: int = ReadOptions.batch_bytes,
+        max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
+    ) -> Stream:
+        """Stream the records.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns of the ``records`` table; only these are decoded.
+        isolation_level : {"read_uncommitted"}
+        start_offset, end_offset : int, optional
+            Offsets in [start_offset, end_offset), in every partition.
+        start_timestamp, end_timestamp : datetime or int, optional
+            Timestamps in [start_timestamp, end_timestamp); integers are milliseconds since the epoch.
+        include_control : bool
+            Whether records of control batches are shown.
+        strict : bool
+            Raise at the first fault instead of noting it in ``errors``.
+        check_crc : bool
+            Whether the checksum of each batch is compared.
+        workers : int
+            Threads; rows and their order do not depend on it.
+        batch_rows, batch_bytes : int
+            Size at which a record batch is handed out: rows, or bytes of log.
+        max_decompressed_bytes : int
+            Most bytes that one batch may take after decompression.
+
+        Returns
+        -------
+        Stream
+            Rows in the order of topic, partition and position. Record batches own their memory.
+
+        Raises
+        ------
+        RecordError
+            While rows are read, with ``strict``; the message names file, byte and record.
+        """
+        options = read_options(
+            isolation_level=isolation_level,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            include_control=include_control,
+            strict=strict,
+            check_crc=check_crc,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+        return self.scan("records", columns, options, workers=workers)
+
+    def _error_rows(
+        self, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault], workers: int
+    ) -> Iterator[pa.RecordBatch]:
+        everything = replace(options, include_control=True)
+        for _ in self.scan_into(faults, everything, workers):
+            pass
+        for _ in tables.index_rows(self._found.segments, schema.INDEX_ENTRIES.select(), options, faults):
+            pass
+        table = errors_table([*faults, *self.left_alone()]).select(arrow_schema.names)
+        yield from table.to_batches()
+
+    def scan_into(self, faults: list[Fault], options: ReadOptions, workers: int) -> Iterator[pa.RecordBatch]:
+        """Decode every record without keeping a column, for the faults alone."""
+        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None)
+        return read_ranges(parts, schema.RECORDS.select([]), options, faults, workers)
+
+    def left_alone(self) -> list[Fault]:
+        """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+        return [
+            Fault(
+                "not_read",
+                f"{item.path.parent.name}/{item.path.name}: not read: {item.reason}",
+                size_in_bytes=item.size,
+                topic=item.topic,
+                partition=item.partition,
+                segment_base_offset=item.base_offset,
+            )
+            for item in self._found.unread
+        ]
+
+
+def open(  # noqa: A001  (kraftlog.open)
+    paths: PathLike | Iterable[PathLike],
+    *,
+    topics: Iterable[str] | None = None,
+    partitions: Iterable[int] | None = None,
+) -> Log:
+    """Open log files for reading. Lists folders; decodes nothing.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob.
+    topics : iterable of str, optional
+        Only these topics.
+    partitions : iterable of int, optional
+        Only these partitions.
+
+    Returns
+    -------
+    Log
+
+    Raises
+    ------
+    FileNotFoundError
+        When a path does not exist.
+    ValueError
+        When a folder holds no log files, or none of the topics or partitions asked for.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> log = kraftlog.open("tests/golden/codecs/log", topics=["codec-lz4"])
+    >>> log.segments().column("records").to_pylist()
+    [341, 432]
+    """
+    found = discover(paths)
+    if topics is not None or partitions is not None:
+        wanted_topics = None if topics is None else set(topics)
+        wanted_partitions = None if partitions is None else set(partitions)
+
+        def is_wanted(item: object) -> bool:
+            topic, partition = getattr(item, "topic", None), getattr(item, "partition", None)
+            return (wanted_topics is None or topic in wanted_topics) and (
+                wanted_partitions is None or partition in wanted_partitions
+            )
+
+        there = sorted({f"{s.topic}-{s.partition}" for s in found.segments})
+        found = Discovery(*[[item for item in kind if is_wanted(item)] for kind in vars(found).values()])
+        if not found.segments:
+            raise ValueError(f"no partition of those asked for; there are {', '.join(there)}")
+    return Log(found)

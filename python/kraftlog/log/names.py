@@ -1,0 +1,68 @@
+"""What Kafka's file and folder names mean."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SEGMENT_FILE = re.compile(r"(?P<offset>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?P<state>(\.\w+)*)")
+_CHECKPOINT_FILE = re.compile(r"(bootstrap|\d{20}-\d{10})\.checkpoint(?P<state>(\.\w+)*)")
+_PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
+_PARTITION_IN_TRANSITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)")
+
+# Files that stand beside segments, or in the log directory, and hold something else than records.
+KNOWN_FILES = frozenset(
+    {
+        ".kafka_cleanshutdown",
+        ".lock",
+        "cleaner-offset-checkpoint",
+        "leader-epoch-checkpoint",
+        "log-start-offset-checkpoint",
+        "meta.properties",
+        "partition.metadata",
+        "quorum-state",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+    }
+)
+KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager"})
+
+STATES = {
+    ".deleted": "deleted: a segment that Kafka was about to remove",
+    ".cleaned": "cleaned: unfinished output of the log cleaner",
+    ".swap": "swap: output of the log cleaner that has not replaced its sources yet",
+    ".part": "part: a snapshot that was not finished",
+}
+
+
+@dataclass(frozen=True)
+class SegmentFileName:
+    """``00000000000000000042.log`` and the like; ``state`` is "" or a suffix such as ``.deleted``."""
+
+    base_offset: int
+    kind: str
+    state: str
+
+
+def parse_segment_file(name: str) -> SegmentFileName | None:
+    """Return what the name of a segment's file says; None for other names."""
+    match = _SEGMENT_FILE.fullmatch(name)
+    return SegmentFileName(int(match["offset"]), match["kind"], match["state"]) if match else None
+
+
+def parse_checkpoint_file(name: str) -> str | None:
+    """Return the state suffix ("" for a finished one) of a snapshot of the metadata log; None for other names."""
+    match = _CHECKPOINT_FILE.fullmatch(name)
+    return match["state"] if match else None
+
+
+def parse_partition_folder(name: str) -> tuple[str, int] | None:
+    """Return topic and partition of a partition's folder; None for other names."""
+    match = _PARTITION_FOLDER.fullmatch(name) or _PARTITION_IN_TRANSITION.fullmatch(name)
+    return (match["topic"], int(match["partition"])) if match else None
+
+
+def transition_of(name: str) -> str | None:
+    """Return delete, future or stray for the folder of a partition that Kafka is moving or removing."""
+    match = _PARTITION_IN_TRANSITION.fullmatch(name)
+    return match["state"] if match else None

@@ -1,0 +1,81 @@
+"""Cutting a segment into byte ranges that start at batch boundaries.
+
+A reader of one range must come to the same batches as a reader of the whole file, damage or not. Ranges are therefore
+cut only where an unbroken chain of plausible headers leads from the start: in such a chain a bad batch is passed over by
+its length. From the first break on, the rest of the segment stays in one range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.log.discover import Segment
+from kraftlog.log.mapping import map_file
+from kraftlog.log.scan import HeaderScan, are_plausible
+from kraftlog.log.seek import seek
+from kraftlog.types import Buffer
+
+
+@dataclass(frozen=True)
+class Range:
+    """Batches of a segment that start at bytes [start, end)."""
+
+    segment: Segment
+    start: int
+    end: int
+
+
+def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int) -> Iterator[Range]:
+    """Cut the bytes [start, end) of a log file into ranges of about ``range_bytes``."""
+    begin = start
+    scan = HeaderScan(buffer, start, end)
+    for headers in scan.headers():
+        sound = are_plausible(headers)
+        chain = len(headers) if sound.all() else int(np.argmin(sound))
+        positions = headers["position"][:chain]
+        while len(positions) and positions[-1] - begin >= range_bytes:
+            boundary = int(positions[np.searchsorted(positions, begin + range_bytes)])
+            yield Range(segment, begin, boundary)
+            begin = boundary
+        if chain < len(headers) or scan.faults:
+            break
+    yield Range(segment, begin, end)
+
+
+def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
+    """Return the segments that can hold offsets within the bounds, by the names of their files."""
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        base = segment.base_offset
+        if base is not None and not segment.state and base >= options.end_offset:
+            continue
+        same = following is not None and (following.topic, following.partition, following.path.parent) == (
+            segment.topic,
+            segment.partition,
+            segment.path.parent,
+        )
+        if same and following is not None and (following.base_offset or 0) <= options.start_offset:
+            continue
+        yield segment
+
+
+def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    """Return the ranges to read, in order; one for each segment when ``range_bytes`` is None."""
+    for segment in relevant(segments, options):
+        bounded = options.bounds_offsets or options.bounds_timestamps
+        if not bounded and (range_bytes is None or segment.size <= range_bytes):
+            yield Range(segment, 0, NO_BOUND)
+            continue
+        try:
+            buffer = map_file(segment.path)
+        except OSError:
+            yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
+            continue
+        start, end = seek(segment, buffer, options)
+        if range_bytes is None:
+            yield Range(segment, start, end)
+        else:
+            yield from cut(segment, buffer, start, end, range_bytes)

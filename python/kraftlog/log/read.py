@@ -1,0 +1,103 @@
+"""Reading ranges of log files: the one function under every door, and its ordered parallel form."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
+from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.records import Origin
+from kraftlog.errors import CorruptRecordError, Fault, RecordError
+from kraftlog.log.discover import Segment
+from kraftlog.log.mapping import map_file
+from kraftlog.log.ranges import Range
+from kraftlog.types import Buffer
+
+AHEAD = 1  # ranges decoded beyond one for each worker
+
+
+def open_segment(segment: Segment, faults: list[Fault], *, strict: bool) -> Buffer:
+    """Map a log file; one that cannot be opened is a fault, and reads as empty."""
+    try:
+        return map_file(segment.path)
+    except OSError as error:
+        fault = located(segment, Fault("unreadable_file", str(error.strerror or error), size_in_bytes=segment.size))
+        if strict:
+            raise CorruptRecordError(fault.message, fault) from error
+        faults.append(fault)
+        return b""
+
+
+def located(segment: Segment, fault: Fault) -> Fault:
+    """Say in which file a fault was found."""
+    return fault.located(segment.name, segment.topic, segment.partition, segment.base_offset)
+
+
+def relocated(segment: Segment, error: RecordError) -> RecordError:
+    """Say in which file an error was found."""
+    if error.fault is None:
+        return error
+    fault = located(segment, error.fault)
+    return type(error)(fault.message, fault)
+
+
+def read_range(
+    part: Range, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
+) -> Iterator[pa.RecordBatch]:
+    """Decode the records of one range.
+
+    Parameters
+    ----------
+    part : Range
+    arrow_schema : pyarrow.Schema
+        Columns of the ``records`` table.
+    options : ReadOptions
+    faults : list of Fault
+        Receives what could not be read.
+    """
+    segment = part.segment
+    buffer = open_segment(segment, faults, strict=options.strict)
+    origin = Origin(segment.topic, segment.partition)
+    found: list[Fault] = []
+    decoder = RecordDecoder(buffer, part.start, part.end, arrow_schema, options, origin)
+    try:
+        for batch in decoder.batches(found):
+            yield batch
+    except RecordError as error:
+        raise relocated(segment, error) from None
+    finally:
+        faults.extend(located(segment, fault) for fault in found)
+
+
+def read_ranges(
+    parts: Iterable[Range], arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault], workers: int
+) -> Iterator[pa.RecordBatch]:
+    """Decode ranges in order, with ``workers`` threads that run ahead by a bounded number of ranges."""
+    if workers == 1:
+        for part in parts:
+            yield from read_range(part, arrow_schema, options, faults)
+        return
+
+    def whole(part: Range) -> tuple[list[pa.RecordBatch], list[Fault]]:
+        found: list[Fault] = []
+        return list(read_range(part, arrow_schema, options, found)), found
+
+    pending: deque[Future[tuple[list[pa.RecordBatch], list[Fault]]]] = deque()
+    todo = iter(parts)
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            while True:
+                while len(pending) < workers + AHEAD and (part := next(todo, None)) is not None:
+                    pending.append(pool.submit(whole, part))
+                if not pending:
+                    return
+                batches, found = pending.popleft().result()
+                faults.extend(found)
+                yield from batches
+        finally:
+            for future in pending:
+                future.cancel()

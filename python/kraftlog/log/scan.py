@@ -1,0 +1,79 @@
+"""Headers of a log file, and the faults that a walk over headers alone can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import Scanner
+from kraftlog.codec.headers import COMPRESSION_MASK, LOG_OVERHEAD, Headers, last_offsets
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault, error_from_fault, fault_from_native
+from kraftlog.types import Buffer
+
+HEADERS_AT_ONCE = 1 << 16
+LAST_COMPRESSION = 4
+
+
+class HeaderScan:
+    """Walks over the batch headers of a buffer.
+
+    Attributes
+    ----------
+    faults : list of Fault
+        Complete when the walk is over.
+    torn_at : int
+        Byte at which a torn tail starts; -1 when there is none.
+    """
+
+    def __init__(self, buffer: Buffer, start: int = 0, end: int = NO_BOUND, *, check_crc: bool = False) -> None:
+        self._scanner = Scanner(buffer, start, end, check_crc)
+        self.faults: list[Fault] = []
+
+    @property
+    def torn_at(self) -> int:
+        """Byte at which a torn tail starts; -1 when there is none."""
+        return self._scanner.torn_at
+
+    def headers(self, at_once: int = HEADERS_AT_ONCE, *, strict: bool = False) -> Iterator[Headers]:
+        """Return the headers as structured arrays; a fault ends an array, and the walk goes on behind it."""
+        more = True
+        while more:
+            headers, more, found = self._scanner.run(at_once)
+            if found is not None:
+                fault = fault_from_native(found)
+                if strict:
+                    raise error_from_fault(fault)
+                self.faults.append(fault)
+            if len(headers):
+                yield headers
+
+
+def within(headers: Headers, options: ReadOptions) -> Headers:
+    """Return the headers of batches that may hold records within the bounds."""
+    keep = np.ones(len(headers), bool)
+    if options.bounds_offsets:
+        last = np.maximum(last_offsets(headers), headers["base_offset"])
+        keep &= (last >= options.start_offset) & (headers["base_offset"] < options.end_offset)
+    if options.bounds_timestamps:
+        stamped = headers["max_timestamp"] != -1
+        keep &= ~stamped | (headers["max_timestamp"] >= options.start_timestamp)
+        keep &= ~stamped | (headers["base_timestamp"] < options.end_timestamp)
+    return headers if keep.all() else headers[keep]
+
+
+def are_plausible(headers: Headers) -> npt.NDArray[np.bool_]:
+    """Whether each header is one that a broker would write; the rule of ``kr_is_plausible`` in ``native/c/batch.h``."""
+    codec = headers["attributes"] & COMPRESSION_MASK
+    is_v2 = headers["magic"] == 2
+    old = (headers["magic"] < 2) & (headers["attributes"] & ~0x0F == 0) & (codec < LAST_COMPRESSION)
+    new = is_v2 & (headers["attributes"] & ~0x7F == 0) & (codec <= LAST_COMPRESSION)
+    new &= (headers["last_offset_delta"] >= 0) & (headers["records_count"] >= 0)
+    return np.asarray((headers["base_offset"] >= 0) & (old | new))
+
+
+def ends(headers: Headers) -> npt.NDArray[np.int64]:
+    """Return the byte behind each batch."""
+    return np.asarray(headers["position"] + headers["batch_length"] + LOG_OVERHEAD)

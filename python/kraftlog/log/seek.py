@@ -1,0 +1,90 @@
+"""Where in a segment to start and stop reading for bounds of offset and timestamp.
+
+Index files only say where to look: what they point at is compared with the batch that is there, and when it is not what
+they say, or a file is missing, the whole segment is read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kraftlog.codec.headers import Headers
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.log.discover import Segment
+from kraftlog.log.index_files import read_index
+from kraftlog.log.scan import HeaderScan, ends, last_offsets
+from kraftlog.types import Buffer
+
+HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default
+
+
+def seek(segment: Segment, buffer: Buffer, options: ReadOptions) -> tuple[int, int]:
+    """Return the bytes [start, end) of a log file that can hold records within the bounds."""
+    start_offset = options.start_offset
+    if options.start_timestamp != -NO_BOUND:
+        start_offset = max(start_offset, _offset_before(segment, buffer, options.start_timestamp) + 1)
+    start, end = 0, NO_BOUND
+    if not options.bounds_offsets and start_offset <= 0:
+        return start, end
+    index = _entries(segment, "index")
+    if index is None:
+        return start, end
+    offsets, positions = index
+    at = int(np.searchsorted(offsets, start_offset, side="right")) - 1
+    if at >= 0 and _batch_with(buffer, int(positions[at]), int(offsets[at])) is not None:
+        start = int(positions[at])
+    at = int(np.searchsorted(offsets, options.end_offset, side="left"))
+    if at < len(offsets):
+        batch = _batch_with(buffer, int(positions[at]), int(offsets[at]))
+        if batch is not None:
+            end = int(ends(batch)[0])
+    return start, end
+
+
+def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return offsets and what they are mapped to; None when the file is missing, unreadable or out of order."""
+    path = segment.beside.get(kind)
+    if path is None or segment.base_offset is None:
+        return None
+    faults: list[Fault] = []
+    try:
+        columns = read_index(path, kind, segment.base_offset, faults)
+    except OSError:
+        return None
+    if faults:
+        return None
+    return columns["offset"], columns["position" if kind == "index" else "timestamp"]
+
+
+def _batch_with(buffer: Buffer, position: int, offset: int) -> Headers | None:
+    """Return the header at a position if that batch holds the offset."""
+    if not 0 <= position < memoryview(buffer).nbytes:
+        return None
+    for headers in HeaderScan(buffer, position, position + 1).headers(1):
+        found = headers[0]["position"] == position and headers[0]["base_offset"] <= offset <= last_offsets(headers)[0]
+        return headers if found else None
+    return None
+
+
+def _offset_before(segment: Segment, buffer: Buffer, timestamp: int) -> int:
+    """Return an offset up to which every timestamp is less, by the time index; -1 when it does not say."""
+    times = _entries(segment, "timeindex")
+    index = _entries(segment, "index")
+    if times is None or index is None:
+        return -1
+    offsets, stamps = times
+    at = int(np.searchsorted(stamps, timestamp, side="left")) - 1
+    if at < 0:
+        return -1
+    offset, stamp = int(offsets[at]), int(stamps[at])
+    index_at = int(np.searchsorted(index[0], offset, side="right")) - 1
+    start = 0 if index_at < 0 else int(index[1][index_at])
+    if index_at >= 0 and _batch_with(buffer, start, int(index[0][index_at])) is None:
+        return -1
+    for headers in HeaderScan(buffer, start).headers(HEADERS_PER_LOOK):
+        holds = (headers["base_offset"] <= offset) & (offset <= last_offsets(headers))
+        if holds.any():
+            return offset if int(headers[holds][0]["max_timestamp"]) == stamp else -1
+        break
+    return -1
