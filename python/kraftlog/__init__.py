@@ -2,6 +2,7 @@
 
 from kraftlog import varint
 from kraftlog._native.checksum import crc32c
+from kraftlog.codec.control import ControlRecord, decode_control
 from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.errors import (
@@ -18,6 +19,7 @@ from kraftlog.stream import Stream
 __version__ = "0.1.0"
 
 __all__ = [
+    "ControlRecord",
     "CorruptRecordError",
     "Encoder",
     "Fault",
@@ -29,6 +31,7 @@ __all__ = [
     "UnsupportedCompressionTypeError",
     "crc32c",
     "decode",
+    "decode_control",
     "encode",
     "open",
     "varint",

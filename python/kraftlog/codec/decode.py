@@ -79,6 +79,11 @@ class RecordDecoder:
         """Byte at which a torn tail starts; -1 when there is none."""
         return self._native.torn_at
 
+    @property
+    def position(self) -> int:
+        """Byte of the batch that is decoded next."""
+        return self._native.position
+
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``."""
         status = native.CHUNK_FULL
@@ -186,7 +191,6 @@ def decode(
     """
     arrow_schema = schema.RECORDS.select(DECODE_COLUMNS if columns is None else columns)
     options = ReadOptions(
-        start_offset=-NO_BOUND,
         include_control=include_control,
         strict=strict,
         check_crc=check_crc,

@@ -32,7 +32,7 @@ class ReadOptions:
         Size at which a record batch is handed out: rows, or bytes of input.
     """
 
-    start_offset: int = 0
+    start_offset: int = -NO_BOUND
     end_offset: int = NO_BOUND
     start_timestamp: int = -NO_BOUND
     end_timestamp: int = NO_BOUND
@@ -46,7 +46,7 @@ class ReadOptions:
     @property
     def bounds_offsets(self) -> bool:
         """Whether some offsets are left out."""
-        return self.start_offset > 0 or self.end_offset != NO_BOUND
+        return self.start_offset != -NO_BOUND or self.end_offset != NO_BOUND
 
     @property
     def bounds_timestamps(self) -> bool:

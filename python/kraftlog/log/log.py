@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from kraftlog.errors import Fault
 from kraftlog.log import tables
 from kraftlog.log.discover import Discovery, PathLike, discover
 from kraftlog.log.ranges import Range, plan
-from kraftlog.log.read import read_ranges
+from kraftlog.log.read import Progress, read_ranges
 from kraftlog.stream import Stream, errors_table
 
 PARALLEL_RANGE_BYTES = 16 << 20
@@ -34,7 +33,7 @@ def read_options(
     if isolation_level not in ISOLATION_LEVELS:
         raise ValueError(f"isolation_level {isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
     return ReadOptions(
-        start_offset=0 if start_offset is None else start_offset,
+        start_offset=-NO_BOUND if start_offset is None else start_offset,
         end_offset=NO_BOUND if end_offset is None else end_offset,
         start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
         end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
@@ -56,6 +55,7 @@ class Log:
         *,
         workers: int = 1,
         range_bytes: int | None = None,
+        on_progress: Progress | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -69,6 +69,8 @@ class Log:
             Threads that decode records; rows and their order do not depend on it.
         range_bytes : int, optional
             Bytes of log that one worker takes at once.
+        on_progress : callable, optional
+            Is called with the bytes of log that were read since the last call.
         """
         if table not in schema.TABLES:
             raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}")
@@ -80,14 +82,14 @@ class Log:
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             if table == "records":
                 parts = self.ranges(options, range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None)
-                return read_ranges(parts, arrow_schema, options, faults, workers)
+                return read_ranges(parts, arrow_schema, options, faults, workers, on_progress)
             if table == "batches":
-                return tables.batch_rows(segments, arrow_schema, options, faults)
+                return tables.batch_rows(segments, arrow_schema, options, faults, on_progress)
             if table == "segments":
-                return tables.segment_rows(self._found, arrow_schema, options, faults)
+                return tables.segment_rows(self._found, arrow_schema, options, faults, on_progress)
             if table == "index_entries":
                 return tables.index_rows(segments, arrow_schema, options, faults)
-            return self._error_rows(arrow_schema, options, faults, workers)
+            return self._error_rows(arrow_schema, options, faults, workers, on_progress)
 
         return Stream(arrow_schema, produce)
 
@@ -178,20 +180,26 @@ class Log:
         return self.scan("records", columns, options, workers=workers)
 
     def _error_rows(
-        self, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault], workers: int
+        self,
+        arrow_schema: pa.Schema,
+        options: ReadOptions,
+        faults: list[Fault],
+        workers: int,
+        on_progress: Progress | None,
     ) -> Iterator[pa.RecordBatch]:
-        everything = replace(options, include_control=True)
-        for _ in self.scan_into(faults, everything, workers):
+        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None)
+        nothing = schema.RECORDS.select([])
+        for _ in read_ranges(parts, nothing, options, faults, workers, on_progress):
             pass
         for _ in tables.index_rows(self._found.segments, schema.INDEX_ENTRIES.select(), options, faults):
             pass
         table = errors_table([*faults, *self.left_alone()]).select(arrow_schema.names)
         yield from table.to_batches()
 
-    def scan_into(self, faults: list[Fault], options: ReadOptions, workers: int) -> Iterator[pa.RecordBatch]:
-        """Decode every record without keeping a column, for the faults alone."""
-        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None)
-        return read_ranges(parts, schema.RECORDS.select([]), options, faults, workers)
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all log files, as they were listed."""
+        return sum(segment.size for segment in self._found.segments)
 
     def left_alone(self) -> list[Fault]:
         """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
@@ -16,6 +16,8 @@ from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.ranges import Range
 from kraftlog.types import Buffer
+
+Progress = Callable[[int], None]
 
 AHEAD = 1  # ranges decoded beyond one for each worker
 
@@ -46,7 +48,11 @@ def relocated(segment: Segment, error: RecordError) -> RecordError:
 
 
 def read_range(
-    part: Range, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
+    part: Range,
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Decode the records of one range.
 
@@ -58,15 +64,21 @@ def read_range(
     options : ReadOptions
     faults : list of Fault
         Receives what could not be read.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
     """
     segment = part.segment
     buffer = open_segment(segment, faults, strict=options.strict)
     origin = Origin(segment.topic, segment.partition)
     found: list[Fault] = []
     decoder = RecordDecoder(buffer, part.start, part.end, arrow_schema, options, origin)
+    done = part.start
     try:
         for batch in decoder.batches(found):
             yield batch
+            if on_progress:
+                on_progress(decoder.position - done)
+                done = decoder.position
     except RecordError as error:
         raise relocated(segment, error) from None
     finally:
@@ -74,17 +86,22 @@ def read_range(
 
 
 def read_ranges(
-    parts: Iterable[Range], arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault], workers: int
+    parts: Iterable[Range],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    workers: int,
+    on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Decode ranges in order, with ``workers`` threads that run ahead by a bounded number of ranges."""
     if workers == 1:
         for part in parts:
-            yield from read_range(part, arrow_schema, options, faults)
+            yield from read_range(part, arrow_schema, options, faults, on_progress)
         return
 
     def whole(part: Range) -> tuple[list[pa.RecordBatch], list[Fault]]:
         found: list[Fault] = []
-        return list(read_range(part, arrow_schema, options, found)), found
+        return list(read_range(part, arrow_schema, options, found, on_progress)), found
 
     pending: deque[Future[tuple[list[pa.RecordBatch], list[Fault]]]] = deque()
     todo = iter(parts)

@@ -15,7 +15,7 @@ from kraftlog.errors import Fault, RecordError
 from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.index_files import ENTRY_TYPES, read_index
 from kraftlog.log.ranges import relevant
-from kraftlog.log.read import located, open_segment, relocated
+from kraftlog.log.read import Progress, located, open_segment, relocated
 from kraftlog.log.scan import HeaderScan, last_offsets, within
 from kraftlog.log.seek import seek
 
@@ -23,7 +23,11 @@ ROWS_AT_ONCE = 1 << 12
 
 
 def batch_rows(
-    segments: list[Segment], arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the ``batches`` table; the crc is compared only when the options say so."""
     for segment in relevant(segments, options):
@@ -37,6 +41,8 @@ def batch_rows(
         except RecordError as error:
             raise relocated(segment, error) from None
         faults.extend(located(segment, fault) for fault in scan.faults)
+        if on_progress:
+            on_progress(segment.size)
 
 
 def _batch_columns(segment: Segment, headers: batch_headers.Headers, arrow_schema: pa.Schema) -> pa.RecordBatch:
@@ -56,10 +62,18 @@ def _batch_columns(segment: Segment, headers: batch_headers.Headers, arrow_schem
 
 
 def segment_rows(
-    found: Discovery, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
+    found: Discovery,
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the ``segments`` table: live segments with what their headers say, others by name and size alone."""
-    rows = [_segment_row(segment, faults, strict=options.strict) for segment in relevant(found.segments, options)]
+    rows = []
+    for segment in relevant(found.segments, options):
+        rows.append(_segment_row(segment, faults, strict=options.strict))
+        if on_progress:
+            on_progress(segment.size)
     rows += [_plain_row(segment) for segment in found.set_aside]
     rows.sort(key=lambda row: (row["topic"] or "", row["partition"] or 0, row["base_offset"] or 0, row["file"]))
     for at in range(0, len(rows), ROWS_AT_ONCE):
