@@ -17,7 +17,7 @@ SHAPES: list[dict[str, Any]] = [  # one partition each: how its records are cut 
     {},
     {"max_batch_records": 1},
     {"max_batch_records": 7},
-    {"max_batch_bytes": 4096},
+    {"max_batch_bytes": 100_000, "partition_leader_epoch": 0},
     {"max_batch_records": 50, "producer_id": 7, "producer_epoch": 0, "base_sequence": 0},
 ]
 COUNT = 300

@@ -17,7 +17,8 @@ typedef struct {
 
 static inline void put_bytes(bytes *b, const void *p, int64_t n) {
     if (n > BYTES_CAPACITY - b->size) abort();
-    if (n > 0) memcpy(b->at + b->size, p, (size_t)n);
+    if (n <= 0) return;
+    memcpy(b->at + b->size, p, (size_t)n);
     b->size += n;
 }
 

@@ -11,9 +11,11 @@ from kraftlog import schema
 from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
 from kraftlog.errors import Fault
 from kraftlog.log import tables
-from kraftlog.log.discover import Discovery, PathLike, discover
+from kraftlog.log.checks import check_segments
+from kraftlog.log.discover import Discovery, PathLike, Segment, discover
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import Progress, read_ranges
+from kraftlog.log.totals import collect
 from kraftlog.stream import Stream, errors_table
 
 PARALLEL_RANGE_BYTES = 16 << 20
@@ -46,6 +48,11 @@ class Log:
 
     def __init__(self, found: Discovery) -> None:
         self._found = found
+
+    @classmethod
+    def of_segment(cls, segment: Segment) -> Log:
+        """Return a log of one segment."""
+        return cls(Discovery(segments=[segment]))
 
     def scan(
         self,
@@ -200,6 +207,28 @@ class Log:
     def size_in_bytes(self) -> int:
         """Bytes of all log files, as they were listed."""
         return sum(segment.size for segment in self._found.segments)
+
+    @property
+    def segments_count(self) -> int:
+        """How many live segments were found."""
+        return len(self._found.segments)
+
+    def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
+        """Check crc, structure, order of offsets and index files; returns what does not hold as it is found."""
+        return check_segments(self._found.segments, options, on_progress)
+
+    def stats(
+        self,
+        faults: list[Fault],
+        *,
+        by_producer: bool = False,
+        decompress: bool = False,
+        on_progress: Progress | None = None,
+    ) -> pa.Table:
+        """Add up batches, records and bytes; see ``kraftlog.log.totals.collect``."""
+        return collect(
+            self._found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
+        )
 
     def left_alone(self) -> list[Fault]:
         """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""

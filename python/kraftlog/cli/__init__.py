@@ -1,0 +1,51 @@
+"""The command line: each table is a command, and a few more that look at logs as a whole."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+import kraftlog
+from kraftlog.cli import dump, stats, tables, verify
+from kraftlog.errors import RecordError
+
+EXIT_ERROR, EXIT_USAGE = 1, 2
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(kraftlog.__version__, prog_name="kraftlog")
+def commands() -> None:
+    """Read Kafka's log files without a broker.
+
+    PATHS are segment files, folders of partitions, log directories, or globs of these. Nothing is written to them.
+    The exit code is 1 when something could not be read, 2 when the command was not understood.
+    """
+
+
+for command in (*tables.COMMANDS, dump.dump, verify.verify, stats.stats):
+    commands.add_command(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        commands(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    except BrokenPipeError:
+        # whoever read our output has seen enough; the interpreter must not try to flush what is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except RecordError as error:
+        print(f"kraftlog: {error}", file=sys.stderr)
+        sys.exit(EXIT_ERROR)
+    except (OSError, ValueError) as error:
+        print(f"kraftlog: {error}", file=sys.stderr)
+        sys.exit(EXIT_USAGE)

@@ -1,0 +1,105 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from kraftlog.cli.jsonl import BINARY_TEXTS
+from kraftlog.cli.output import FORMATS
+from kraftlog.log.log import ISOLATION_LEVELS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Timestamp(click.ParamType):
+    """RFC 3339 text, UTC where it names no zone, or milliseconds since the epoch."""
+
+    name = "timestamp"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return milliseconds since the epoch."""
+        if isinstance(value, int):
+            return value
+        try:
+            return int(value)
+        except ValueError:
+            pass
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number of milliseconds nor a time like 2026-11-21T08:00:00Z", param, ctx)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1000)
+
+
+class Columns(click.ParamType):
+    """Names with commas between them."""
+
+    name = "columns"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Return the names."""
+        if isinstance(value, list):
+            return value
+        return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def _apply(decorators: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
+
+WHICH = _apply(
+    [
+        click.option("--topic", "topics", multiple=True, help="Only this topic; may be given several times."),
+        click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition; likewise."),
+    ]
+)
+
+BOUNDS = _apply(
+    [
+        click.option("--start-offset", type=int, help="First offset."),
+        click.option("--end-offset", type=int, help="Offset before which to stop."),
+        click.option("--start-timestamp", type=Timestamp(), help="First timestamp: RFC 3339, or milliseconds."),
+        click.option("--end-timestamp", type=Timestamp(), help="Timestamp before which to stop."),
+    ]
+)
+
+OUTPUT = _apply(
+    [
+        click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True),
+        click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
+        click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
+        click.option("--limit", type=click.IntRange(min=0), help="Rows at the most."),
+        click.option(
+            "--binary", type=click.Choice(list(BINARY_TEXTS)), default="base64", show_default=True, help="Bytes as text."
+        ),
+    ]
+)
+
+READING = _apply(
+    [
+        click.option("--strict", is_flag=True, help="Stop at the first fault."),
+        click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode."),
+        click.option("--no-progress", is_flag=True, help="No progress bar on a terminal."),
+    ]
+)
+
+RECORDS_ONLY = _apply(
+    [
+        click.option(
+            "--isolation-level", type=click.Choice(ISOLATION_LEVELS), default="read_uncommitted", show_default=True
+        ),
+        click.option("--include-control", is_flag=True, help="Show the records of control batches."),
+    ]
+)

@@ -1,0 +1,191 @@
+"""Where rows go: a table for people, or JSON Lines, CSV, Parquet or Arrow for programs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+
+from kraftlog.cli.jsonl import BINARY_TEXTS, json_lines, plain_values
+
+FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
+ROWS_PER_TABLE = 1000
+WIDE = 100_000  # columns; where no terminal limits the width nothing is cut off
+NULL = "-"
+
+
+class Writer(Protocol):
+    """Takes record batches."""
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write rows."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class _JsonLines:
+    def __init__(self, file: IO[bytes], binary: str) -> None:
+        self._file = file
+        self._text = BINARY_TEXTS[binary]
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._file.write("".join(json_lines(batch, self._text)).encode())
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+class _Csv:
+    def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
+        self._file = file
+        self._binary = binary
+        self._line([schema.names])
+
+    def _line(self, rows: list[list[object]]) -> None:
+        csv.writer(_Encoding(self._file), lineterminator="\n").writerows(rows)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        columns = [plain_values(column, BINARY_TEXTS[self._binary]) for column in batch.columns]
+        self._line([[_csv_cell(value) for value in row] for row in zip(*columns, strict=True)])
+
+    def close(self) -> None:
+        self._file.flush()
+
+
+class _Encoding:
+    """The text side of a file of bytes, as ``csv`` wants it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(text.encode())
+
+
+def _csv_cell(value: object) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+class _RichTable:
+    def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
+        self._text = BINARY_TEXTS[binary]
+        self._schema = schema
+        self._console = Console(file=_TextFile(file), width=None if _is_terminal(file) else WIDE, highlight=False)
+        self._written = False
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        for at in range(0, batch.num_rows, ROWS_PER_TABLE):
+            self._print(batch.slice(at, ROWS_PER_TABLE))
+
+    def _print(self, batch: pa.RecordBatch | None) -> None:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for field in self._schema:
+            justify = "right" if pa.types.is_integer(field.type) else "left"
+            table.add_column(field.name, justify=justify, overflow="ellipsis", no_wrap=True)
+        columns = [] if batch is None else [plain_values(column, self._text) for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            table.add_row(*(_cell(value) for value in row))
+        self._console.print(table)
+        self._written = True
+
+    def close(self) -> None:
+        if not self._written:
+            self._print(None)
+
+
+class _TextFile:
+    """A text file over one of bytes, for rich; says whether it is a terminal."""
+
+    encoding = "utf-8"
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(text.encode())
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def isatty(self) -> bool:
+        return self._file.isatty()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
+def _is_terminal(file: IO[bytes]) -> bool:
+    return file.isatty()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return " ".join(f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value)
+    return str(value).translate(_CONTROL_CHARACTERS).replace("[", r"\[")
+
+
+_CONTROL_CHARACTERS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160))}
+
+
+class _Arrow:
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+        self._writer = pa.ipc.new_stream(file, schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Parquet:
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+        self._writer = pq.ParquetWriter(file, schema, compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str) -> Writer:
+    if form == "jsonl":
+        return _JsonLines(file, binary)
+    if form == "csv":
+        return _Csv(file, schema, binary)
+    if form == "arrow":
+        return _Arrow(file, schema)
+    if form == "parquet":
+        return _Parquet(file, schema)
+    return _RichTable(file, schema, binary)
+
+
+@contextmanager
+def open_writer(form: str, output: str | None, schema: pa.Schema, binary: str) -> Iterator[Writer]:
+    """Open a writer on a file, or on standard output when ``output`` is None or ``-``."""
+    if output in (None, "-"):
+        writer = _writer(sys.stdout.buffer, form, schema, binary)
+        yield writer
+        writer.close()
+        sys.stdout.buffer.flush()
+        return
+    with open(str(output), "wb") as file:  # noqa: PTH123
+        writer = _writer(file, form, schema, binary)
+        yield writer
+        writer.close()

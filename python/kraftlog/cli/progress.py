@@ -1,0 +1,45 @@
+"""A progress bar on a terminal for work that takes more than a second; nothing anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+QUIET_SECONDS = 1.0
+
+
+@contextmanager
+def progress_bar(total_bytes: int, *, wanted: bool) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that is told bytes as they are read; None when no bar is to be shown."""
+    if not wanted or not sys.stderr.isatty():
+        yield None
+        return
+    bar = Progress(
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("", total=total_bytes)
+    started = time.monotonic()
+    shown = False
+
+    def advance(size: int) -> None:
+        nonlocal shown
+        bar.advance(task, size)
+        if not shown and time.monotonic() - started > QUIET_SECONDS:
+            shown = True
+            bar.start()
+
+    try:
+        yield advance
+    finally:
+        if shown:
+            bar.stop()

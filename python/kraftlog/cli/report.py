@@ -1,0 +1,24 @@
+"""How commands end: faults on standard error, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from kraftlog.errors import Fault
+
+FAULTS_SHOWN = 10
+EXIT_FAULTS = 1
+
+
+def report_faults(faults: Sequence[Fault]) -> int:
+    """Name the faults on standard error and return the exit code that they call for."""
+    if not faults:
+        return 0
+    lost = sum(fault.size_in_bytes or 0 for fault in faults)
+    print(f"{len(faults)} errors, {lost} bytes not read:", file=sys.stderr)
+    for fault in faults[:FAULTS_SHOWN]:
+        print(f"  {fault.error}: {fault.message}", file=sys.stderr)
+    if len(faults) > FAULTS_SHOWN:
+        print(f"  and {len(faults) - FAULTS_SHOWN} more; `kraftlog errors` lists them all", file=sys.stderr)
+    return EXIT_FAULTS

@@ -1,0 +1,51 @@
+"""``kraftlog stats``: what partitions and producers have written."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kraftlog.cli import options
+from kraftlog.cli.output import open_writer
+from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.report import report_faults
+from kraftlog.errors import Fault
+from kraftlog.log.log import open as open_log
+
+
+@click.command()
+@options.PATHS
+@options.WHICH
+@click.option("--by", type=click.Choice(["partition", "producer"]), default="partition", show_default=True)
+@click.option("--decompress", is_flag=True, help="Decompress the batches, for compression_ratio.")
+@options.OUTPUT
+@click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
+def stats(
+    paths: tuple[str, ...],
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    by: str,
+    decompress: bool,
+    form: str,
+    output: str | None,
+    columns: list[str] | None,
+    limit: int | None,
+    binary: str,
+    no_progress: bool,
+) -> None:
+    r"""Count batches, records and bytes of each partition or producer, from batch headers alone.
+
+    \b
+    Example:
+      kraftlog stats tests/golden/transactions/log --topic orders --by producer
+    """
+    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    faults: list[Fault] = []
+    with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
+        table = log.stats(faults, by_producer=by == "producer", decompress=decompress, on_progress=bar)
+    table = table.select(columns or table.column_names).slice(0, limit)
+    with open_writer(form, output, table.schema, binary) as writer:
+        for batch in table.to_batches():
+            writer.write(batch)
+    sys.exit(report_faults(faults))

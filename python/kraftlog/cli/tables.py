@@ -1,0 +1,71 @@
+"""A command for each table."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from kraftlog import schema
+from kraftlog.cli import options
+from kraftlog.cli.output import open_writer
+from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.report import report_faults
+from kraftlog.log.log import open as open_log
+from kraftlog.log.log import read_options
+
+EXAMPLES = {
+    "segments": "kraftlog segments tests/golden/codecs/log",
+    "batches": "kraftlog batches tests/golden/codecs/log/codec-mixed-0 --columns position,base_offset,compression",
+    "records": "kraftlog records tests/golden/codecs/log/codec-lz4-0 --binary utf8 --limit 3",
+    "index_entries": "kraftlog index-entries tests/golden/codecs/log/codec-lz4-0",
+    "errors": "kraftlog errors tests/golden/damaged/bit_flip_payload/log",
+}
+
+
+def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
+    log = open_log(paths, topics=given.pop("topics") or None, partitions=given.pop("partitions") or None)
+    form, output, limit, binary = (given.pop(name) for name in ("form", "output", "limit", "binary"))
+    columns, workers, quiet = given.pop("columns"), given.pop("workers"), given.pop("no_progress")
+    if form == "parquet" and output is None:
+        raise click.UsageError("--format parquet needs --output")
+    rows = read_options(**given)
+    with progress_bar(log.size_in_bytes, wanted=not quiet and (output is not None or not sys.stdout.isatty())) as bar:
+        stream = log.scan(table, columns, rows, workers=workers, on_progress=bar)
+        with open_writer(form, output, stream.schema, binary) as writer:
+            left = limit
+            for batch in stream.batches():
+                if left is not None:
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                writer.write(batch)
+                if left == 0:
+                    break
+    sys.exit(report_faults(stream.faults))
+
+
+def _command(table: schema.TableSchema) -> click.Command:
+    extra = f" On request: {', '.join(table.on_request)}." if table.on_request else ""
+    help_text = (
+        f"Show the table {table.name}: each row is {table.row}.\n\n"
+        f"Columns: {', '.join(table.shown)}.{extra}\n\n\b\nExample:\n  {EXAMPLES[table.name]}"
+    )
+
+    def run(paths: tuple[str, ...], **given: Any) -> None:
+        _run(table.name, paths, given)
+
+    decorators = [options.PATHS, options.WHICH, options.BOUNDS]
+    if table.name == "records":
+        decorators.append(options.RECORDS_ONLY)
+    if table.name == "batches":
+        decorators.append(
+            click.option("--check-crc/--no-check-crc", default=False, help="Read the batches, and fill crc_ok.")
+        )
+    decorators += [options.OUTPUT, options.READING]
+    for decorator in reversed(decorators):
+        run = decorator(run)
+    return click.command(table.name.replace("_", "-"), help=help_text)(run)
+
+
+COMMANDS = [_command(table) for table in schema.TABLES.values()]

@@ -1,0 +1,144 @@
+/* batch.h: the step over damage. Batches that are not damaged are found again, and a tail that is cut off or zero is
+ * no damage. */
+#include <time.h>
+
+#include "batch.h"
+#include "bytes.h"
+#include "check.h"
+
+/* One step over bytes in a block that ends where they end. */
+static int step(const bytes *b, int64_t position, kr_error *e, int64_t *next) {
+    kr_batch_header h;
+    uint8_t *p = exact_copy(b->at, b->size);
+    kr_input in = kr_input_make(p, b->size);
+    int status = kr_step(&in, position, &h, e, next);
+    exact_free(p, b->size);
+    return status;
+}
+
+static void test_sound(void) {
+    static bytes b;
+    int64_t first = put_small_batch(&b, 0, 2), second = put_message(&b, 1, 2, 0, 0, 0, -1, "v", 1),
+            third = put_message(&b, 0, 3, 0, 0, 0, -1, "v", 1), fourth = put_small_batch(&b, 4, 0), next;
+    kr_error e;
+    CHECK_STATUS(KR_OK, step(&b, first, &e, &next));
+    CHECK_INT(second, next);
+    CHECK_STATUS(KR_OK, step(&b, second, &e, &next));
+    CHECK_INT(third, next);
+    CHECK_STATUS(KR_OK, step(&b, third, &e, &next));
+    CHECK_INT(fourth, next);
+    CHECK_STATUS(KR_OK, step(&b, fourth, &e, &next));
+    CHECK_INT(b.size, next);
+    CHECK_STATUS(KR_END, step(&b, b.size, &e, &next));
+}
+
+static void test_torn_tail(void) {
+    static bytes b;
+    kr_error e;
+    int64_t next, second;
+    put_small_batch(&b, 0, 1);
+    second = put_small_batch(&b, 1, 1);
+    for (int64_t whole = b.size; b.size > second + 1;) {
+        b.size--;
+        CHECK_STATUS(KR_TORN_TAIL, step(&b, second, &e, &next));
+        CHECK_ERROR(((kr_error){KR_TORN_TAIL, -1, second, 0, b.size - second, 0}), &e);
+        CHECK_INT(b.size, next);
+        CHECK_TRUE(b.size < whole);
+    }
+}
+
+static void test_zero_tail(void) {
+    static bytes b;
+    kr_error e;
+    int64_t next;
+    put_small_batch(&b, 0, 1);
+    int64_t end = b.size;
+    for (int64_t zeros = 1; zeros < 300; zeros += zeros < 70 ? 1 : 50) {
+        b.size = end;
+        put_fill(&b, 0, zeros);
+        CHECK_STATUS(KR_TORN_TAIL, step(&b, end, &e, &next));
+        CHECK_INT(zeros, e.actual);
+        CHECK_INT(b.size, next);
+    }
+    b.at[b.size - 1] = 1; /* zeros up to the last byte: not what a preallocated file looks like */
+    CHECK_STATUS(KR_BAD_BATCH_LENGTH, step(&b, end, &e, &next));
+    CHECK_INT(b.size, next);
+}
+
+/* A bad length, magic or tail before a sound batch: the step ends at the sound one. */
+static void test_resync(void) {
+    static const struct {
+        int at, width;
+        int64_t value;
+        int status;
+        int64_t expected, actual;
+    } damage[] = {
+        {8, 4, 0, KR_BAD_BATCH_LENGTH, 49, 0},           {8, 4, -5, KR_BAD_BATCH_LENGTH, 49, -5},
+        {8, 4, 48, KR_BAD_BATCH_LENGTH, 49, 48},         {8, 4, 1 << 20, KR_BAD_BATCH_LENGTH, 14, 1 << 20},
+        {8, 4, INT32_MAX, KR_BAD_BATCH_LENGTH, 14, INT32_MAX}, {16, 1, -1, KR_BAD_MAGIC, 2, -1},
+    };
+    for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
+        for (int garbage = 0; garbage < 40; garbage += 13) {
+            static bytes b;
+            kr_error e;
+            int64_t next;
+            b.size = 0;
+            int64_t bad = put_small_batch(&b, 0, 3);
+            set_big_endian(b.at + bad + damage[i].at, damage[i].value, damage[i].width);
+            put_fill(&b, 0x5a, garbage);
+            int64_t sound = i % 2 ? put_small_batch(&b, 3, 2) : put_message(&b, 1, 3, 0, 5, "k", 1, "v", 1);
+            CHECK_STATUS(damage[i].status, step(&b, bad, &e, &next));
+            CHECK_ERROR(((kr_error){damage[i].status, -1, bad, damage[i].expected, damage[i].actual, 0}), &e);
+            CHECK_INT(sound, next);
+        }
+    }
+}
+
+/* kr_find_batch passes over what only looks like a batch, and remembers what it has learnt. */
+static void test_find(void) {
+    static bytes b;
+    put_fill(&b, 0, 33);
+    int64_t false_one = put_small_batch(&b, 0, 1);
+    b.at[false_one + 70] ^= 1; /* its crc does not match */
+    int64_t odd_one = put_small_batch(&b, 1, 1);
+    set_big_endian(b.at + odd_one, -1, 8); /* base_offset: plausible to no one, though the crc does not cover it */
+    int64_t sound = put_small_batch(&b, 2, 1), last = put_small_batch(&b, 3, 1);
+    kr_input in = kr_input_make(b.at, b.size);
+    CHECK_INT(sound, kr_find_batch(&in, 0));
+    CHECK_INT(0, in.search.from);
+    CHECK_INT(sound, in.search.found);
+    CHECK_INT(sound, kr_find_batch(&in, false_one));
+    CHECK_INT(sound, kr_find_batch(&in, sound));
+    CHECK_INT(last, kr_find_batch(&in, sound + 1));
+    CHECK_INT(b.size, kr_find_batch(&in, last + 1));
+    CHECK_INT(b.size, kr_find_batch(&in, b.size));
+}
+
+/* Behind a batch with a bad crc: its length is believed when a header, or the end, stands there. */
+static void test_behind_bad_batch(void) {
+    static bytes b;
+    kr_batch_header h;
+    kr_error e;
+    int64_t bad = put_small_batch(&b, 0, 2), second = put_small_batch(&b, 2, 1), third = put_small_batch(&b, 3, 1);
+    kr_input in = kr_input_make(b.at, b.size);
+    CHECK_STATUS(KR_OK, kr_header_read(&in, bad, &h, &e));
+    CHECK_INT(second, kr_behind_bad_batch(&in, &h));
+    h.batch_length += 3;
+    CHECK_INT(second, kr_behind_bad_batch(&in, &h));
+    h.batch_length = (int32_t)(b.size - KR_LOG_OVERHEAD);
+    CHECK_INT(b.size, kr_behind_bad_batch(&in, &h));
+    CHECK_STATUS(KR_OK, kr_header_read(&in, third, &h, &e));
+    h.batch_length -= 3;
+    CHECK_INT(b.size - 3, kr_behind_bad_batch(&in, &h)); /* no sound batch behind: its own length after all */
+}
+
+int main(void) {
+    kr_crc_init();
+    test_sound();
+    test_torn_tail();
+    test_zero_tail();
+    test_resync();
+    test_find();
+    test_behind_bad_batch();
+    return check_report("step");
+}
