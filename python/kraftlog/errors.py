@@ -59,7 +59,7 @@ class Fault:
     segment_base_offset: int | None = None
 
     def located(self, where: str, topic: str | None, partition: int | None, segment_base_offset: int | None) -> Fault:
-        """The same fault with the file it was found in, which also opens the message."""
+        """Return the same fault with the file it was found in, which also opens the message."""
         return replace(
             self,
             message=f"{where}: {self.message}",
@@ -82,7 +82,7 @@ def fault_from_native(native: NativeFault, detail: str = "") -> Fault:
     detail : str
         The words of a decompressor, where one failed.
     """
-    number, record_index, position, expected, actual, batch_position, base_offset, skipped = native
+    number, record_index, _, expected, actual, batch_position, base_offset, skipped = native
     code = status.CODES[number]
     sentence = status.TEXTS[code].format(expected=expected, actual=actual) or detail
     where = f"batch at byte {batch_position}"
@@ -156,7 +156,7 @@ class RecordTooLargeError(RecordError):
 
 
 def error_from_fault(fault: Fault) -> RecordError:
-    """The exception that ``strict`` raises for a fault."""
+    """Return the exception that ``strict`` raises for a fault."""
     if fault.error in RECORD_FAULTS:
         return InvalidRecordError(fault.message, fault)
     if fault.error == "unknown_compression":

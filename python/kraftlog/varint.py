@@ -5,6 +5,8 @@ Format: "Variable-length integers" in ``native/c/varint.h``. Forms that are long
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +14,9 @@ from kraftlog._native import varint as native
 from kraftlog._native.status import CODES, TEXTS
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.types import Buffer
+
+
+Integer = TypeVar("Integer", np.int32, np.int64)
 
 
 def encode(values: npt.ArrayLike) -> bytearray:
@@ -87,7 +92,7 @@ def _exact(values: npt.ArrayLike, dtype: type[np.signedinteger]) -> npt.NDArray[
     return np.ascontiguousarray(given, dtype).reshape(-1)
 
 
-def _checked(result: npt.NDArray | tuple[int, int, int, int]) -> npt.NDArray:
+def _checked(result: npt.NDArray[Integer] | tuple[int, int, int, int]) -> npt.NDArray[Integer]:
     if not isinstance(result, tuple):
         return result
     status, position, expected, actual = result

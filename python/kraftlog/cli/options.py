@@ -15,7 +15,7 @@ from kraftlog.log.log import ISOLATION_LEVELS
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class Timestamp(click.ParamType):
+class Timestamp(click.ParamType[int]):
     """RFC 3339 text, UTC where it names no zone, or milliseconds since the epoch."""
 
     name = "timestamp"
@@ -36,7 +36,7 @@ class Timestamp(click.ParamType):
         return round(moment.timestamp() * 1000)
 
 
-class Columns(click.ParamType):
+class Columns(click.ParamType[list[str]]):
     """Names with commas between them."""
 
     name = "columns"
@@ -82,7 +82,11 @@ OUTPUT = _apply(
         click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
         click.option("--limit", type=click.IntRange(min=0), help="Rows at the most."),
         click.option(
-            "--binary", type=click.Choice(list(BINARY_TEXTS)), default="base64", show_default=True, help="Bytes as text."
+            "--binary",
+            type=click.Choice(list(BINARY_TEXTS)),
+            default="base64",
+            show_default=True,
+            help="Text of bytes.",
         ),
     ]
 )
@@ -90,7 +94,7 @@ OUTPUT = _apply(
 READING = _apply(
     [
         click.option("--strict", is_flag=True, help="Stop at the first fault."),
-        click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Threads that decode."),
+        click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Decoding threads."),
         click.option("--no-progress", is_flag=True, help="No progress bar on a terminal."),
     ]
 )

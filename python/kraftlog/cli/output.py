@@ -7,18 +7,20 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Protocol
+from typing import IO, Literal, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kraftlog.cli.jsonl import BINARY_TEXTS, json_lines, plain_values
 
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 ROWS_PER_TABLE = 1000
-WIDE = 100_000  # columns; where no terminal limits the width nothing is cut off
+WIDE = 100_000  # columns; where no terminal limits the width, whole rows stay on a line
+LONGEST_CELL = 64  # characters of a value; programs read other formats
 NULL = "-"
 
 
@@ -81,7 +83,9 @@ class _RichTable:
     def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
         self._text = BINARY_TEXTS[binary]
         self._schema = schema
-        self._console = Console(file=_TextFile(file), width=None if _is_terminal(file) else WIDE, highlight=False)
+        self._console = Console(
+            file=cast(IO[str], _TextFile(file)), width=None if _is_terminal(file) else WIDE, highlight=False
+        )
         self._written = False
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -91,11 +95,11 @@ class _RichTable:
     def _print(self, batch: pa.RecordBatch | None) -> None:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for field in self._schema:
-            justify = "right" if pa.types.is_integer(field.type) else "left"
+            justify: Literal["left", "right"] = "right" if pa.types.is_integer(field.type) else "left"
             table.add_column(field.name, justify=justify, overflow="ellipsis", no_wrap=True)
         columns = [] if batch is None else [plain_values(column, self._text) for column in batch.columns]
         for row in zip(*columns, strict=True):
-            table.add_row(*(_cell(value) for value in row))
+            table.add_row(*map(_cell, row))
         self._console.print(table)
         self._written = True
 
@@ -135,11 +139,12 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return " ".join(f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value)
-    return str(value).translate(_CONTROL_CHARACTERS).replace("[", r"\[")
+        return _cell(" ".join(f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value))
+    text = str(value).translate(_CONTROL_CHARACTERS)
+    return escape(text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "\N{HORIZONTAL ELLIPSIS}")
 
 
-_CONTROL_CHARACTERS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160))}
+_CONTROL_CHARACTERS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 
 
 class _Arrow:

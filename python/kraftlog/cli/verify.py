@@ -1,4 +1,4 @@
-"""``kraftlog verify``: is the log what it should be?"""
+"""``kraftlog verify``: whether a log is what it should be."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
 from kraftlog.codec.options import ReadOptions
 from kraftlog.log.log import open as open_log
+from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
 
 FAULTS_AT_ONCE = 1 << 12
@@ -49,7 +50,9 @@ def verify(
     shown = 0
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         faults = log.verify(ReadOptions(), bar)
-        with open_writer(form, output, errors_table([]).select(columns or errors_table([]).column_names).schema, binary) as writer:
+        with open_writer(
+            form, output, errors_table([]).select(columns or errors_table([]).column_names).schema, binary
+        ) as writer:
             while some := list(islice(faults, FAULTS_AT_ONCE)):
                 counts.update(fault.error for fault in some)
                 rows = errors_table(some[: None if limit is None else max(0, limit - shown)])

@@ -32,6 +32,9 @@ XERIAL_BLOCK = 32 << 10
 MAX_RAW_SNAPPY_EXPANSION = 64
 
 
+_REFUSALS: tuple[type[Exception], ...] = (cramjam.DecompressionError, isal_zlib.error, EOFError)
+
+
 class DecompressionError(ValueError):
     """Compressed bytes that cannot be decompressed."""
 
@@ -72,7 +75,7 @@ class Decompressor:
                 frame = mend_lz4_header(data) if magic == 0 else data
                 return self._growing(frame, cramjam.lz4.decompress_into)
             return self._growing(data, cramjam.zstd.decompress_into)
-        except (cramjam.DecompressionError, isal_zlib.error, OSError, EOFError) as error:
+        except _REFUSALS as error:
             raise DecompressionError(f"{COMPRESSION_TYPES[compression]}: {error}") from error
 
     def _reserve(self, size: int) -> None:
@@ -170,13 +173,14 @@ def compress(data: Buffer, compression: int, level: int | None = None) -> Buffer
     if compression == SNAPPY:
         return _xerial(memoryview(data))
     if compression == LZ4:
-        return lz4.frame.compress(
+        frame: bytes = lz4.frame.compress(
             data,
             compression_level=0 if level is None else level,
             block_linked=False,
             block_size=lz4.frame.BLOCKSIZE_MAX64KB,
             store_size=False,
         )
+        return frame
     if compression == ZSTD:
         return memoryview(cramjam.zstd.compress(data, 3 if level is None else level))
     return data

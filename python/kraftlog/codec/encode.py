@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,15 +14,16 @@ from kraftlog import schema
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import Scanner
 from kraftlog.codec.compression import COMPRESSION_TYPES, compress
-from kraftlog.codec.headers import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
+from kraftlog.codec.headers import CONTROL_BIT, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from kraftlog.errors import RecordTooLargeError
 
 RECORD_BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 24  # bytes beside key and value that most records take less than
 MOST_RECORDS = 2**31 - 1
 HEADERS_AT_ONCE = 1 << 12
+_UNITS_PER_MILLISECOND = {"us": 1000, "ns": 1_000_000}
 
-Rows = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
 
 
 class Encoder:
@@ -61,7 +63,9 @@ class Encoder:
         if compression not in COMPRESSION_TYPES:
             raise ValueError(f"compression {compression!r} is not one of {', '.join(COMPRESSION_TYPES)}")
         if not RECORD_BATCH_OVERHEAD < max_batch_bytes < 2**31:
-            raise ValueError(f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
+            raise ValueError(
+                f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1"
+            )
         if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
             raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
         if is_transactional and producer_id < 0:
@@ -119,7 +123,9 @@ class Encoder:
         parts = []
         for position, size in _batch_extents(plain):
             header = plain[position : position + RECORD_BATCH_OVERHEAD]
-            records = compress(plain[position + RECORD_BATCH_OVERHEAD : position + size], self._compression, self._level)
+            records = compress(
+                plain[position + RECORD_BATCH_OVERHEAD : position + size], self._compression, self._level
+            )
             batch = bytearray(b"".join((header, records)))
             native.seal_batch(batch)
             parts.append(batch)
@@ -145,7 +151,7 @@ def _source(rows: pa.RecordBatch) -> tuple[native.Source, int]:
     for name, put in (("key", source.set_key), ("value", source.set_value)):
         if name in used:
             column = _binary(rows.column(name))
-            put(*column.buffers(), column.offset)
+            put(*_parts(column))
             size += _data_bytes(column)
     if "timestamp_ms" in used or "timestamp" in used:
         stamps = _milliseconds(rows.column("timestamp_ms" if "timestamp_ms" in used else "timestamp"))
@@ -163,6 +169,12 @@ def _binary(column: pa.Array) -> pa.Array:
     return column
 
 
+def _parts(column: pa.Array) -> tuple[Any, Any, Any, int]:
+    """Return validity, ends and data of a binary array, and how many of its values are skipped."""
+    validity, ends, data = column.buffers()
+    return validity, ends, data, column.offset
+
+
 def _data_bytes(column: pa.Array) -> int:
     if not len(column):
         return 0
@@ -171,10 +183,16 @@ def _data_bytes(column: pa.Array) -> int:
 
 
 def _milliseconds(column: pa.Array) -> pa.Array:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
+    """Return int64 milliseconds; finer timestamps are rounded down, before 1970 as well."""
+    per_millisecond = _UNITS_PER_MILLISECOND.get(column.type.unit, 1) if pa.types.is_timestamp(column.type) else 1
+    if pa.types.is_timestamp(column.type) and column.type.unit == "s":
+        column = column.cast(pa.timestamp("ms", tz=column.type.tz))
     column = column.cast(pa.int64())
-    return pc.fill_null(column, -1) if column.null_count else column
+    if column.null_count:
+        column = pc.fill_null(column, NO_TIMESTAMP * per_millisecond)
+    if per_millisecond == 1:
+        return column
+    return pa.array(np.asarray(column) // per_millisecond)
 
 
 def _set_headers(source: native.Source, column: pa.Array) -> int:
@@ -188,8 +206,8 @@ def _set_headers(source: native.Source, column: pa.Array) -> int:
     if keys.null_count:
         raise ValueError("a header key is null; Kafka does not allow that")
     source.set_headers(column.buffers()[1], column.offset)
-    source.set_header_key(*keys.buffers(), keys.offset)
-    source.set_header_value(*values.buffers(), values.offset)
+    source.set_header_key(*_parts(keys))
+    source.set_header_value(*_parts(values))
     return _data_bytes(keys) + _data_bytes(values) + 4 * len(pairs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +23,15 @@ MAX_MILLISECONDS = (2**63 - 1) // 1000
 
 COMPRESSION_NAMES = [*COMPRESSION_TYPES, *(f"unknown({code})" for code in range(len(COMPRESSION_TYPES), 8))]
 TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
-CONTROL_TYPES = ["ABORT", "COMMIT", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS"]
+CONTROL_TYPES = [
+    "ABORT",
+    "COMMIT",
+    "LEADER_CHANGE",
+    "SNAPSHOT_HEADER",
+    "SNAPSHOT_FOOTER",
+    "KRAFT_VERSION",
+    "KRAFT_VOTERS",
+]
 
 LONGEST_REPEAT = 1 << 16
 
@@ -97,7 +106,7 @@ def _delete_horizon_ms(headers: Headers) -> pa.Array:
     )
 
 
-_DERIVED = {
+_DERIVED: dict[str, Callable[[Headers], pa.Array]] = {
     "size_in_bytes": lambda h: pc.cast(pa.array(h["batch_length"] + LOG_OVERHEAD), pa.int64()),
     "last_offset": lambda h: pa.array(last_offsets(h)),
     "crc_ok": _crc_ok,

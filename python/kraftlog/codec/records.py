@@ -83,8 +83,8 @@ def _timestamp_type(rows: DecodedRows) -> pa.Array:
 
 
 def _sequence(rows: DecodedRows) -> pa.Array:
-    base = rows.per_row(rows.headers["base_sequence"].astype(np.int64))
-    delta = rows.numbers("offset") - rows.per_row(rows.headers["base_offset"])
+    base = np.repeat(rows.headers["base_sequence"].astype(np.int64), rows.headers["rows"])
+    delta = rows.numbers("offset") - np.repeat(rows.headers["base_offset"].astype(np.int64), rows.headers["rows"])
     return pa.array(np.where(base < 0, -1, (base + delta) & 0x7FFFFFFF).astype(np.int32))
 
 

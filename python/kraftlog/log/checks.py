@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kraftlog.codec.headers import Headers
+from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.index_files import read_index
 from kraftlog.log.ranges import Range
 from kraftlog.log.read import Progress, located, open_segment, read_range
-from kraftlog.log.scan import HeaderScan, last_offsets
+from kraftlog.log.scan import HeaderScan
 from kraftlog.schema import RECORDS
 
 
@@ -55,7 +55,7 @@ def _offset_faults(segment: Segment, headers: Headers, expected: int | None) -> 
     for at in np.flatnonzero(last < base):
         yield Fault(
             "bad_last_offset_delta",
-            f"batch at byte {headers['position'][at]}: last_offset_delta {headers['last_offset_delta'][at]} is negative",
+            f"batch at byte {headers['position'][at]}: last_offset_delta {last[at] - base[at]} is negative",
             int(headers["position"][at]),
             base_offset=int(base[at]),
         )

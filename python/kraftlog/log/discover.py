@@ -109,7 +109,7 @@ def _expanded(paths: PathLike | Iterable[PathLike]) -> Sequence[Path]:
         if Path(text).exists():
             expanded.append(Path(text))
         elif glob.has_magic(text):
-            matches = sorted(glob.glob(text, recursive=True))
+            matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (text may be absolute)
             if not matches:
                 raise FileNotFoundError(f"no file matches {text}")
             expanded += map(Path, matches)
@@ -119,7 +119,7 @@ def _expanded(paths: PathLike | Iterable[PathLike]) -> Sequence[Path]:
 
 
 def _single_file(path: Path) -> Segment:
-    """A file that is named is read, whatever it is called."""
+    """Return a file that was named; it is read whatever it is called."""
     folder = names.parse_partition_folder(path.absolute().parent.name)
     topic, partition = folder or (None, None)
     parsed = names.parse_segment_file(path.name)

@@ -47,7 +47,7 @@ class Log:
     """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them."""
 
     def __init__(self, found: Discovery) -> None:
-        self._found = found
+        self.found = found
 
     @classmethod
     def of_segment(cls, segment: Segment) -> Log:
@@ -84,7 +84,7 @@ class Log:
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
         arrow_schema = schema.TABLES[table].select(columns)
-        segments = self._found.segments
+        segments = self.found.segments
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             if table == "records":
@@ -93,7 +93,7 @@ class Log:
             if table == "batches":
                 return tables.batch_rows(segments, arrow_schema, options, faults, on_progress)
             if table == "segments":
-                return tables.segment_rows(self._found, arrow_schema, options, faults, on_progress)
+                return tables.segment_rows(self.found, arrow_schema, options, faults, on_progress)
             if table == "index_entries":
                 return tables.index_rows(segments, arrow_schema, options, faults)
             return self._error_rows(arrow_schema, options, faults, workers, on_progress)
@@ -102,7 +102,7 @@ class Log:
 
     def ranges(self, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
         """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
-        return plan(self._found.segments, options, range_bytes)
+        return plan(self.found.segments, options, range_bytes)
 
     def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a row for each segment."""
@@ -198,7 +198,7 @@ class Log:
         nothing = schema.RECORDS.select([])
         for _ in read_ranges(parts, nothing, options, faults, workers, on_progress):
             pass
-        for _ in tables.index_rows(self._found.segments, schema.INDEX_ENTRIES.select(), options, faults):
+        for _ in tables.index_rows(self.found.segments, schema.INDEX_ENTRIES.select(), options, faults):
             pass
         table = errors_table([*faults, *self.left_alone()]).select(arrow_schema.names)
         yield from table.to_batches()
@@ -206,16 +206,16 @@ class Log:
     @property
     def size_in_bytes(self) -> int:
         """Bytes of all log files, as they were listed."""
-        return sum(segment.size for segment in self._found.segments)
+        return sum(segment.size for segment in self.found.segments)
 
     @property
     def segments_count(self) -> int:
         """How many live segments were found."""
-        return len(self._found.segments)
+        return len(self.found.segments)
 
     def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
         """Check crc, structure, order of offsets and index files; returns what does not hold as it is found."""
-        return check_segments(self._found.segments, options, on_progress)
+        return check_segments(self.found.segments, options, on_progress)
 
     def stats(
         self,
@@ -227,7 +227,7 @@ class Log:
     ) -> pa.Table:
         """Add up batches, records and bytes; see ``kraftlog.log.totals.collect``."""
         return collect(
-            self._found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
+            self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
         )
 
     def left_alone(self) -> list[Fault]:
@@ -241,11 +241,11 @@ class Log:
                 partition=item.partition,
                 segment_base_offset=item.base_offset,
             )
-            for item in self._found.unread
+            for item in self.found.unread
         ]
 
 
-def open(  # noqa: A001  (kraftlog.open)
+def open(
     paths: PathLike | Iterable[PathLike],
     *,
     topics: Iterable[str] | None = None,

@@ -1,14 +1,15 @@
 """Cutting a segment into byte ranges that start at batch boundaries.
 
 A reader of one range must come to the same batches as a reader of the whole file, damage or not. Ranges are therefore
-cut only where an unbroken chain of plausible headers leads from the start: in such a chain a bad batch is passed over by
-its length. From the first break on, the rest of the segment stays in one range.
+cut only where an unbroken chain of plausible headers leads from the start: in such a chain a bad batch is passed over
+by its length. From the first break on, the rest of the segment stays in one range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
     """Return the segments that can hold offsets within the bounds, by the names of their files."""
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+    for segment, following in zip_longest(segments, segments[1:]):
         base = segment.base_offset
         if base is not None and not segment.state and base >= options.end_offset:
             continue

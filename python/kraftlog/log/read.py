@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 
 import pyarrow as pa
 
@@ -108,7 +109,7 @@ def read_ranges(
     with ThreadPoolExecutor(workers) as pool:
         try:
             while True:
-                while len(pending) < workers + AHEAD and (part := next(todo, None)) is not None:
+                for part in islice(todo, workers + AHEAD - len(pending)):
                     pending.append(pool.submit(whole, part))
                 if not pending:
                     return

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kraftlog.codec.headers import Headers
+from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.index_files import read_index
-from kraftlog.log.scan import HeaderScan, ends, last_offsets
+from kraftlog.log.scan import HeaderScan, ends
 from kraftlog.types import Buffer
 
 HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default

@@ -50,7 +50,9 @@ def read_producer_snapshot(path: Path) -> list[ProducerState]:
         raise CorruptRecordError(f"{path.name}: stored crc {crc}, computed crc {computed}")
     body = memoryview(data)[_SNAPSHOT_HEADER.size :]
     if len(body) != count * _SNAPSHOT_ENTRY.size:
-        raise CorruptRecordError(f"{path.name}: {count} entries take {count * _SNAPSHOT_ENTRY.size} bytes, not {len(body)}")
+        raise CorruptRecordError(
+            f"{path.name}: {count} entries take {count * _SNAPSHOT_ENTRY.size} bytes, not {len(body)}"
+        )
     states = [ProducerState(*entry) for entry in _SNAPSHOT_ENTRY.iter_unpack(body)]
     return [_without_sentinel(state) for state in states]
 
@@ -67,7 +69,7 @@ def read_leader_epochs(path: Path) -> list[tuple[int, int]]:
 
 
 def read_offset_checkpoint(path: Path) -> dict[tuple[str, int], int]:
-    """Read a checkpoint of the log directory, such as ``log-start-offset-checkpoint``: offsets by topic and partition."""
+    """Read a checkpoint of the log directory, such as ``log-start-offset-checkpoint``: offsets by partition."""
     return {(topic, int(partition)): int(offset) for topic, partition, offset in _checkpoint_rows(path, 3)}
 
 

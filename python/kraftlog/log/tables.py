@@ -16,7 +16,7 @@ from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.index_files import ENTRY_TYPES, read_index
 from kraftlog.log.ranges import relevant
 from kraftlog.log.read import Progress, located, open_segment, relocated
-from kraftlog.log.scan import HeaderScan, last_offsets, within
+from kraftlog.log.scan import HeaderScan, within
 from kraftlog.log.seek import seek
 
 ROWS_AT_ONCE = 1 << 12
@@ -116,7 +116,13 @@ def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict
     size = memoryview(buffer).nbytes
     torn = size - scan.torn_at if scan.torn_at >= 0 else 0
     faults.extend(located(segment, fault) for fault in scan.faults)
-    row |= {"batches": 0, "records": 0, "clean": not scan.faults and not torn, "torn_bytes": torn, "size_in_bytes": size}
+    row |= {
+        "batches": 0,
+        "records": 0,
+        "clean": not scan.faults and not torn,
+        "torn_bytes": torn,
+        "size_in_bytes": size,
+    }
     row["next_offset"] = segment.base_offset
     if parts:
         row |= _totals(np.concatenate(parts))
@@ -130,7 +136,7 @@ def _totals(headers: batch_headers.Headers) -> dict[str, Any]:
     return {
         "batches": len(headers),
         "records": None if wrappers.any() else int(headers["records_count"].clip(min=0).sum(dtype=np.int64)),
-        "next_offset": int(last_offsets(headers).max()) + 1,
+        "next_offset": int(batch_headers.last_offsets(headers).max()) + 1,
         "first_timestamp_ms": int(first["base_timestamp" if starts_with_base else "max_timestamp"]),
         "max_timestamp_ms": int(headers["max_timestamp"].max()),
     }

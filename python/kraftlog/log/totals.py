@@ -66,7 +66,9 @@ class Totals:
         self.size += int((headers["batch_length"].astype(np.int64) + LOG_OVERHEAD).sum())
         for codec in np.unique(headers["attributes"] & COMPRESSION_MASK):
             self.codecs |= 1 << int(codec)
-        starts = np.where(headers["attributes"] & TIMESTAMP_TYPE_BIT, headers["max_timestamp"], headers["base_timestamp"])
+        starts = np.where(
+            headers["attributes"] & TIMESTAMP_TYPE_BIT, headers["max_timestamp"], headers["base_timestamp"]
+        )
         stamped = starts[starts != NO_TIMESTAMP]
         if len(stamped):
             first = int(stamped.min())

@@ -1,0 +1,42 @@
+# Every target works on a fresh clone: ci/setup makes .venv with what the target needs.
+PYTHON ?= $(shell ci/find-python)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test build lint bench interop sanitize fuzz wheel clean
+
+$(READY): pyproject.toml setup.py $(wildcard native/c/*.h native/kraftlog/_native/*) ci/setup
+	PYTHON="$(PYTHON)" ci/setup $(VENV)
+	touch $(READY)
+
+build: $(READY)
+
+demo: $(READY)
+	$(BIN)/kraftlog demo
+
+test: $(READY)
+	$(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native
+
+lint: $(READY)
+	ci/lint
+
+bench: $(READY)
+	$(BIN)/python bench/run.py
+
+interop: $(READY)
+	ci/interop
+
+sanitize: $(READY)
+	ci/sanitize
+
+fuzz: $(READY)
+	ci/fuzz
+
+wheel: $(READY)
+	ci/wheel
+
+clean:
+	rm -rf build dist demo-output .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find python native -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

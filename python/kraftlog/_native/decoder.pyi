@@ -1,0 +1,42 @@
+from typing import Any
+
+from kraftlog.errors import NativeFault
+from kraftlog.types import Buffer
+
+WANT: dict[str, int]
+END: int
+CHUNK_FULL: int
+NEEDS_DECOMPRESSION: int
+DECOMPRESSION_PADDING: int
+
+class Chunk:
+    rows: int
+    headers: int
+    buffers: dict[str, Any]
+    nulls: dict[str, int]
+    batches: memoryview
+
+class Decoder:
+    torn_at: int
+    position: int
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: int,
+        end: int,
+        want: int,
+        *,
+        check_crc: bool,
+        include_control: bool,
+        start_offset: int,
+        end_offset: int,
+        start_timestamp: int,
+        chunk_rows: int,
+        chunk_bytes: int,
+    ) -> None: ...
+    def run(self) -> int: ...
+    def payload(self) -> tuple[memoryview, int, int]: ...
+    def decompressed(self, buffer: Buffer, size: int) -> bool: ...
+    def decompression_failed(self, limit: int | None = None) -> None: ...
+    def take_faults(self) -> list[NativeFault]: ...
+    def take_chunk(self) -> Chunk | None: ...

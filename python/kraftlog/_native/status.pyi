@@ -1,0 +1,2 @@
+CODES: list[str]
+TEXTS: dict[str, str]

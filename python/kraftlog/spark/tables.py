@@ -1,0 +1,214 @@
+"""What Spark sees: schemas, options, and the byte ranges that its tasks read. No Spark is needed to import this."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog.codec.headers import TIMESTAMP_TYPES
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.log.discover import Discovery
+from kraftlog.log.log import Log, read_options
+from kraftlog.log.log import open as open_log
+from kraftlog.log.ranges import Range
+from kraftlog.log.read import read_range
+from kraftlog.log.tables import index_rows
+from kraftlog.stream import errors_table
+
+TABLES = ("segments", "batches", "records", "errors")
+DEFAULT_RANGE_BYTES = 64 << 20
+ROWS_PER_BATCH = 16_384
+
+# Spark's own Kafka source has the timestamp type as a number, under this name.
+TIMESTAMP_TYPE = "timestampType"
+TIMESTAMP_TYPE_NUMBERS = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
+
+_BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_KNOWN_OPTIONS = frozenset(
+    {
+        "table",
+        "path",
+        "paths",
+        "columns",
+        "isolationlevel",
+        "startingoffset",
+        "endingoffset",
+        "starttimestamp",
+        "endtimestamp",
+        "topics",
+        "onerror",
+        "rangebytes",
+        "includecontrol",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a Spark job asks for; plain values, so that it can be sent to executors."""
+
+    table: str
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    topics: tuple[str, ...] | None
+    range_bytes: int
+    options: ReadOptions
+
+    def log(self) -> Log:
+        """Open the log files."""
+        return open_log(self.paths, topics=self.topics)
+
+
+def parse_request(options: Mapping[str, str]) -> Request:
+    """Read the options of ``spark.read.format("kraftlog")``; names are taken without regard to case.
+
+    Raises
+    ------
+    ValueError
+        For an unknown option, table or column, or a value that cannot be read.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    unknown = set(given) - _KNOWN_OPTIONS
+    if unknown:
+        raise ValueError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KNOWN_OPTIONS))}")
+    table = given.get("table", "records")
+    if table not in TABLES:
+        raise ValueError(f"option table is {table!r}, not one of {', '.join(TABLES)}")
+    on_error = given.get("onerror", "fail")
+    if on_error not in ("fail", "skip"):
+        raise ValueError(f"option onError is {on_error!r}, not fail or skip")
+    columns = _words(given.get("columns"))
+    spark_schema(table, columns)
+    return Request(
+        table=table,
+        paths=_paths(given),
+        columns=columns or tuple(spark_schema(table).names),
+        topics=_words(given.get("topics")),
+        range_bytes=_bytes(given.get("rangebytes", str(DEFAULT_RANGE_BYTES))),
+        options=read_options(
+            isolation_level=given.get("isolationlevel", "read_uncommitted"),
+            start_offset=_number(given, "startingOffset"),
+            end_offset=_number(given, "endingOffset"),
+            start_timestamp=_moment(given, "startTimestamp"),
+            end_timestamp=_moment(given, "endTimestamp"),
+            include_control=given.get("includecontrol", "false").lower() == "true",
+            strict=on_error == "fail" and table != "errors",
+            batch_rows=ROWS_PER_BATCH,
+        ),
+    )
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if "paths" in given:
+        text = given["paths"]
+        return tuple(json.loads(text)) if text.startswith("[") else _words(text) or ()
+    if "path" in given:
+        return (given["path"],)
+    raise ValueError('no path: use .load("...") or the option paths')
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise ValueError(f"option {name} is {text!r}, not a number") from None
+
+
+def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
+    text = given.get(name.lower())
+    if text is None or text.lstrip("-").isdigit():
+        return None if text is None else int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"option {name} is {text!r}, neither milliseconds nor RFC 3339") from None
+
+
+def _bytes(text: str) -> int:
+    number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "")
+    if not number.isdigit() or (unit and unit not in _BYTE_UNITS) or int(number) == 0:
+        raise ValueError(f"option rangeBytes is {text!r}, not a size such as 67108864 or 64m")
+    return int(number) * _BYTE_UNITS.get(unit, 1)
+
+
+def spark_schema(table: str, columns: tuple[str, ...] | None = None) -> pa.Schema:
+    """Return the Arrow schema of a table as Spark shows it."""
+    definition = schema.TABLES[table]
+    names = tuple(definition.shown) if columns is None else columns
+    fields = []
+    for name in names:
+        if table == "records" and name in ("timestamp_type", TIMESTAMP_TYPE):
+            fields.append(pa.field(TIMESTAMP_TYPE, pa.int32()))
+        else:
+            fields.append(definition.select([name]).field(0))
+    return pa.schema(fields)
+
+
+def plan_ranges(request: Request) -> Iterator[Range]:
+    """Return the ranges that tasks read. Only records and errors are cut; headers are read a segment at a time."""
+    cut = request.table in ("records", "errors")
+    return request.log().ranges(request.options, request.range_bytes if cut else None)
+
+
+def read(request: Request, part: Range) -> Iterator[pa.RecordBatch]:
+    """Read one range; record batches have the columns of ``spark_schema``."""
+    target = spark_schema(request.table, request.columns)
+    faults: list[Fault] = []
+    if request.table == "records":
+        names = ["timestamp_type" if name == TIMESTAMP_TYPE else name for name in target.names]
+        for batch in read_range(part, schema.RECORDS.select(names), request.options, faults):
+            yield _as_spark(batch, target)
+    elif request.table == "errors":
+        for _ in read_range(part, schema.RECORDS.select([]), request.options, faults):
+            pass
+        if part.start == 0:  # once a segment
+            for _ in index_rows([part.segment], schema.INDEX_ENTRIES.select(), request.options, faults):
+                pass
+        yield from errors_table(faults).select(target.names).to_batches()
+    else:
+        yield from Log.of_segment(part.segment).scan(request.table, target.names, request.options).batches()
+
+
+def read_left_alone(request: Request) -> Iterator[pa.RecordBatch]:
+    """Return what belongs to no range: files that are not read, in the table errors; set aside ones in segments."""
+    log = request.log()
+    if request.table == "errors":
+        yield from errors_table(log.left_alone()).select(list(request.columns)).to_batches()
+    if request.table == "segments":
+        aside = Log(Discovery(set_aside=log.found.set_aside))
+        yield from aside.scan("segments", request.columns, request.options).batches()
+
+
+def _as_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    if TIMESTAMP_TYPE not in target.names:
+        return batch
+    columns = [
+        _timestamp_type_numbers(column) if field.name == TIMESTAMP_TYPE else column
+        for column, field in zip(batch.columns, target, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=target)
+
+
+_NAMES = pa.array(TIMESTAMP_TYPES)
+_NUMBERS = pa.array([TIMESTAMP_TYPE_NUMBERS[name] for name in TIMESTAMP_TYPES], pa.int32())
+
+
+def _timestamp_type_numbers(column: pa.Array) -> pa.Array:
+    return _NUMBERS.take(pc.index_in(column, value_set=_NAMES))
+
+
+def with_columns(request: Request, columns: tuple[str, ...]) -> Request:
+    """Return the same request for other columns."""
+    return replace(request, columns=columns)

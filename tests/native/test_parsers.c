@@ -1,0 +1,125 @@
+/* record.h: the fast parser and the careful one give the same columns, whichever of them are asked for. */
+#include "walk.h"
+
+enum { LONGEST = 200 };
+
+/* -1 for null; short lengths more often than long ones, and those about which a word more or less is copied. */
+static int64_t random_length(void) { return random_below(random_below(4) ? 20 : LONGEST + 2) - 1; }
+
+static void put_random_record(bytes *b, int i) {
+    static bytes fields;
+    static uint8_t text[LONGEST];
+    for (int k = 0; k < LONGEST; k++) text[k] = (uint8_t)random_next();
+    fields.size = 0;
+    put_fill(&fields, (int)random_below(256), 1);
+    put_varint(&fields, (int64_t)random_next() >> random_below(64));
+    put_varint(&fields, i);
+    put_field(&fields, text, random_length());
+    put_field(&fields, text, random_length());
+    int64_t headers = random_below(3) ? 0 : random_below(4);
+    put_varint(&fields, headers);
+    for (; headers > 0; headers--) {
+        put_field(&fields, text, random_below(30));
+        put_field(&fields, text, random_below(30) - 1);
+    }
+    put_record_of(b, &fields);
+}
+
+static void check_same_binary(const kr_binary_column *a, const kr_binary_column *b, int64_t rows) {
+    CHECK_INT(a->nulls, b->nulls);
+    CHECK_BYTES((uint8_t *)a->ends, 4 * (rows + 1), (uint8_t *)b->ends, 4 * (rows + 1));
+    CHECK_BYTES(a->validity, rows / 8 + 1, b->validity, rows / 8 + 1);
+    CHECK_BYTES(a->data, a->ends[rows], b->data, b->ends[rows]);
+}
+
+/* Every column that was asked for, against one walk that asks for all with the careful parser. */
+static void check_same(const kr_columns *a, const kr_columns *b, uint32_t want) {
+    int64_t rows = a->rows;
+    CHECK_INT(rows, b->rows);
+    if (want & KR_WANT_KEY) check_same_binary(&a->key, &b->key, rows);
+    if (want & KR_WANT_VALUE) check_same_binary(&a->value, &b->value, rows);
+    if (want & KR_WANT_OFFSET) CHECK_TRUE(!memcmp(a->offset, b->offset, 8 * (size_t)rows));
+    if (want & KR_WANT_TIMESTAMP) {
+        CHECK_TRUE(!memcmp(a->timestamp, b->timestamp, 8 * (size_t)rows));
+        CHECK_BYTES(a->timestamp_validity, rows / 8 + 1, b->timestamp_validity, rows / 8 + 1);
+    }
+    if (want & KR_WANT_TIMESTAMP_MS) CHECK_TRUE(!memcmp(a->timestamp_ms, b->timestamp_ms, 8 * (size_t)rows));
+    if (want & KR_WANT_HEADERS) {
+        CHECK_INT(a->headers, b->headers);
+        CHECK_TRUE(!memcmp(a->header_ends, b->header_ends, 4 * (size_t)(rows + 1)));
+        check_same_binary(&a->header_key, &b->header_key, a->headers);
+        check_same_binary(&a->header_value, &b->header_value, a->headers);
+    }
+}
+
+static void test_parsers_agree(void) {
+    for (uint32_t want = 0; want <= WANT_ALL; want++) {
+        static bytes b;
+        kr_columns careful, fast;
+        kr_error e;
+        b.size = 0;
+        int32_t count = (int32_t)random_below(40);
+        for (int i = 0; i < count; i++) put_random_record(&b, i);
+        kr_batch_header h = walk_header(count);
+        h.base_timestamp = random_below(3) ? (int64_t)(random_next() >> 20) : INT64_MAX;
+        CHECK_STATUS(KR_OK, walk(&b, &h, &careful, &e, WANT_ALL, 0));
+        CHECK_STATUS(KR_OK, walk(&b, &h, &fast, &e, want, 1));
+        CHECK_INT(count, fast.rows);
+        check_same(&careful, &fast, want);
+        room_free(&careful);
+        room_free(&fast);
+    }
+}
+
+/* The fast parser needs KR_PADDING bytes behind a field: what it leaves to the careful one changes nothing. */
+static void test_where_padding_ends(void) {
+    static bytes b;
+    kr_columns careful, mixed;
+    kr_error e;
+    for (int i = 0; i < 6; i++) put_random_record(&b, i);
+    kr_batch_header h = walk_header(6);
+    CHECK_STATUS(KR_OK, walk(&b, &h, &careful, &e, WANT_ALL, 0));
+    for (int64_t cut = 0; cut <= b.size; cut++) {
+        int64_t total = cut + KR_PADDING > b.size ? cut + KR_PADDING : b.size;
+        uint8_t *p = room_block(total);
+        memset(p, 0xff, (size_t)total);
+        memcpy(p, b.at, (size_t)b.size);
+        mixed = room_make(b.size / KR_SMALLEST_RECORD + 1, b.size, b.size / 2 + 1, WANT_ALL);
+        kr_walk w = {p, p + b.size, p + cut, 0, 6, {p + b.size, p + b.size, 0}};
+        CHECK_STATUS(KR_OK, kr_records_decode(&w, &mixed, &h, p, &e, WANT_ALL));
+        check_same(&careful, &mixed, WANT_ALL);
+        free(p);
+        room_free(&mixed);
+    }
+    room_free(&careful);
+}
+
+/* The checksum that runs ahead of the walk is that of all bytes, wherever its windows end. */
+static void test_crc_ahead(void) {
+    static bytes b;
+    kr_columns c;
+    kr_error e;
+    int32_t count = 0;
+    while (b.size < 4 * KR_CRC_WINDOW) put_random_record(&b, count++);
+    for (int k = 0; k < 50; k++) {
+        int64_t skip = random_below(100), size = b.size;
+        kr_batch_header h = walk_header(count);
+        uint8_t *p = room_block(size + KR_PADDING);
+        memcpy(p, b.at, (size_t)size);
+        c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, WANT_ALL);
+        kr_walk w = {p, p + size, p + size, 0, count, {p + skip, p + size, 0}};
+        CHECK_STATUS(KR_OK, kr_records_decode(&w, &c, &h, p, &e, WANT_ALL & ~(k & 1 ? KR_WANT_HEADERS : 0u)));
+        CHECK_INT(kr_crc32c_portable(0, p + skip, (size_t)(size - skip)),
+                  kr_crc32c(w.ahead.crc, w.ahead.pos, (size_t)(p + size - w.ahead.pos)));
+        free(p);
+        room_free(&c);
+    }
+}
+
+int main(void) {
+    kr_crc_init();
+    test_parsers_agree();
+    test_where_padding_ends();
+    test_crc_ahead();
+    return check_report("parsers");
+}

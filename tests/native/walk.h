@@ -1,0 +1,44 @@
+/* Walks over records made by hand, with as many readable bytes behind them as a test likes. */
+#ifndef KRAFTLOG_TESTS_WALK_H
+#define KRAFTLOG_TESTS_WALK_H
+
+#include "bytes.h"
+#include "check.h"
+#include "record.h"
+#include "room.h"
+
+static inline kr_batch_header walk_header(int32_t count) {
+    kr_batch_header h = {0};
+    h.magic = 2;
+    h.base_offset = 100;
+    h.base_timestamp = 5000;
+    h.max_timestamp = 6000;
+    h.records_count = count;
+    return h;
+}
+
+/* Decodes the records into columns of just the room that they may need. With `spare` KR_PADDING bytes can be read
+ * behind the records, so that the fast parser takes all it can; without, the careful one reads every record. */
+static inline int walk(const bytes *records, const kr_batch_header *h, kr_columns *c, kr_error *e, uint32_t want,
+                       int spare) {
+    int64_t size = records->size, total = size + (spare ? KR_PADDING : 0);
+    uint8_t *p = room_block(total);
+    memset(p, 0xff, (size_t)total);
+    memcpy(p, records->at, (size_t)size);
+    *c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, want);
+    kr_walk w = {p, p + size, spare ? p + size : p, 0, h->records_count, {p + size, p + size, 0}};
+    int status = kr_records_decode(&w, c, h, p, e, want);
+    free(p);
+    return status;
+}
+
+static inline void check_text(const char *file, int line, const char *expected, const kr_binary_column *c, int64_t i) {
+    check_int(file, line, "validity", expected != 0, room_bit(c->validity, i));
+    if (expected)
+        check_bytes(file, line, "value", (const uint8_t *)expected, (int64_t)strlen(expected), c->data + c->ends[i],
+                    c->ends[i + 1] - c->ends[i]);
+}
+
+#define CHECK_TEXT(expected, column, row) check_text(__FILE__, __LINE__, (expected), &(column), (row))
+
+#endif
