@@ -15,7 +15,6 @@ from kraftlog._native.status import CODES, TEXTS
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.types import Buffer
 
-
 Integer = TypeVar("Integer", np.int32, np.int64)
 
 

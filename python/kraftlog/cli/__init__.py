@@ -14,7 +14,20 @@ from kraftlog.errors import RecordError
 EXIT_ERROR, EXIT_USAGE = 1, 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """A group of commands that ends quietly when whoever reads its output has seen enough."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # the interpreter must not try to flush what is left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(kraftlog.__version__, prog_name="kraftlog")
 def commands() -> None:
     """Read Kafka's log files without a broker.
@@ -37,10 +50,6 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_USAGE)
-    except BrokenPipeError:
-        # whoever read our output has seen enough; the interpreter must not try to flush what is left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
     except RecordError as error:

@@ -59,12 +59,12 @@ def _spark_job(console: Console, folder: str, output: Path) -> None:
 @click.option("--output", type=click.Path(file_okay=False), default="demo-output/records.parquet", show_default=True)
 @click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark job too.")
 def demo(folder: str, output: str, spark: bool) -> None:
-    r"""Show what is in FOLDER, and turn it into a Parquet file with Spark.
+    """Show what is in FOLDER, and turn it into a Parquet file with Spark.
 
     \b
     Example:
       kraftlog demo tests/golden/codecs/log
-    """
+    """  # noqa: D301  (\b keeps the example as it is)
     console = Console(highlight=False)
     log = open_log(folder)
     console.print(f"{folder}: {log.segments_count} segments, {log.size_in_bytes} bytes")

@@ -34,12 +34,12 @@ def stats(
     binary: str,
     no_progress: bool,
 ) -> None:
-    r"""Count batches, records and bytes of each partition or producer, from batch headers alone.
+    """Count batches, records and bytes of each partition or producer, from batch headers alone.
 
     \b
     Example:
       kraftlog stats tests/golden/transactions/log --topic orders --by producer
-    """
+    """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     faults: list[Fault] = []
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:

@@ -14,7 +14,6 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
 from kraftlog.codec.options import ReadOptions
 from kraftlog.log.log import open as open_log
-from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
 
 FAULTS_AT_ONCE = 1 << 12
@@ -36,7 +35,7 @@ def verify(
     binary: str,
     no_progress: bool,
 ) -> None:
-    r"""Check crc and structure of every record, that offsets rise, and that index files match.
+    """Check crc and structure of every record, that offsets rise, and that index files match.
 
     Rows are those of the table errors. The exit code is 0 when all is well, 1 when not. A torn tail, which an unclean
     shutdown leaves, is no error.
@@ -44,7 +43,7 @@ def verify(
     \b
     Example:
       kraftlog verify tests/golden/transactions/log
-    """
+    """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     counts: Counter[str] = Counter()
     shown = 0

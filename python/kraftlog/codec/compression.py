@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import cramjam
 import lz4.frame
@@ -32,7 +33,7 @@ XERIAL_BLOCK = 32 << 10
 MAX_RAW_SNAPPY_EXPANSION = 64
 
 
-_REFUSALS: tuple[type[Exception], ...] = (cramjam.DecompressionError, isal_zlib.error, EOFError)
+_REFUSALS: tuple[Any, ...] = (cramjam.DecompressionError, isal_zlib.IsalError, EOFError)
 
 
 class DecompressionError(ValueError):

@@ -1,0 +1,109 @@
+"""What the speed and the memory must reach, and whether they do."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+import works
+from growth import Growth
+from report import Block, short
+
+MIB = 1 << 20
+MOST_MEMORY = 300 * MIB
+MOST_OPENING_SECONDS = 2.0
+LEAST, MOST = ">=", "<"
+
+
+@dataclass
+class Outcome:
+    """One goal and what was measured for it.
+
+    Attributes
+    ----------
+    measured : list of (str, float)
+        Where, and how much; the worst one decides. Empty when it was not measured, ``note`` says why.
+    """
+
+    goal: str
+    sign: str
+    bound: float
+    measured: list[tuple[str, float]]
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is reached; None when it was not measured."""
+        if not self.measured:
+            return None
+        return all(v >= self.bound if self.sign == LEAST else v < self.bound for _, v in self.measured)
+
+
+@dataclass(frozen=True)
+class RatioGoal:
+    """A goal on the ratio of two contenders, on some workloads."""
+
+    text: str
+    work: str
+    name: str
+    base: str
+    bound: float
+    value_sizes: tuple[int, ...] = (20, 100, 1000)
+    excuse: Callable[[], str] = str  # says why it does not count on this machine
+
+    def outcome(self, blocks: Sequence[Block]) -> Outcome:
+        """Look the ratios up."""
+        names = [f"v{size}_b{kib}" for size in self.value_sizes for kib in (8, 64)]
+        chosen = [b for b in blocks if b.work == self.work and b.workload in names] if not self.excuse() else []
+        ratios = [(b.workload, b[self.name].speed_against(b[self.base])) for b in chosen]
+        return Outcome(self.text, LEAST, self.bound, ratios, self.excuse())
+
+
+def _needs_x86_crc() -> str:
+    info = Path("/proc/cpuinfo")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return "x86 only"
+    flags = info.read_text() if info.exists() else "sse4_2 pclmulqdq"
+    return "" if "sse4_2" in flags and "pclmulqdq" in flags else "no SSE4.2 or PCLMULQDQ here"
+
+
+RATIOS = [
+    RatioGoal(
+        "decode to Arrow, x aiokafka to pyarrow, 20 and 100 B",
+        "decode", works.STREAMED, works.AIOKAFKA_ARROW, 15, (20, 100),
+    ),
+    RatioGoal("decode to Arrow, x memcpy, 1,000 B", "decode", works.STREAMED, works.MEMCPY, 0.6, (1000,)),
+    RatioGoal(
+        "encode from Arrow, x aiokafka's builder, 20 and 100 B",
+        "encode", works.STREAMED, works.AIOKAFKA_BUILDER, 7, (20, 100),
+    ),
+    RatioGoal("crc32c, x memcpy", "crc32c", works.CRC32C, works.MEMCPY, 1.3, excuse=_needs_x86_crc),
+    RatioGoal("header scan, x plain C loop", "scan", works.SCANNER, works.C_LOOP, 1.0),
+]  # fmt: skip
+
+
+def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
+    """Judge all goals."""
+    memory = [("peak", growth.peak_memory / MIB)] if growth.peak_memory is not None else []
+    opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
+    return [
+        *(goal.outcome(blocks) for goal in RATIOS),
+        Outcome(f"MiB beside the mapping, {growth.log_text} read", MOST, MOST_MEMORY / MIB, memory, growth.memory_note),
+        Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),
+    ]
+
+
+def table(found: Sequence[Outcome]) -> Table:
+    """Return the outcomes as a table: the worst figure, where it was measured, and all the others."""
+    out = Table(title="goals", title_justify="left")
+    for heading in ("goal", "needed", "measured", "met"):
+        out.add_column(heading, justify="right" if heading == "needed" else "left")
+    for outcome in found:
+        measured = ", ".join(f"{where} {short(value)}" for where, value in outcome.measured)
+        verdict = {True: "yes", False: "NO", None: "not measured"}[outcome.met]
+        out.add_row(outcome.goal, f"{outcome.sign} {short(outcome.bound)}", measured or outcome.note, verdict)
+    return out

@@ -1,0 +1,136 @@
+"""Does it stay small and quick when the log grows: memory of a long read, and opening of very many segments."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+import corpus
+import kraftlog
+import scanning
+
+PROBE = Path(__file__).resolve().with_name("memory_probe.py")
+WORKLOAD = corpus.Workload(100, 64)
+SEGMENTS_OF_LONG_LOG = 16
+FREE_BYTES_LEFT = 2 << 30  # on the disk, beside what is written
+OPENINGS = 3
+NO_OPEN = "kraftlog.open does not exist"
+
+
+@dataclass
+class Growth:
+    """What was measured; notes say why something was not.
+
+    Attributes
+    ----------
+    peak_memory : int, optional
+        Most bytes of anonymous memory while the long log is read.
+    read_bytes_per_second : float, optional
+    open_seconds, segments_seconds : float, optional
+        Of ``kraftlog.open`` and of its ``segments``.
+    """
+
+    log_bytes: int = 4 << 30
+    opened: int = 10_000
+    peak_memory: int | None = None
+    read_bytes_per_second: float | None = None
+    memory_note: str = "not asked for"
+    open_seconds: float | None = None
+    segments_seconds: float | None = None
+    open_note: str = "not asked for"
+
+    @property
+    def log_text(self) -> str:
+        """Size of the long log."""
+        return f"{self.log_bytes / (1 << 30):g} GiB"
+
+
+def measure_memory(growth: Growth) -> None:
+    """Read a long log in a process of its own."""
+    growth.memory_note = _why_no_memory(growth.log_bytes)
+    if growth.memory_note:
+        return
+    log = _long_log(growth.log_bytes)
+    answer = subprocess.run([sys.executable, PROBE, log], check=True, stdout=subprocess.PIPE)
+    found = json.loads(answer.stdout)
+    growth.peak_memory = found["peak_memory"]
+    growth.read_bytes_per_second = growth.log_bytes / found["seconds"]
+
+
+def measure_opening(growth: Growth) -> None:
+    """Open a directory of many small segments."""
+    growth.open_note = "" if hasattr(kraftlog, "open") else NO_OPEN
+    if growth.open_note:
+        return
+    directory = _small_segments(growth.opened)
+    opening, listing = [], []
+    for _ in range(OPENINGS):
+        start = perf_counter()
+        log = kraftlog.open(directory)
+        opened = perf_counter()
+        rows = len(log.segments())
+        listing.append(perf_counter() - opened)
+        opening.append(opened - start)
+        assert rows == growth.opened
+    growth.open_seconds, growth.segments_seconds = median(opening), median(listing)
+
+
+def _why_no_memory(size: int) -> str:
+    if not hasattr(kraftlog, "open"):
+        return NO_OPEN
+    if not Path("/proc/self/status").exists():
+        return "not measured: this system does not tell anonymous from mapped memory"
+    corpus.CACHE.mkdir(parents=True, exist_ok=True)
+    needed = size + FREE_BYTES_LEFT
+    if not _long_log_path(size).exists() and shutil.disk_usage(corpus.CACHE).free < needed:
+        return f"less than {needed >> 30} GiB free on the disk"
+    return ""
+
+
+def _long_log_path(size: int) -> Path:
+    return corpus.CACHE / f"long-{size >> 20}MiB-{corpus.VERSION}" / "bench-0"
+
+
+def _long_log(size: int) -> Path:
+    """Return a partition of segments that are alike but for their offsets."""
+    directory = _long_log_path(size)
+    if directory.exists():
+        return directory
+    segment = np.fromfile(corpus.path(WORKLOAD, -(-size // SEGMENTS_OF_LONG_LOG) / corpus.MB), np.uint8)
+    headers = scanning.headers(segment)
+    cells = headers["position"][:, None] + np.arange(8)  # a batch starts with its base offset, which no checksum covers
+    records = int(headers["records_count"].sum())
+    unfinished = directory.with_name("unfinished")
+    unfinished.mkdir(parents=True, exist_ok=True)
+    for first in range(0, SEGMENTS_OF_LONG_LOG * records, records):
+        segment[cells] = (headers["base_offset"] + first).astype(">i8").view(np.uint8).reshape(-1, 8)
+        segment.tofile(unfinished / f"{first:020d}.log")
+    unfinished.rename(directory)
+    return directory
+
+
+def _small_segments(count: int) -> Path:
+    """Return a partition of segments of one batch, with the index files that Kafka leaves beside them."""
+    directory = corpus.CACHE / f"small-{count}-{corpus.VERSION}" / "bench-0"
+    if directory.exists():
+        return directory
+    rows = next(corpus.rows(WORKLOAD)).slice(0, 10)
+    last_timestamp = rows["timestamp_ms"][-1].as_py()
+    unfinished = directory.with_name("unfinished")
+    unfinished.mkdir(parents=True, exist_ok=True)
+    for first in range(0, count * rows.num_rows, rows.num_rows):
+        stem = unfinished / f"{first:020d}"
+        stem.with_suffix(".log").write_bytes(kraftlog.encode(rows, base_offset=first))
+        stem.with_suffix(".index").touch()
+        entry = last_timestamp.to_bytes(8, "big") + (rows.num_rows - 1).to_bytes(4, "big")
+        stem.with_suffix(".timeindex").write_bytes(entry)
+    unfinished.rename(directory)
+    return directory

@@ -1,0 +1,74 @@
+"""Timing side by side: every contender runs once a round, so that what else the machine does meets all of them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+COLD_BYTES = 96 << 20  # more than the last-level cache of the usual machines
+
+
+@dataclass
+class Contender:
+    """One way to do a piece of work.
+
+    Attributes
+    ----------
+    run : callable
+        Does the work once; returns how many records it met, or None when it does not know of records.
+    records, size : int
+        What one run covers: records, and bytes of them before compression.
+    seconds : list of float
+        One time for each round.
+    """
+
+    name: str
+    run: Callable[[], int | None]
+    records: int
+    size: int
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def records_per_second(self) -> float:
+        """Median over the rounds."""
+        return self.records / median(self.seconds)
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Median over the rounds."""
+        return self.size / median(self.seconds)
+
+    def speed_against(self, other: Contender) -> float:
+        """Return the median of the rounds' ratios of records a second."""
+        pairs = zip(self.seconds, other.seconds, strict=True)
+        return median(theirs / own for own, theirs in pairs) * self.records / other.records
+
+
+def interleave(contenders: Sequence[Contender], rounds: int) -> None:
+    """Fill in ``seconds`` of each contender, behind a first round that only checks answers."""
+    cold = np.ones(COLD_BYTES // 8)
+    for contender in contenders:
+        _run(contender)
+    gc.collect()
+    gc.freeze()
+    for number in range(rounds):
+        shift = number % len(contenders)
+        for contender in [*contenders[shift:], *contenders[:shift]]:
+            cold.sum()  # what the contender before left in the caches helps nobody
+            contender.seconds.append(_run(contender))
+            gc.collect()
+    gc.unfreeze()
+
+
+def _run(contender: Contender) -> float:
+    start = perf_counter()
+    met = contender.run()
+    seconds = perf_counter() - start
+    if met not in (None, contender.records):
+        raise AssertionError(f"{contender.name} met {met} records of {contender.records}")
+    return seconds

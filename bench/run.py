@@ -1,0 +1,100 @@
+"""Measures kraftlog beside aiokafka and beside what the hardware allows, in one process, and says which goals are met.
+
+Needs the package's ``bench`` extra and a C compiler. Log files are made in ``build/bench-corpus`` and stay there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+
+import corpus
+import goals
+import growth
+import report
+import works
+from material import Material
+from rounds import interleave
+
+WIDTH = 132
+QUICK = {"megabytes": 20, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
+EVERY = [*works.BY_NAME, "varint", "memory", "open"]
+
+
+def main() -> int:
+    """Run what the command line asks for; 1 with ``--check`` when a goal is missed."""
+    options = parse()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    console.print(", ".join(f"{name} {value}" for name, value in report.machine().items()))
+    blocks = sorted(measure(options, Console(stderr=True)), key=lambda block: EVERY.index(block.work))
+    grown = growth.Growth(options.log_bytes, options.opened)
+    if "memory" in options.works:
+        growth.measure_memory(grown)
+    if "open" in options.works:
+        growth.measure_opening(grown)
+    console.print(report.table(blocks))
+    found = goals.outcomes(blocks, grown)
+    console.print(goals.table(found))
+    if options.json:
+        options.json.write_text(json.dumps(document(blocks, grown, found), indent=1))
+    return int(options.check and any(outcome.met is False for outcome in found))
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    names = [workload.name for workload in corpus.WORKLOADS]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=200, help="size of each log before compression (200)")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="small logs and few rounds: a rough look")
+    parser.add_argument(
+        "--only", nargs="+", default=[], choices=[*EVERY, *names], metavar="NAME",
+        help=f"of {', '.join(EVERY)}; and of the logs {', '.join(names)}",
+    )  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
+    parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
+    parser.set_defaults(log_bytes=growth.Growth.log_bytes, opened=growth.Growth.opened)
+    options = parser.parse_args()
+    if options.quick:
+        vars(options).update(QUICK)
+    options.works = [name for name in EVERY if name in options.only] or EVERY
+    options.workloads = [w for w in corpus.WORKLOADS if w.name in options.only] or corpus.WORKLOADS
+    return options
+
+
+def measure(options: argparse.Namespace, progress: Console) -> Iterator[report.Block]:
+    """Yield each piece of work on each log; on one log all of them are measured in the same rounds."""
+    asked = [name for name in works.BY_NAME if name in options.works]
+    for workload in options.workloads if asked else []:
+        progress.print(f"{workload.name} ...")
+        material = Material(workload, options.megabytes)
+        names = [name for name in asked if workload in corpus.PLAIN or name not in works.ON_PLAIN_LOGS]
+        blocks = [report.Block(name, workload.name, works.BY_NAME[name](material)) for name in names]
+        interleave([contender for block in blocks for contender in block.contenders], options.rounds)
+        yield from blocks
+    if "varint" in options.works:
+        block = report.Block("varint", "", works.varint(options.megabytes))
+        interleave(block.contenders, options.rounds)
+        yield block
+
+
+def document(blocks: list[report.Block], grown: growth.Growth, found: list[goals.Outcome]) -> dict[str, object]:
+    """Return everything as plain objects."""
+    return {
+        "machine": report.machine(),
+        "results": report.as_json(blocks),
+        "growth": vars(grown),
+        "goals": [{**vars(outcome), "met": outcome.met} for outcome in found],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""dump, verify, stats, the help texts, and how output ends."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from golden_files import GOLDEN
+from kraftlog.cli import commands
+
+ROOT = Path(__file__).parents[2]
+DUMPS = json.loads(gzip.decompress((GOLDEN / "damaged" / "dump_log.json.gz").read_bytes()))
+SAME_AS_KAFKA = [
+    "bit_flip_base_offset",
+    "bit_flip_crc_field",
+    "bit_flip_leader_epoch",
+    "bit_flip_payload",
+    "empty_file",
+    "good",
+    "last_offset_delta_negative",
+    "last_offset_delta_too_large",
+    "magic_127",
+    "magic_3",
+    "magic_9",
+    "offsets_go_back",
+    "rec_header_key_not_utf8",
+    "rec_header_value_minus_2",
+    "rec_key_length_minus_2",
+    "rec_offsets_not_rising",
+    "rec_record_ok",
+    "rec_value_length_minus_7",
+    "truncated_17_bytes_of_header",
+    "truncated_in_last_records",
+    "unknown_attribute_bits",
+    "zero_tail_small",
+]
+
+
+@pytest.mark.parametrize("case", SAME_AS_KAFKA)
+def test_dump_is_that_of_kafka(kraftlog_command, case: str):
+    """The text is equal; Kafka prints jumps of offsets in no fixed order."""
+    folder = GOLDEN / "damaged" / case
+    done = kraftlog_command("dump", "--print-data-log", "log/t-0/00000000000000000000.log", cwd=folder)
+    assert sorted(done.stdout.splitlines()) == sorted(DUMPS[case].splitlines())
+
+
+def test_dump_of_markers_and_batches(kraftlog_command):
+    partition = GOLDEN / "transactions" / "log" / "orders-0"
+    deep = kraftlog_command("dump", "--deep-iteration", partition).stdout
+    markers = [line for line in deep.splitlines() if "endTxnMarker" in line]
+    assert markers[0].endswith(
+        "keySize: 4 valueSize: 6 sequence: -1 headerKeys: [] endTxnMarker: ABORT coordinatorEpoch: 0"
+    )
+    assert "payload" not in deep
+    shallow = kraftlog_command("dump", partition).stdout
+    assert [line for line in deep.splitlines() if not line.startswith("|")] == [
+        *(line for line in shallow.splitlines()),
+        *(line for line in deep.splitlines() if line.startswith(("Non-consecutive", "  "))),
+    ]
+
+
+def test_dump_of_other_files(kraftlog_command):
+    folder = GOLDEN / "transactions" / "log" / "orders-0"
+    answer = json.loads((GOLDEN / "transactions" / "expected" / "indexes.json").read_text())
+    index = kraftlog_command("dump", folder / "00000000000000000000.index").stdout.splitlines()[1:]
+    entries = answer["orders-0/00000000000000000000.index"]["entries"]
+    assert index == [f"offset: {offset} position: {position}" for offset, position in entries]
+    snapshot = next(path for path in folder.glob("*.snapshot") if answer[f"orders-0/{path.name}"]["producers"])
+    producers = answer[f"orders-0/{snapshot.name}"]["producers"]
+    printed = kraftlog_command("dump", snapshot).stdout.splitlines()[1:]
+    assert [int(line.split()[1]) for line in printed] == [producer["producer_id"] for producer in producers]
+    aborted = kraftlog_command("dump", folder / "00000000000000000000.txnindex").stdout.splitlines()[1:]
+    assert len(aborted) == len(answer["orders-0/00000000000000000000.txnindex"]["aborted"])
+
+
+def test_dump_of_legacy_and_control(kraftlog_command):
+    legacy = kraftlog_command("dump", "--print-data-log", GOLDEN / "legacy" / "log" / "v1-none-0").stdout
+    assert legacy.splitlines()[2].startswith("offset: 0 position: 0 CreateTime: ")
+    raft = kraftlog_command("dump", "--deep-iteration", GOLDEN / "schema_all" / "log" / "raft-control-0").stdout
+    assert ' LeaderChange {"version":0,"leaderId":28092,"voters":[{"voterId":64354' in raft
+
+
+def test_verify(kraftlog_command):
+    sound = kraftlog_command("verify", GOLDEN / "transactions" / "log")
+    assert (sound.returncode, sound.stderr) == (0, "88181 bytes in 9 segments: no errors\n")
+    broken = kraftlog_command("verify", GOLDEN / "damaged" / "offsets_go_back" / "log", "--format", "jsonl")
+    assert broken.returncode == 1
+    assert [json.loads(line)["error"] for line in broken.stdout.splitlines()] == ["offset_goes_back"]
+    assert broken.stderr.endswith("1 offset_goes_back\n")
+
+
+def test_stats(kraftlog_command):
+    folder = GOLDEN / "codecs" / "log"
+    done = kraftlog_command("stats", folder, "--topic", "codec-gzip", "--format", "jsonl", "--decompress")
+    (row,) = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (row["batches"], row["records"], row["size_in_bytes"]) == (30, 782, 32205 + 23424)
+    assert row["compression"] == "gzip"
+    assert row["mean_batch_bytes"] == 1854.3
+    assert 1.0 < row["compression_ratio"] < 10
+    headers_only = kraftlog_command("stats", folder, "--topic", "codec-gzip", "--format", "jsonl").stdout
+    assert json.loads(headers_only) == row | {"compression_ratio": None}
+    orders = GOLDEN / "transactions" / "log"
+    producers = kraftlog_command("stats", orders, "--topic", "orders", "--by", "producer", "--format", "jsonl").stdout
+    partitions = kraftlog_command("stats", orders, "--topic", "orders", "--format", "jsonl").stdout
+    total = [sum(json.loads(line)["records"] for line in text.splitlines()) for text in (producers, partitions)]
+    assert total == [237, 237]
+
+
+def test_help_shows_examples_that_work(kraftlog_command):
+    for name in commands.commands:
+        text = kraftlog_command(name, "--help").stdout
+        example = text.split("Example:")[1].strip().splitlines()[0].strip()
+        assert example.startswith(f"kraftlog {name}"), text
+        if name == "demo":
+            continue  # runs in the tests of Spark
+        done = kraftlog_command(*shlex.split(example)[1:], cwd=ROOT)
+        assert done.returncode == (1 if name == "errors" else 0), example
+        assert done.stdout
+
+
+def test_closed_pipe_ends_quietly():
+    program = Path(sys.executable).parent / "kraftlog"
+    folder = GOLDEN / "codecs" / "log"
+    command = f"set -o pipefail; {program} records {folder} --format jsonl | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 1

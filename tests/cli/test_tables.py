@@ -1,0 +1,158 @@
+"""The commands of the tables: the rows of Kafka's answers, in every format, with the right exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN, by_file, hex_or_none, lines, scenarios
+
+LOG = GOLDEN / "codecs" / "log"
+RECORD_COLUMNS = "offset,timestamp_ms,timestamp_type,key,value,headers"
+
+
+def rows(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["codecs", "legacy", "transactions", "compaction"])
+def test_records_as_json_lines(kraftlog_command, name: str):
+    folder = GOLDEN / name
+    answers = by_file(lines(folder / "expected" / "records.jsonl"))
+    for partition in sorted(path for path in (folder / "log").iterdir() if path.is_dir()):
+        done = kraftlog_command(
+            "records", partition, "--format", "jsonl", "--binary", "hex", "--columns", RECORD_COLUMNS
+        )
+        got = rows(done.stdout)
+        expected = [
+            answer
+            for file in sorted(answers)
+            if file.startswith(f"{partition.name}/") and file.endswith(".log")
+            for answer in answers[file]
+            if answer["control_type"] is None
+        ]
+        assert len(got) == len(expected)
+        for row, answer in zip(got, expected, strict=True):
+            assert list(row) == RECORD_COLUMNS.split(",")
+            assert (row["offset"], row["timestamp_ms"], row["timestamp_type"], row["key"]) == (
+                answer["offset"],
+                answer["timestamp"],
+                answer["timestamp_type"],
+                answer["key"],
+            )
+            if "value" in answer:
+                assert row["value"] == answer["value"]
+            else:
+                assert len(str(row["value"])) == 2 * answer["value_len"]
+            assert [[header["key"], header["value"]] for header in row["headers"]] == answer["headers"]
+        assert done.returncode == (1 if "bad-crc" in partition.name else 0)
+
+
+def test_every_scenario_through_the_command(kraftlog_command):
+    """One process a scenario: batches of all its log files."""
+    assert len(scenarios()) == 38
+    for folder in scenarios()[::6]:
+        logs = sorted(folder.glob("log/**/*.log"))
+        answers = by_file(lines(folder / "expected" / "batches.jsonl"))
+        expected = [row for path in logs for row in answers.get(str(path.relative_to(folder / "log")), [])]
+        done = kraftlog_command("batches", *logs, "--format", "jsonl", "--columns", "position,crc,base_offset,magic")
+        got = rows(done.stdout)
+        key = ("crc", "position", "base_offset", "magic")
+        assert sorted([row[name] for name in key] for row in got) == sorted(
+            [row[name] for name in key] for row in expected
+        )
+
+
+def test_json_line_of_a_record(kraftlog_command):
+    done = kraftlog_command(
+        "records", LOG / "codec-appendtime-0", "--format", "jsonl", "--start-offset", 1, "--end-offset", 2
+    )
+    assert rows(done.stdout) == [
+        {
+            "key": "a2V5LTQxOQ==",
+            "value": "emU=",
+            "topic": "codec-appendtime",
+            "partition": 0,
+            "offset": 1,
+            "timestamp": "2026-11-21T02:54:37.775Z",
+            "timestamp_type": "LogAppendTime",
+            "headers": [{"key": "größe", "value": None}, {"key": "größe", "value": ""}],
+        }
+    ]
+
+
+def test_formats_have_the_same_rows(kraftlog_command, tmp_path: Path):
+    partition = LOG / "codec-mixed-0"
+    table = kraftlog.open(partition).records().to_table()
+    arguments = ["records", partition, "--binary", "hex"]
+    assert kraftlog_command(*arguments, "--format", "parquet", "--output", tmp_path / "r.parquet").returncode == 0
+    assert pq.read_table(tmp_path / "r.parquet").cast(table.schema).equals(table)
+    assert kraftlog_command(*arguments, "--format", "arrow", "--output", tmp_path / "r.arrow").returncode == 0
+    assert pa.ipc.open_stream((tmp_path / "r.arrow").read_bytes()).read_all().equals(table)
+    text = kraftlog_command(*arguments, "--format", "csv").stdout
+    parsed = list(csv.DictReader(io.StringIO(text)))
+    assert [row["offset"] for row in parsed] == [str(offset) for offset in table["offset"].to_pylist()]
+    assert [row["value"] for row in parsed] == [hex_or_none(value) or "" for value in table["value"].to_pylist()]
+    shown = kraftlog_command(*arguments, "--format", "table", "--limit", 5).stdout.splitlines()
+    assert len(shown) == 6
+    assert shown[0].split() == table.schema.names
+
+
+def test_bounds_limit_and_workers(kraftlog_command):
+    partition = LOG / "codec-mixed-0"
+    whole = kraftlog_command("records", LOG, "--format", "jsonl").stdout
+    assert kraftlog_command("records", LOG, "--format", "jsonl", "--workers", 2).stdout == whole
+    columns = ["--columns", "offset", "--format", "jsonl"]
+    some = kraftlog_command("records", partition, "--start-offset", 10, "--limit", 3, *columns)
+    assert rows(some.stdout) == [{"offset": 10}, {"offset": 11}, {"offset": 12}]
+    late = kraftlog_command(
+        "records", LOG / "codec-appendtime-0", "--start-timestamp", "2026-11-21T02:54:37.788Z", *columns
+    )
+    assert [row["offset"] for row in rows(late.stdout)] == list(range(290, 330))
+    by_number = kraftlog_command("records", appended, "--start-timestamp", 1795229677788, *columns)
+    assert by_number.stdout == late.stdout
+    topic = kraftlog_command(
+        "segments", LOG, "--topic", "codec-lz4", "--columns", "topic,base_offset", "--format", "jsonl"
+    )
+    assert [row["topic"] for row in rows(topic.stdout)] == ["codec-lz4", "codec-lz4"]
+
+
+def test_errors_and_exit_codes(kraftlog_command):
+    damaged = GOLDEN / "damaged" / "bit_flip_payload" / "log"
+    listed = kraftlog_command("errors", damaged, "--format", "jsonl")
+    assert listed.returncode == 1
+    assert [(row["error"], row["position"], row["size_in_bytes"]) for row in rows(listed.stdout)] == [
+        ("bad_crc", 254, 96)
+    ]
+    read = kraftlog_command("records", damaged, "--format", "jsonl")
+    assert (read.returncode, len(rows(read.stdout))) == (1, 17)
+    assert read.stderr.splitlines()[0] == "1 errors, 96 bytes not read:"
+    assert "stored crc 1973285820, computed crc 2762825390" in read.stderr
+    strict = kraftlog_command("records", damaged, "--strict", "--format", "jsonl")
+    assert (strict.returncode, strict.stdout) == (1, "")
+    assert strict.stderr.startswith("kraftlog: t-0/00000000000000000000.log: batch at byte 254:")
+    left_alone = kraftlog_command("errors", GOLDEN / "deleted_records" / "log", "--format", "jsonl")
+    assert left_alone.returncode == 0
+    assert {row["error"] for row in rows(left_alone.stdout)} == {"not_read"}
+
+
+def test_wrong_usage(kraftlog_command):
+    for arguments, text in (
+        (["records"], "Missing argument"),
+        (["records", "nowhere"], "no such file or directory: nowhere"),
+        (["records", LOG, "--columns", "ofset"], "table records has no column 'ofset'; it has key, value"),
+        (["records", LOG, "--format", "parquet"], "--format parquet needs --output"),
+        (["records", LOG, "--start-timestamp", "soon"], "'soon' is neither a number of milliseconds nor a time"),
+        (["records", LOG, "--topic", "no"], "no partition of those asked for; there are codec-appendtime-0"),
+        (["reccords", LOG], "No such command"),
+    ):
+        done = kraftlog_command(*arguments)
+        assert done.returncode == 2, arguments
+        assert text in done.stderr

@@ -1,0 +1,130 @@
+"""What paths hold, and that nothing is read silently or written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+
+
+def test_log_directory_partition_file_list_and_glob():
+    log = GOLDEN / "codecs" / "log"
+    everything = kraftlog.open(log).segments(["topic", "partition", "base_offset"]).to_pylist()
+    assert len(everything) == 17
+    partition = kraftlog.open(log / "codec-lz4-0").segments(["topic", "partition", "base_offset"]).to_pylist()
+    assert partition == [row for row in everything if row["topic"] == "codec-lz4"]
+    file = kraftlog.open(log / "codec-lz4-0" / "00000000000000000000.log")
+    assert file.segments(["topic", "partition", "base_offset"]).to_pylist() == partition[:1]
+    several = kraftlog.open([log / "codec-zstd-0", log / "codec-lz4-0", log / "codec-lz4-0"])
+    assert {row["topic"] for row in several.segments(["topic"]).to_pylist()} == {"codec-lz4", "codec-zstd"}
+    matched = kraftlog.open(str(log / "codec-*-0"))
+    assert matched.segments(["topic", "partition", "base_offset"]).to_pylist() == everything
+
+
+def test_topics_and_partitions():
+    log = GOLDEN / "transactions" / "log"
+    assert kraftlog.open(log, topics=["orders"], partitions=[1]).segments(["topic", "partition"]).to_pylist() == [
+        {"topic": "orders", "partition": 1}
+    ]
+    with pytest.raises(ValueError, match="no partition of those asked for; there are __consumer_offsets-0, "):
+        kraftlog.open(log, topics=["order"])
+
+
+def test_missing_paths(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="no such file or directory: nowhere"):
+        kraftlog.open("nowhere")
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        kraftlog.open(str(tmp_path / "*.log"))
+    with pytest.raises(ValueError, match="neither a partition's folder nor a log directory"):
+        kraftlog.open(tmp_path)
+
+
+def test_what_is_left_alone_is_named(tmp_path: Path):
+    folder = tmp_path / "t-0"
+    shutil.copytree(GOLDEN / "damaged" / "good" / "log" / "t-0", folder)
+    source = (folder / "00000000000000000000.log").read_bytes()
+    for state in ("deleted", "cleaned", "swap"):
+        (folder / f"00000000000000000018.log.{state}").write_bytes(source)
+    (folder / "notes.txt").write_text("hello")
+    log = kraftlog.open(folder)
+    assert log.records(["offset"]).to_table().num_rows == 18
+    left = [(row["error"], row["message"]) for row in log.errors().to_pylist()]
+    assert [error for error, _ in left] == ["not_read"] * 4
+    assert [message.split(":")[0] for _, message in left] == [
+        "t-0/notes.txt",
+        "t-0/00000000000000000018.log.cleaned",
+        "t-0/00000000000000000018.log.deleted",
+        "t-0/00000000000000000018.log.swap",
+    ]
+    states = log.segments(["state", "records"]).to_pylist()
+    assert [row["state"] for row in states] == ["live", "cleaned", "deleted", "swap"]
+    assert [row["records"] for row in states] == [18, None, None, None]
+    deleted = kraftlog.open(folder / "00000000000000000018.log.deleted")
+    assert deleted.records(["offset"]).to_table().num_rows == 18
+
+
+def test_folder_of_a_deleted_topic():
+    log = kraftlog.open(GOLDEN / "deleted_records" / "log")
+    assert {row["topic"] for row in log.segments(["topic"]).to_pylist()} == {"orders-del-7"}
+    named = [row["message"] for row in log.errors().to_pylist()]
+    assert any("-delete: not read: the folder of a partition that Kafka marked delete" in text for text in named)
+    folder = next((GOLDEN / "deleted_records" / "log").glob("*-delete"))
+    assert kraftlog.open(folder).segments(["topic", "partition"]).to_pylist()[0] == {
+        "topic": "orders-del-7-gone",
+        "partition": 0,
+    }
+
+
+def test_snapshot_of_the_metadata_log():
+    folder = GOLDEN / "metadata" / "log" / "__cluster_metadata-0"
+    snapshot = next(folder.glob("*.checkpoint"))
+    log = kraftlog.open(snapshot)
+    first = log.records(["control_type"], include_control=True).to_table()["control_type"].to_pylist()
+    assert (first[0], first[-1]) == ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
+    inside = kraftlog.open(folder).segments(["file"])["file"].to_pylist()
+    assert all(name.endswith(".log") for name in inside)
+
+
+def test_reading_changes_nothing(tmp_path: Path):
+    folder = tmp_path / "log"
+    shutil.copytree(GOLDEN / "codecs" / "log", folder)
+
+    def state() -> dict[str, tuple[int, int]]:
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(folder.rglob("*"))}
+
+    before = state()
+    log = kraftlog.open(folder)
+    log.records(workers=2).to_table()
+    log.batches(check_crc=True)
+    log.segments()
+    log.index_entries()
+    log.errors()
+    assert list(log.verify()) == []
+    assert state() == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_file_that_may_not_be_read(tmp_path: Path):
+    shutil.copytree(GOLDEN / "damaged" / "good" / "log" / "t-0", tmp_path / "t-0")
+    (tmp_path / "t-0" / "00000000000000000000.log").chmod(0)
+    stream = kraftlog.open(tmp_path / "t-0").records()
+    assert stream.to_table().num_rows == 0
+    assert [fault.error for fault in stream.faults] == ["unreadable_file"]
+
+
+def test_file_that_vanishes(tmp_path: Path):
+    shutil.copytree(GOLDEN / "damaged" / "good" / "log" / "t-0", tmp_path / "t-0")
+    log = kraftlog.open(tmp_path / "t-0")
+    (tmp_path / "t-0" / "00000000000000000000.log").unlink()
+    stream = log.records()
+    assert stream.to_table().num_rows == 0
+    assert [(fault.error, fault.message) for fault in stream.faults] == [
+        ("unreadable_file", "t-0/00000000000000000000.log: No such file or directory")
+    ]
+    with pytest.raises(kraftlog.RecordError, match="No such file"):
+        log.records(strict=True).to_table()

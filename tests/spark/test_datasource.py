@@ -1,0 +1,114 @@
+"""Spark's rows are the library's rows, by the data source and by ranges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog import schema
+from kraftlog.spark import read_ranges
+from kraftlog.spark.tables import parse_request, plan_ranges
+from spark_rows import comparable, expected_rows, log_directories, rows_of
+
+CODECS = GOLDEN / "codecs" / "log"
+
+
+@pytest.mark.parametrize("table", ["records", "batches", "segments"])
+@pytest.mark.parametrize("folder", log_directories(), ids=lambda path: path.parent.name)
+def test_rows(spark, table: str, folder: Path):
+    expected = comparable(expected_rows(table, folder))
+    assert expected
+    source = spark.read.format("kraftlog").option("table", table).option("rangeBytes", "4k").load(str(folder))
+    assert comparable(rows_of(source)) == expected
+    assert comparable(rows_of(read_ranges(spark, str(folder), table=table, rangeBytes="4k"))) == expected
+
+
+def test_schema_is_that_of_sparks_kafka_source(spark):
+    frame = spark.read.format("kraftlog").load(str(CODECS))
+    assert frame.schema.simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
+        "timestampType:int,headers:array<struct<key:string,value:binary>>>"
+    )
+
+
+def test_every_column(spark):
+    for table in ("records", "batches", "segments"):
+        definition = schema.TABLES[table]
+        columns = ",".join([*definition.shown, *definition.on_request])
+        frame = spark.read.format("kraftlog").option("table", table).option("columns", columns).load(str(CODECS))
+        names = [
+            name.replace("timestamp_type", "timestampType") if table == "records" else name
+            for name in columns.split(",")
+        ]
+        assert frame.columns == names
+        assert frame.count() == kraftlog.open(CODECS).scan(table).to_table().num_rows
+
+
+def test_options(spark):
+    def offsets(**options: str) -> list[int]:
+        reader = spark.read.format("kraftlog").option("columns", "offset").option("topics", "codec-appendtime")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        return sorted(row.offset for row in reader.load(str(CODECS)).collect())
+
+    assert offsets(startingOffset="100", endingOffset="120") == list(range(100, 120))
+    assert offsets(startTimestamp="2026-11-21T02:54:37.788Z") == list(range(290, 330))
+    assert offsets(startTimestamp="1795229677788") == list(range(290, 330))
+    assert offsets(endTimestamp="2026-11-21T02:54:37.774Z") == [0]
+    two = [str(CODECS / "codec-lz4-0"), str(CODECS / "codec-zstd-0")]
+    assert spark.read.format("kraftlog").load(two).select("topic").distinct().count() == 2
+    given = spark.read.format("kraftlog").schema("offset bigint, topic string").load(str(CODECS))
+    assert given.count() == 5219
+    assert given.columns == ["offset", "topic"]
+
+
+def test_control_records(spark):
+    folder = str(GOLDEN / "transactions" / "log" / "orders-0")
+    reader = spark.read.format("kraftlog").option("columns", "offset,control_type").option("includeControl", "true")
+    rows = comparable(rows_of(reader.load(folder)))
+    log = kraftlog.open(folder)
+    assert rows == comparable(log.records(["offset", "control_type"], include_control=True).to_table().to_pylist())
+
+
+def test_damage(spark):
+    folder = str(GOLDEN / "damaged" / "bit_flip_payload" / "log")
+    reader = spark.read.format("kraftlog")
+    with pytest.raises(Exception, match="stored crc 1973285820, computed crc 2762825390"):
+        reader.load(folder).count()
+    assert reader.option("onError", "skip").load(folder).count() == 17
+    errors = spark.read.format("kraftlog").option("table", "errors").load(folder)
+    assert rows_of(errors) == kraftlog.open(folder).errors().to_pylist()
+    deleted = str(GOLDEN / "deleted_records" / "log")
+    named = spark.read.format("kraftlog").option("table", "errors").load(deleted)
+    assert {row.error for row in named.collect()} == {"not_read"}
+
+
+def test_mistakes(spark):
+    for options, text in (
+        ({"colums": "offset"}, "unknown option colums"),
+        ({"table": "record"}, "option table is 'record'"),
+        ({"columns": "ofset"}, "no column 'ofset'"),
+        ({"onError": "ignore"}, "option onError is 'ignore'"),
+        ({"rangeBytes": "big"}, "option rangeBytes is 'big'"),
+        ({"startingOffset": "first"}, "option startingOffset is 'first'"),
+        ({"isolationLevel": "serializable"}, "isolation_level 'serializable'"),
+    ):
+        reader = spark.read.format("kraftlog")
+        for name, value in options.items():
+            reader = reader.option(name, value)
+        with pytest.raises(Exception, match=text):
+            reader.load(str(CODECS)).count()
+    with pytest.raises(Exception, match="no such file or directory"):
+        spark.read.format("kraftlog").load("nowhere").count()
+
+
+def test_partitions_start_at_batches():
+    request = parse_request({"path": str(CODECS), "rangeBytes": "4k"})
+    parts = list(plan_ranges(request))
+    assert len(parts) > 60
+    for part in parts:
+        starts = kraftlog.open(part.segment.path).batches(["position"])["position"].to_pylist()
+        assert part.start in starts
