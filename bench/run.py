@@ -41,6 +41,8 @@ def main() -> int:
     if "open" in options.works:
         growth.measure_opening(grown)
     console.print(report.table(blocks))
+    if grown.read_bytes_per_second:
+        console.print(f"{grown.log_text} of segments: read at {grown.read_bytes_per_second / 1e6:,.0f} MB/s")
     found = goals.outcomes(blocks, grown)
     console.print(goals.table(found))
     if options.json:

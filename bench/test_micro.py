@@ -1,4 +1,4 @@
-"""Single calls under pytest-benchmark: what a call costs before there is much to do. Each test also checks the answer."""
+"""Single calls under pytest-benchmark: what a call costs before there is much to do. Answers are checked, too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def crc32c_bit_by_bit(data: bytes) -> int:
 
 @pytest.fixture(scope="module")
 def rows() -> pa.RecordBatch:
-    """Rows that fill one batch of 8 KiB nearly."""
+    """Return rows that fill one batch of 8 KiB nearly."""
     random = np.random.default_rng(SEED)
     count = (BATCH_BYTES - 61) // (VALUE_BYTES + 18)
     return pa.record_batch(
@@ -41,7 +41,7 @@ def rows() -> pa.RecordBatch:
 
 @pytest.fixture(scope="module")
 def values() -> np.ndarray:
-    """A thousand int32 that take one to five bytes."""
+    """Return a thousand int32 that take one to five bytes."""
     random = np.random.default_rng(SEED)
     return (random.integers(-(2**31), 2**31, 1000) >> random.choice([0, 8, 16, 24], 1000)).astype(np.int32)
 

@@ -116,7 +116,7 @@ def test_bounds_limit_and_workers(kraftlog_command):
         "records", LOG / "codec-appendtime-0", "--start-timestamp", "2026-11-21T02:54:37.788Z", *columns
     )
     assert [row["offset"] for row in rows(late.stdout)] == list(range(290, 330))
-    by_number = kraftlog_command("records", appended, "--start-timestamp", 1795229677788, *columns)
+    by_number = kraftlog_command("records", LOG / "codec-appendtime-0", "--start-timestamp", 1795229677788, *columns)
     assert by_number.stdout == late.stdout
     topic = kraftlog_command(
         "segments", LOG, "--topic", "codec-lz4", "--columns", "topic,base_offset", "--format", "jsonl"

@@ -53,8 +53,12 @@ NEEDS_DECOMPRESSION = KR_NEEDS_DECOMPRESSION
 
 DECOMPRESSION_PADDING = KR_PADDING  # readable bytes that must follow what is given to ``decompressed``
 
+cdef extern from "large_memory.h" nogil:
+    void kr_advise_large(void *begin, size_t size)
+
 cdef enum:
     REGION_ALIGNMENT = 64
+    LARGE_PAGE = 2 << 20
 
 
 cdef class Chunk:
@@ -78,6 +82,17 @@ cdef class Layout:
         self.used += (size + REGION_ALIGNMENT - 1) // REGION_ALIGNMENT * REGION_ALIGNMENT
         return self.base + begin if self.base != NULL else NULL
 
+    cdef void *large_region(self, int64_t size):
+        """A region that most of a chunk is written to: on large pages of its own if it fills them."""
+        cdef void *begin
+        if size < LARGE_PAGE:
+            return self.region(size)
+        self.used = (self.used + LARGE_PAGE - 1) // LARGE_PAGE * LARGE_PAGE
+        begin = self.region(size)
+        if begin != NULL:
+            kr_advise_large(begin, size // LARGE_PAGE * LARGE_PAGE)
+        return begin
+
     cdef void binary(self, kr_binary_column *c, int64_t rows, int64_t data):
         c.ends = <int32_t *>self.region((rows + 1) * 4)
         c.data = <uint8_t *>self.region(data + KR_PADDING)
@@ -87,7 +102,8 @@ cdef class Layout:
         if want & KR_WANT_KEY:
             self.binary(&c.key, c.max_rows, c.max_bytes)
         if want & KR_WANT_VALUE:
-            self.binary(&c.value, c.max_rows, c.max_bytes)
+            c.value.ends = <int32_t *>self.region((c.max_rows + 1) * 4)
+            c.value.validity = <uint8_t *>self.region(c.max_rows // 8 + 2)
         if want & KR_WANT_OFFSET:
             c.offset = <int64_t *>self.region(c.max_rows * 8)
         if want & KR_WANT_TIMESTAMP:
@@ -102,6 +118,8 @@ cdef class Layout:
             self.binary(&c.header_key, c.max_headers, c.max_bytes * KR_UTF8_GROWTH)
             self.binary(&c.header_value, c.max_headers, c.max_bytes)
         c.batch = <kr_batch_header *>self.region(c.max_batches * sizeof(kr_batch_header))
+        if want & KR_WANT_VALUE:
+            c.value.data = <uint8_t *>self.large_region(c.max_bytes + KR_PADDING)
 
 
 cdef void open_binary(kr_binary_column *c, int64_t rows) noexcept:

@@ -26,8 +26,7 @@ cdef class Input:
 # written, which is as much as decoding into it; a stream that drops its batches runs in the same few blocks.
 cdef enum:
     ALIGNMENT = 64
-    LARGE = 8 << 20  # bytes from which a block is worth large pages
-    LARGE_ALIGNMENT = 2 << 20
+    LARGE = 2 << 20  # bytes from which a block starts where a large page does
     MAX_FREE_BLOCKS = 16
     LARGEST_KEPT = 32 << 20
 
@@ -50,7 +49,7 @@ cdef uint8_t *take_block(int64_t *capacity) noexcept:
             free_blocks[i] = free_blocks[free_count]
             free_capacities[i] = free_capacities[free_count]
             return block
-    if posix_memalign(&fresh, LARGE_ALIGNMENT if capacity[0] >= LARGE else ALIGNMENT, capacity[0]) != 0:
+    if posix_memalign(&fresh, LARGE if capacity[0] >= LARGE else ALIGNMENT, capacity[0]) != 0:
         return NULL
     if capacity[0] > LARGEST_KEPT:
         kr_advise_large(fresh, capacity[0])

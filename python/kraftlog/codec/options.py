@@ -41,7 +41,7 @@ class ReadOptions:
     check_crc: bool = True
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     batch_rows: int = 1 << 16
-    batch_bytes: int = 2 << 20
+    batch_bytes: int = (2 << 20) - 64  # with its padding the values then fill one large page
 
     @property
     def bounds_offsets(self) -> bool:
