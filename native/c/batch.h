@@ -113,7 +113,8 @@ static inline int16_t kr_control_type_at(const uint8_t *p, const uint8_t *end) {
     if (end - p < KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 2 * KR_VARINT_MAX + 4) {
         uint8_t padded[40] = {0};
         memcpy(padded, p, (size_t)(end - p));
-        return end - p < KR_SMALLEST_RECORD + 4 ? KR_NO_CONTROL_TYPE : kr_control_type_at(padded, padded + sizeof padded);
+        return end - p < KR_SMALLEST_RECORD + 4 ? KR_NO_CONTROL_TYPE
+                                                : kr_control_type_at(padded, padded + sizeof padded);
     }
     if (!(p = kr_varint_unchecked(p, &length)) || !(p = kr_varlong_unchecked(p + 1, &timestamp_delta)) ||
         !(p = kr_varint_unchecked(p, &offset_delta)) || !(p = kr_varint_unchecked(p, &key_length)) || key_length < 4)

@@ -95,8 +95,7 @@ typedef struct {
 } kr_mark;
 
 static inline kr_mark kr_columns_mark(const kr_columns *c) {
-    kr_mark m = {c->rows,          c->headers,         c->key.nulls,
-                 c->value.nulls,   c->timestamp_nulls, c->header_value.nulls};
+    kr_mark m = {c->rows, c->headers, c->key.nulls, c->value.nulls, c->timestamp_nulls, c->header_value.nulls};
     return m;
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define KR_CRC32C_POLYNOMIAL 0x82F63B78u
-#define KR_CRC32_POLYNOMIAL 0xEDB88320u
+#define KR_CRC32_POLYNOMIAL  0xEDB88320u
 
 typedef struct {
     uint32_t word[8][256];

@@ -9,15 +9,15 @@
 
 #include <immintrin.h>
 
-#define KR_CRC_LONG 256  /* bytes a stream while there is much to sum */
+#define KR_CRC_LONG  256 /* bytes a stream while there is much to sum */
 #define KR_CRC_SHORT 64  /* and for what is left */
 
 /* x^(8 * 2 * block - 33) and x^(8 * block - 33) mod P, bits reversed; the 33 pays for the reduction that the crc32
  * instruction does. tests/native/test_crc.c works these numbers out again. */
-#define KR_CRC_LONG_TWICE 0xdd7e3b0cu
-#define KR_CRC_LONG_ONCE 0xb9e02b86u
+#define KR_CRC_LONG_TWICE  0xdd7e3b0cu
+#define KR_CRC_LONG_ONCE   0xb9e02b86u
 #define KR_CRC_SHORT_TWICE 0x0d3b6092u
-#define KR_CRC_SHORT_ONCE 0x9e4addf8u
+#define KR_CRC_SHORT_ONCE  0x9e4addf8u
 
 #define KR_TARGET_CRC __attribute__((target("sse4.2,pclmul")))
 

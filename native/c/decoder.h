@@ -28,7 +28,7 @@ typedef struct {
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
-    int64_t torn_at; /* -1: none seen */
+    int64_t torn_at;     /* -1: none seen */
     int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take */
     /* with KR_NEEDS_DECOMPRESSION */
     kr_batch_header batch;

@@ -20,8 +20,8 @@ typedef struct {
 typedef struct {
     int64_t rows;
     kr_binary_source key, value;
-    const int64_t *timestamp_ms;  /* NULL: -1 for every record */
-    const int32_t *header_ends;   /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
+    const int64_t *timestamp_ms; /* NULL: -1 for every record */
+    const int32_t *header_ends;  /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
     kr_binary_source header_key, header_value;
 } kr_source;
 
@@ -73,7 +73,8 @@ KR_ALWAYS_INLINE uint8_t *kr_put_field(uint8_t *p, const kr_binary_source *s, in
 static inline int64_t kr_headers_size(const kr_source *s, int64_t first, int64_t last) {
     int64_t size = kr_varint_size((int32_t)(last - first));
     for (int64_t i = first; i < last; i++)
-        size += kr_field_size(kr_source_length(&s->header_key, i)) + kr_field_size(kr_source_length(&s->header_value, i));
+        size +=
+            kr_field_size(kr_source_length(&s->header_key, i)) + kr_field_size(kr_source_length(&s->header_value, i));
     return size;
 }
 
@@ -124,7 +125,8 @@ typedef struct {
     int64_t timestamp, timestamp_delta;
 } kr_measure;
 
-KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first, kr_measure *m) {
+KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first,
+                                           kr_measure *m) {
     int32_t offset_delta = is_first ? 0 : w->count;
     m->timestamp = s->timestamp_ms ? s->timestamp_ms[i] : -1;
     m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
@@ -161,7 +163,7 @@ static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
     kr_encoder local = *encoder, *const w = &local; /* local: a store of bytes cannot change them */
     const kr_source columns = *source, *const s = &columns;
     int status = KR_OK;
-    kr_measure m;
+    kr_measure m = {0, 0, 0, 0, 0, 0, 0};
     int64_t i = w->row;
     for (; i < s->rows; i++) {
         int is_first = w->batch_at < 0;

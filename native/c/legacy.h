@@ -41,8 +41,7 @@ static inline void kr_legacy_put(kr_columns *c, int64_t offset, int64_t timestam
 static inline int kr_legacy_decode(kr_columns *c, const kr_batch_header *h, const uint8_t *start, kr_error *e,
                                    uint32_t want) {
     kr_record r;
-    kr_reader in =
-        kr_reader_make(start, start + h->position + KR_LEGACY_ATTRIBUTES_AT + 1, start + kr_batch_end(h));
+    kr_reader in = kr_reader_make(start, start + h->position + KR_LEGACY_ATTRIBUTES_AT + 1, start + kr_batch_end(h));
     kr_legacy_read(&in, h->magic, &r);
     if (in.error.status != KR_OK) {
         *e = in.error;
@@ -58,8 +57,7 @@ static inline int kr_legacy_decode(kr_columns *c, const kr_batch_header *h, cons
 static inline int kr_legacy_payload(const kr_batch_header *h, const uint8_t *start, const uint8_t **payload,
                                     int64_t *size, kr_error *e) {
     kr_record r;
-    kr_reader in =
-        kr_reader_make(start, start + h->position + KR_LEGACY_ATTRIBUTES_AT + 1, start + kr_batch_end(h));
+    kr_reader in = kr_reader_make(start, start + h->position + KR_LEGACY_ATTRIBUTES_AT + 1, start + kr_batch_end(h));
     kr_legacy_read(&in, h->magic, &r);
     if (in.error.status == KR_OK && !r.value) kr_reader_fail(&in, KR_BAD_VALUE_LENGTH, 0, r.value_length);
     *e = in.error;
@@ -79,7 +77,8 @@ static inline kr_reader kr_inner_open(kr_reader *in, int64_t *offset, int8_t *ma
     message.error = in->error;
     if (!body) return message;
     *magic = (int8_t)body[KR_MAGIC_AT - KR_LOG_OVERHEAD];
-    if (*magic < 0 || *magic > KR_LEGACY_MAX_MAGIC) kr_reader_fail(&message, KR_BAD_INNER_MAGIC, wrapper->magic, *magic);
+    if (*magic < 0 || *magic > KR_LEGACY_MAX_MAGIC)
+        kr_reader_fail(&message, KR_BAD_INNER_MAGIC, wrapper->magic, *magic);
     kr_take(&message, KR_LEGACY_ATTRIBUTES_AT + 1 - KR_LOG_OVERHEAD);
     return message;
 }
@@ -115,9 +114,8 @@ static inline int kr_inner_decode(kr_columns *c, const kr_batch_header *wrapper,
             e->lost = end - begin;
             return e->status;
         }
-        int64_t timestamp = wrapper->attributes & KR_TIMESTAMP_TYPE_BIT && wrapper->magic == 1
-                                ? wrapper->base_timestamp
-                                : r.timestamp_delta;
+        int64_t timestamp = wrapper->attributes & KR_TIMESTAMP_TYPE_BIT && wrapper->magic == 1 ? wrapper->base_timestamp
+                                                                                               : r.timestamp_delta;
         kr_legacy_put(c, kr_add_wrapping(base, offset), timestamp, &r, want);
     }
     return KR_OK;

@@ -56,7 +56,8 @@ KR_ALWAYS_INLINE int kr_record_fast(const uint8_t *p, const uint8_t *end, const 
         return 0;
     r->key = p;
     p += r->key_length > 0 ? r->key_length : 0;
-    if (p >= padded_end || !(p = kr_varint_unchecked(p, &r->value_length)) || r->value_length > record_end - p) return 0;
+    if (p >= padded_end || !(p = kr_varint_unchecked(p, &r->value_length)) || r->value_length > record_end - p)
+        return 0;
     r->value = p;
     p += r->value_length > 0 ? r->value_length : 0;
     if (p >= padded_end || !(p = kr_varint_unchecked(p, &r->headers_count))) return 0;
@@ -102,8 +103,7 @@ static inline void kr_record_read(kr_reader *in, kr_record *r) {
         kr_reader_fail(in, KR_BAD_HEADERS_COUNT, kr_left(in), r->headers_count);
     r->headers = in->pos;
     kr_headers_read(in, r->headers_count, 0);
-    if (in->error.status == KR_OK && in->pos != r->end)
-        kr_reader_fail(in, KR_BAD_RECORD_SIZE, length, in->pos - body);
+    if (in->error.status == KR_OK && in->pos != r->end) kr_reader_fail(in, KR_BAD_RECORD_SIZE, length, in->pos - body);
 }
 
 /* Whether `count` well-formed records fill [p, end) exactly: then a bad record before them can be left out alone. */
@@ -130,7 +130,7 @@ KR_ALWAYS_INLINE void kr_record_put(kr_columns *c, const kr_batch_header *h, con
     if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);
     if (want & (KR_WANT_TIMESTAMP | KR_WANT_TIMESTAMP_MS)) {
         int64_t ms = h->attributes & KR_TIMESTAMP_TYPE_BIT ? h->max_timestamp
-                                                          : kr_add_wrapping(h->base_timestamp, r->timestamp_delta);
+                                                           : kr_add_wrapping(h->base_timestamp, r->timestamp_delta);
         if (want & KR_WANT_TIMESTAMP) kr_put_timestamp(c, row, ms);
         if (want & KR_WANT_TIMESTAMP_MS) c->timestamp_ms[row] = ms;
     }

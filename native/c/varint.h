@@ -7,10 +7,10 @@
 
 #include <stdint.h>
 
-#define KR_LIKELY(x) __builtin_expect(!!(x), 1)
+#define KR_LIKELY(x)     __builtin_expect(!!(x), 1)
 #define KR_ALWAYS_INLINE static inline __attribute__((always_inline))
 
-#define KR_VARINT_MAX 5
+#define KR_VARINT_MAX  5
 #define KR_VARLONG_MAX 10
 
 static inline int32_t kr_unzigzag32(uint32_t x) { return (int32_t)((x >> 1) ^ (0u - (x & 1u))); }

@@ -133,7 +133,7 @@ def test_errors_and_exit_codes(kraftlog_command):
     ]
     read = kraftlog_command("records", damaged, "--format", "jsonl")
     assert (read.returncode, len(rows(read.stdout))) == (1, 17)
-    assert read.stderr.splitlines()[0] == "1 errors, 96 bytes not read:"
+    assert read.stderr.splitlines()[0] == "1 error, 96 bytes not read:"
     assert "stored crc 1973285820, computed crc 2762825390" in read.stderr
     strict = kraftlog_command("records", damaged, "--strict", "--format", "jsonl")
     assert (strict.returncode, strict.stdout) == (1, "")

@@ -26,6 +26,14 @@ cdef extern from "status.h" nogil:
 
 cdef extern from "batch.h" nogil:
     enum:
+        KR_LOG_OVERHEAD
+        KR_RECORD_BATCH_OVERHEAD
+        KR_COMPRESSION_MASK
+        KR_TIMESTAMP_TYPE_BIT
+        KR_TRANSACTIONAL_BIT
+        KR_CONTROL_BIT
+        KR_DELETE_HORIZON_BIT
+        KR_LAST_COMPRESSION
         KR_SMALLEST_RECORD
 
     ctypedef struct kr_batch_header:

@@ -7,7 +7,15 @@ from libc.stdint cimport int64_t
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport (
     KR_CHUNK_FULL,
+    KR_COMPRESSION_MASK,
+    KR_CONTROL_BIT,
+    KR_DELETE_HORIZON_BIT,
     KR_END,
+    KR_LAST_COMPRESSION,
+    KR_LOG_OVERHEAD,
+    KR_RECORD_BATCH_OVERHEAD,
+    KR_TIMESTAMP_TYPE_BIT,
+    KR_TRANSACTIONAL_BIT,
     kr_batch_header,
     kr_input_make,
     kr_scanner,
@@ -16,6 +24,15 @@ from kraftlog._native.c_decoder cimport (
 from kraftlog._native.memory cimport Input
 
 kr_crc_init()
+
+LOG_OVERHEAD = KR_LOG_OVERHEAD
+RECORD_BATCH_OVERHEAD = KR_RECORD_BATCH_OVERHEAD
+COMPRESSION_MASK = KR_COMPRESSION_MASK
+TIMESTAMP_TYPE_BIT = KR_TIMESTAMP_TYPE_BIT
+TRANSACTIONAL_BIT = KR_TRANSACTIONAL_BIT
+CONTROL_BIT = KR_CONTROL_BIT
+DELETE_HORIZON_BIT = KR_DELETE_HORIZON_BIT
+LAST_COMPRESSION = KR_LAST_COMPRESSION
 
 # The fields of kr_batch_header in native/c/batch.h, in their order; tests compare the size.
 HEADER_DTYPE = np.dtype(

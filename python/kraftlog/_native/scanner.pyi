@@ -7,6 +7,14 @@ from kraftlog.errors import NativeFault
 from kraftlog.types import Buffer
 
 HEADER_DTYPE: np.dtype[Any]
+LOG_OVERHEAD: int
+RECORD_BATCH_OVERHEAD: int
+COMPRESSION_MASK: int
+TIMESTAMP_TYPE_BIT: int
+TRANSACTIONAL_BIT: int
+CONTROL_BIT: int
+DELETE_HORIZON_BIT: int
+LAST_COMPRESSION: int
 
 class Scanner:
     torn_at: int

@@ -16,7 +16,8 @@ def report_faults(faults: Sequence[Fault]) -> int:
     if not faults:
         return 0
     lost = sum(fault.size_in_bytes or 0 for fault in faults)
-    print(f"{len(faults)} errors, {lost} bytes not read:", file=sys.stderr)
+    errors = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    print(f"{errors}, {lost} bytes not read:", file=sys.stderr)
     for fault in faults[:FAULTS_SHOWN]:
         print(f"  {fault.error}: {fault.message}", file=sys.stderr)
     if len(faults) > FAULTS_SHOWN:

@@ -12,12 +12,17 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import encoder as native
-from kraftlog._native.scanner import Scanner
+from kraftlog._native.scanner import (
+    CONTROL_BIT,
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    TRANSACTIONAL_BIT,
+    Scanner,
+)
 from kraftlog.codec.compression import COMPRESSION_TYPES, compress
-from kraftlog.codec.headers import CONTROL_BIT, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_BIT
+from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.errors import RecordTooLargeError
 
-RECORD_BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 24  # bytes beside key and value that most records take less than
 MOST_RECORDS = 2**31 - 1
 HEADERS_AT_ONCE = 1 << 12

@@ -12,12 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog import schema
+from kraftlog._native.scanner import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+)
 from kraftlog.codec.compression import COMPRESSION_TYPES
 
 Headers = npt.NDArray[np.void]  # of kraftlog._native.scanner.HEADER_DTYPE
 
-LOG_OVERHEAD = 12
-COMPRESSION_MASK, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT, CONTROL_BIT, DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
 NO_TIMESTAMP = -1
 MAX_MILLISECONDS = (2**63 - 1) // 1000
 

@@ -278,7 +278,7 @@ def open(
     >>> import kraftlog
     >>> log = kraftlog.open("tests/golden/codecs/log", topics=["codec-lz4"])
     >>> log.segments().column("records").to_pylist()
-    [341, 432]
+    [341, 410]
     """
     found = discover(paths)
     if topics is not None or partitions is not None:

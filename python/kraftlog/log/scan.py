@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.scanner import Scanner
-from kraftlog.codec.headers import COMPRESSION_MASK, LOG_OVERHEAD, Headers, last_offsets
+from kraftlog._native.scanner import COMPRESSION_MASK, LAST_COMPRESSION, LOG_OVERHEAD, Scanner
+from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault, fault_from_native
 from kraftlog.types import Buffer
 
 HEADERS_AT_ONCE = 1 << 16
-LAST_COMPRESSION = 4
 
 
 class HeaderScan:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog._native.scanner import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, RecordError
@@ -132,7 +133,7 @@ def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict
 def _totals(headers: batch_headers.Headers) -> dict[str, Any]:
     wrappers = (headers["magic"] < 2) & (headers["records_count"] < 0)
     first = headers[0]
-    starts_with_base = not first["attributes"] & (batch_headers.TIMESTAMP_TYPE_BIT | batch_headers.DELETE_HORIZON_BIT)
+    starts_with_base = not first["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT)
     return {
         "batches": len(headers),
         "records": None if wrappers.any() else int(headers["records_count"].clip(min=0).sum(dtype=np.int64)),

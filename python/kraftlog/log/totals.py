@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from kraftlog._native.scanner import COMPRESSION_MASK, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPE_BIT
 from kraftlog.codec.compression import DecompressionError, Decompressor
 from kraftlog.codec.headers import (
-    COMPRESSION_MASK,
     COMPRESSION_NAMES,
-    LOG_OVERHEAD,
     NO_TIMESTAMP,
-    TIMESTAMP_TYPE_BIT,
     Headers,
     timestamps,
 )
@@ -24,8 +22,6 @@ from kraftlog.log.read import Progress, located, open_segment
 from kraftlog.log.scan import HeaderScan
 from kraftlog.schema import TIMESTAMP
 from kraftlog.types import Buffer
-
-RECORD_BATCH_OVERHEAD = 61
 
 STATS_SCHEMA = pa.schema(
     [
