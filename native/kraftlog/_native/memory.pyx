@@ -28,16 +28,18 @@ cdef enum:
     ALIGNMENT = 64
     LARGE = 2 << 20  # bytes from which a block starts where a large page does
     MAX_FREE_BLOCKS = 16
-    LARGEST_KEPT = 32 << 20
+    MOST_KEPT = 128 << 20  # bytes of all blocks together
+    ADVISED = 32 << 20  # bytes from which a new block asks for large pages
 
 cdef uint8_t *free_blocks[MAX_FREE_BLOCKS]
 cdef int64_t free_capacities[MAX_FREE_BLOCKS]
 cdef int free_count = 0
+cdef int64_t kept = 0
 
 
 cdef uint8_t *take_block(int64_t *capacity) noexcept:
     """A kept block of at least *capacity bytes and at most twice that, else a new one; NULL when memory is short."""
-    global free_count
+    global free_count, kept
     cdef int i
     cdef uint8_t *block
     cdef void *fresh = NULL
@@ -46,22 +48,24 @@ cdef uint8_t *take_block(int64_t *capacity) noexcept:
             block = free_blocks[i]
             capacity[0] = free_capacities[i]
             free_count -= 1
+            kept -= capacity[0]
             free_blocks[i] = free_blocks[free_count]
             free_capacities[i] = free_capacities[free_count]
             return block
     if posix_memalign(&fresh, LARGE if capacity[0] >= LARGE else ALIGNMENT, capacity[0]) != 0:
         return NULL
-    if capacity[0] > LARGEST_KEPT:
+    if capacity[0] >= ADVISED:
         kr_advise_large(fresh, capacity[0])
     return <uint8_t *>fresh
 
 
 cdef void give_block(uint8_t *block, int64_t capacity) noexcept:
-    global free_count
-    if capacity <= LARGEST_KEPT and free_count < MAX_FREE_BLOCKS:
+    global free_count, kept
+    if kept + capacity <= MOST_KEPT and free_count < MAX_FREE_BLOCKS:
         free_blocks[free_count] = block
         free_capacities[free_count] = capacity
         free_count += 1
+        kept += capacity
     else:
         free(block)
 

@@ -7,10 +7,11 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Literal, Protocol, cast
+from typing import IO, Protocol, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -22,6 +23,7 @@ ROWS_PER_TABLE = 1000
 WIDE = 100_000  # columns; where no terminal limits the width, whole rows stay on a line
 LONGEST_CELL = 64  # characters of a value; programs read other formats
 NULL = "-"
+GAP = 2
 
 
 class Writer(Protocol):
@@ -80,32 +82,49 @@ def _csv_cell(value: object) -> object:
 
 
 class _RichTable:
+    """A table for people: columns side by side, or a block for each row where the terminal is too narrow for that."""
+
     def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
         self._text = BINARY_TEXTS[binary]
         self._schema = schema
-        self._console = Console(
-            file=cast(IO[str], _TextFile(file)), width=None if _is_terminal(file) else WIDE, highlight=False
-        )
-        self._written = False
+        width = None if file.isatty() else WIDE
+        self._console = Console(file=cast(IO[str], _TextFile(file)), width=width, highlight=False)
+        self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         for at in range(0, batch.num_rows, ROWS_PER_TABLE):
-            self._print(batch.slice(at, ROWS_PER_TABLE))
+            columns = [plain_values(column, self._text) for column in batch.slice(at, ROWS_PER_TABLE).columns]
+            self._print([[_cell(value) for value in row] for row in zip(*columns, strict=True)])
 
-    def _print(self, batch: pa.RecordBatch | None) -> None:
+    def _print(self, rows: list[list[str]]) -> None:
+        names = self._schema.names
+        widths = [max(map(cell_len, column)) + GAP for column in zip(names, *rows, strict=True)]
+        if rows and sum(widths) - GAP > self._console.width:
+            self._print_blocks(rows)
+        else:
+            self._print_table(rows)
+        self._rows += len(rows)
+
+    def _print_table(self, rows: list[list[str]]) -> None:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for field in self._schema:
-            justify: Literal["left", "right"] = "right" if pa.types.is_integer(field.type) else "left"
-            table.add_column(field.name, justify=justify, overflow="ellipsis", no_wrap=True)
-        columns = [] if batch is None else [plain_values(column, self._text) for column in batch.columns]
-        for row in zip(*columns, strict=True):
-            table.add_row(*map(_cell, row))
+            is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+            table.add_column(field.name, justify="right" if is_number else "left", no_wrap=True)
+        for row in rows:
+            table.add_row(*map(escape, row))
         self._console.print(table)
-        self._written = True
+
+    def _print_blocks(self, rows: list[list[str]]) -> None:
+        names = self._schema.names
+        width = max(map(len, names)) + GAP
+        for number, row in enumerate(rows, self._rows + 1):
+            self._console.print(f"[dim]-- row {number}[/dim]")
+            for name, cell in zip(names, row, strict=True):
+                self._console.print(f"[bold]{name:<{width}}[/bold]{escape(cell)}", no_wrap=True, overflow="ellipsis")
 
     def close(self) -> None:
-        if not self._written:
-            self._print(None)
+        if not self._rows:
+            self._print([])
 
 
 class _TextFile:
@@ -129,10 +148,6 @@ class _TextFile:
         return self._file.fileno()
 
 
-def _is_terminal(file: IO[bytes]) -> bool:
-    return file.isatty()
-
-
 def _cell(value: object) -> str:
     if value is None:
         return NULL
@@ -141,7 +156,7 @@ def _cell(value: object) -> str:
     if isinstance(value, list):
         return _cell(" ".join(f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value))
     text = str(value).translate(_CONTROL_CHARACTERS)
-    return escape(text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "\N{HORIZONTAL ELLIPSIS}")
+    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 _CONTROL_CHARACTERS = dict.fromkeys((*range(32), *range(127, 160)), "�")
