@@ -92,11 +92,20 @@ typedef struct {
     const uint8_t *start;
     int64_t size;
     kr_search search;
+    int64_t wasted; /* bytes summed whose crc did not match */
 } kr_input;
 
 static inline kr_input kr_input_make(const uint8_t *start, int64_t size) {
-    kr_input in = {start, size, {0, 0}};
+    kr_input in = {start, size, {0, 0}, 0};
     return in;
+}
+
+/* Crafted input can hold many headers whose batches overlap, and each one asks for a sum over megabytes. Work stays in
+ * proportion to the input: beyond this much in vain the rest is given up, in a fault that says so. */
+enum { KR_WASTE_PASSES = 16, KR_WASTE_ALLOWED = 64 << 20 };
+
+static inline int kr_is_hopeless(const kr_input *in) {
+    return in->wasted > KR_WASTE_PASSES * in->size + KR_WASTE_ALLOWED;
 }
 
 static inline int64_t kr_batch_end(const kr_batch_header *h) { return h->position + KR_LOG_OVERHEAD + h->batch_length; }
@@ -177,10 +186,13 @@ static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_
     return KR_OK;
 }
 
-static inline uint32_t kr_batch_crc(const kr_input *in, const kr_batch_header *h) {
+/* The crc over a batch; what does not match counts as wasted. */
+static inline uint32_t kr_batch_crc(kr_input *in, const kr_batch_header *h) {
     const uint8_t *end = in->start + kr_batch_end(h);
     const uint8_t *p = in->start + h->position + (h->magic >= 2 ? KR_ATTRIBUTES_AT : KR_MAGIC_AT);
-    return h->magic >= 2 ? kr_crc32c(0, p, (size_t)(end - p)) : kr_crc32(0, p, (size_t)(end - p));
+    uint32_t crc = h->magic >= 2 ? kr_crc32c(0, p, (size_t)(end - p)) : kr_crc32(0, p, (size_t)(end - p));
+    if (crc != h->crc) in->wasted += h->batch_length;
+    return crc;
 }
 
 /* Whether the bytes look like a header that a broker would write. Asked only next to damage: a reader of undamaged
@@ -199,15 +211,13 @@ static inline int kr_is_zero(const uint8_t *p, const uint8_t *end) {
 }
 
 /* The first sound batch at or behind `position`: a plausible header and a matching crc. Returns the input's size when
- * there is none. The bytes summed are limited, so that crafted input cannot make the search quadratic. */
+ * there is none. */
 static inline int64_t kr_find_batch(kr_input *in, int64_t position) {
     if (position >= in->search.from && position < in->search.found) return in->search.found;
-    int64_t budget = 4 * (in->size - position) + (64 << 20);
     kr_batch_header h;
     in->search.from = position;
-    for (; position + KR_HEADER_UP_TO_MAGIC <= in->size && budget > 0; position++) {
+    for (; position + KR_HEADER_UP_TO_MAGIC <= in->size && !kr_is_hopeless(in); position++) {
         if (in->start[position + KR_MAGIC_AT] > 2 || !kr_is_plausible(in, position, &h)) continue;
-        budget -= h.batch_length;
         if (kr_batch_crc(in, &h) == h.crc) {
             in->search.found = position;
             return position;
@@ -232,6 +242,10 @@ static inline int64_t kr_behind_bad_batch(kr_input *in, const kr_batch_header *h
  * fault; then `next` is where to go on and the bytes between are lost. */
 static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e, int64_t *next) {
     int status = kr_header_read(in, position, h, e);
+    if (status != KR_END && kr_is_hopeless(in)) {
+        *next = in->size;
+        return kr_fail(e, KR_TOO_MUCH_DAMAGE, position, in->size - position, in->wasted);
+    }
     if (status == KR_OK) {
         *next = kr_batch_end(h);
         return KR_OK;

@@ -116,6 +116,7 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
                                      : kr_batch_crc(&d->input, h);
         h->crc_ok = crc == h->crc;
         if (!h->crc_ok) {
+            if (h->magic >= 2) d->input.wasted += bytes; /* kr_batch_crc counts what it sums itself */
             kr_columns_return_to(c, mark, d->want);
             kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
             kr_give_up_batch(d, h, &e);
@@ -197,8 +198,9 @@ static inline int kr_decode_next(kr_decoder *d) {
         return KR_OK;
     }
     if (h.records_count < 0 && h.magic >= 2) {
-        if (d->check_crc && kr_batch_crc(&d->input, &h) != h.crc)
-            kr_fail(&e, KR_BAD_CRC, position, h.crc, kr_batch_crc(&d->input, &h));
+        uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, &h) : (uint32_t)h.crc;
+        if (crc != h.crc)
+            kr_fail(&e, KR_BAD_CRC, position, h.crc, crc);
         else
             kr_fail(&e, KR_BAD_RECORDS_COUNT, position, 0, h.records_count);
         kr_give_up_batch(d, &h, &e);

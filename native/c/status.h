@@ -28,6 +28,7 @@
     X(UNKNOWN_COMPRESSION, "unknown_compression", "compression type {actual} is not between 0 and {expected}") \
     X(DECOMPRESSION_FAILED, "decompression_failed", "") \
     X(DECOMPRESSION_LIMIT, "decompression_limit", "more than the allowed {expected} bytes after decompression") \
+    X(TOO_MUCH_DAMAGE, "too_much_damage", "{actual} bytes were summed in vain; the {expected} bytes left are not searched") \
     /* faults of a record */ \
     X(TRUNCATED_FIELD, "truncated_field", "a field of {expected} bytes, but {actual} bytes left") \
     X(VARINT_TOO_LONG, "varint_too_long", "a varint of more than {expected} bytes") \
