@@ -91,10 +91,10 @@ static inline int64_t put_batch(bytes *b, int64_t base_offset, int attributes, i
                                 const bytes *records) {
     int64_t at = b->size;
     put_int(b, base_offset, 8);
-    put_int(b, 0, 4);  /* batch_length */
-    put_int(b, 5, 4);  /* partition_leader_epoch */
-    put_int(b, 2, 1);  /* magic */
-    put_int(b, 0, 4);  /* crc */
+    put_int(b, 0, 4); /* batch_length */
+    put_int(b, 5, 4); /* partition_leader_epoch */
+    put_int(b, 2, 1); /* magic */
+    put_int(b, 0, 4); /* crc */
     put_int(b, attributes, 2);
     put_int(b, count > 0 ? count - 1 : 0, 4); /* last_offset_delta */
     put_int(b, base_timestamp, 8);

@@ -63,10 +63,10 @@ static inline void check_error(const char *file, int line, kr_error expected, co
     check_int(file, line, "lost", expected.lost, found->lost);
 }
 
-#define CHECK_INT(expected, found) check_int(__FILE__, __LINE__, #found, (int64_t)(expected), (int64_t)(found))
-#define CHECK_TRUE(condition) check_int(__FILE__, __LINE__, #condition, 1, (condition) ? 1 : 0)
+#define CHECK_INT(expected, found)    check_int(__FILE__, __LINE__, #found, (int64_t)(expected), (int64_t)(found))
+#define CHECK_TRUE(condition)         check_int(__FILE__, __LINE__, #condition, 1, (condition) ? 1 : 0)
 #define CHECK_STATUS(expected, found) check_status(__FILE__, __LINE__, #found, (expected), (found))
-#define CHECK_BYTES(expected, n, found, m) \
+#define CHECK_BYTES(expected, n, found, m)                                                                             \
     check_bytes(__FILE__, __LINE__, #found, (expected), (int64_t)(n), (found), (int64_t)(m))
 #define CHECK_ERROR(expected, found) check_error(__FILE__, __LINE__, (expected), (found))
 

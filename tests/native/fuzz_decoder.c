@@ -190,7 +190,23 @@ static void load(const char *name) {
     static uint8_t bytes_read[1 << 24];
     int64_t size = (int64_t)fread(bytes_read, 1, sizeof bytes_read, f);
     fclose(f);
-    corpus_add(&seeds, exact_copy(bytes_read, size), size);
+    if (size > 0) corpus_add(&seeds, exact_copy(bytes_read, size), size);
+}
+
+/* Few real records have fields that are longer than what is copied in whole words: some that have. */
+static void add_long_records(void) {
+    static const char *const headers[] = {"key", "value", "", 0, "key", "", 0};
+    static char text[301];
+    memset(text, 'x', 300);
+    for (int length = 0; length <= 300; length += length < 70 ? 3 : 23) {
+        static bytes b, records;
+        b.size = records.size = 0;
+        put_record(&records, 0, 0, text + 300 - length, 0, 0);
+        put_record(&records, 0, 1, 0, text + 300 - length, length % 2 ? headers : 0);
+        put_record(&records, 0, 2, text + 300 - length, text + 300 - length, 0);
+        put_batch(&b, length, 0, 1000, 3, &records);
+        corpus_add(&seeds, exact_copy(b.at, b.size), b.size);
+    }
 }
 
 static int64_t number(const char *text) {
@@ -231,6 +247,7 @@ int main(int count, char **arguments) {
             load(arguments[i]);
     }
     if (!seeds.batches_count) number(0);
+    add_long_records();
     iteration = mmap(0, sizeof *iteration, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = fork(); /* a sanitizer ends the process in which it finds something */
     if (child == 0) exit(fuzz(seconds, only));

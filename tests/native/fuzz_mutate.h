@@ -133,7 +133,8 @@ static inline void mutate_once(fuzz_input *in, const corpus *c) {
         resize_batch(in);
         break;
     case 10: /* another batch, whole or in part, between, or over, what is there */
-        replace(in, random_below(2) ? random_start(in) : at, 0, other.at, random_below(3) ? other.size : random_below(other.size));
+        replace(in, random_below(2) ? random_start(in) : at, 0, other.at,
+                random_below(3) ? other.size : random_below(other.size));
         break;
     case 11: /* the same bytes once more */
         replace(in, random_start(in), 0, in->at + at, random_below(left + 1 < 2000 ? left + 1 : 2000));

@@ -10,7 +10,7 @@
 enum { COLUMNS = 7, MOST_STRETCHES = 4096 };
 
 typedef struct {
-    kr_decoder d; /* its settings and bounds */
+    kr_decoder d;                 /* its settings and bounds */
     int64_t rows, bytes, headers; /* of a chunk */
     uint64_t salt;                /* of what compressed batches hold */
 } pass;
@@ -84,15 +84,19 @@ static inline void take_faults(outcome *o, kr_decoder *d) {
         CHECK_TRUE(f->batch_position >= 0 && f->batch_position < d->input.size);
         CHECK_TRUE(e->record_index >= -1 && e->position >= 0 && f->skipped >= 0 && e->lost >= 0);
         if (e->record_index < 0 && e->status != KR_MISSING_RECORDS && e->status != KR_TRAILING_BYTES) {
-            CHECK_INT(f->batch_position, e->status == KR_BAD_VALUE_LENGTH || e->status == KR_TRUNCATED_FIELD || e->status == KR_BAD_KEY_LENGTH ? f->batch_position : e->position);
+            CHECK_INT(f->batch_position, e->status == KR_BAD_VALUE_LENGTH || e->status == KR_TRUNCATED_FIELD ||
+                                                 e->status == KR_BAD_KEY_LENGTH
+                                             ? f->batch_position
+                                             : e->position);
             CHECK_TRUE(f->skipped > 0 && f->batch_position + f->skipped <= d->input.size);
         }
         o->strays += e->status == KR_BAD_RECORDS_COUNT || e->status == KR_UNKNOWN_COMPRESSION ||
                      (e->record_index < 0 && (e->status == KR_BAD_VALUE_LENGTH || e->status == KR_TRUNCATED_FIELD ||
                                               e->status == KR_BAD_KEY_LENGTH));
-        const int64_t fields[] = {e->status,    e->record_index,   e->position,    e->expected, e->actual,
-                                  e->lost, f->batch_position, f->base_offset, f->skipped};
-        for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) o->faults_hash = hash_int(o->faults_hash, fields[k]);
+        const int64_t fields[] = {e->status, e->record_index,   e->position,    e->expected, e->actual,
+                                  e->lost,   f->batch_position, f->base_offset, f->skipped};
+        for (size_t k = 0; k < sizeof fields / sizeof *fields; k++)
+            o->faults_hash = hash_int(o->faults_hash, fields[k]);
     }
     o->faults += d->faults_count;
     d->faults_count = 0;

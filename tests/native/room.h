@@ -52,12 +52,24 @@ static inline kr_columns room_make(int64_t rows, int64_t size, int64_t headers, 
 }
 
 static inline void room_free(kr_columns *c) {
-    void *blocks[] = {c->key.ends,         c->key.data,          c->key.validity,
-                      c->value.ends,       c->value.data,        c->value.validity,
-                      c->header_key.ends,  c->header_key.data,   c->header_key.validity,
-                      c->header_value.ends, c->header_value.data, c->header_value.validity,
-                      c->offset,           c->timestamp,         c->timestamp_validity,
-                      c->timestamp_ms,     c->control_type,      c->header_ends,
+    void *blocks[] = {c->key.ends,
+                      c->key.data,
+                      c->key.validity,
+                      c->value.ends,
+                      c->value.data,
+                      c->value.validity,
+                      c->header_key.ends,
+                      c->header_key.data,
+                      c->header_key.validity,
+                      c->header_value.ends,
+                      c->header_value.data,
+                      c->header_value.validity,
+                      c->offset,
+                      c->timestamp,
+                      c->timestamp_validity,
+                      c->timestamp_ms,
+                      c->control_type,
+                      c->header_ends,
                       c->batch};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     memset(c, 0, sizeof *c);

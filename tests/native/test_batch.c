@@ -111,14 +111,14 @@ static void test_batch_length(void) {
     CHECK_ERROR(((kr_error){KR_BAD_MAGIC, -1, 0, 2, -1, 0}), &e);
 }
 
-static void put_control(bytes *b, int attributes, int16_t type, int64_t key_size) {
+static void put_control(bytes *b, int attributes, int16_t type, int64_t key_size, int64_t more) {
     static bytes fields, records;
     fields.size = records.size = 0;
     put_hex(&fields, "00 00 00");
     put_varint(&fields, key_size);
     put_int(&fields, 0, 2);
     put_int(&fields, type, 2);
-    if (key_size >= 4) put_hex(&fields, "01 00");
+    put_fill(&fields, 0, more);
     put_record_of(&records, &fields);
     put_batch(b, 0, attributes, 0, 1, &records);
 }
@@ -127,17 +127,18 @@ static void test_control_type(void) {
     static const struct {
         int attributes, type, key_size, found;
     } cases[] = {
-        {0x20, 0, 4, 0},    {0x20, 1, 4, 1},  {0x30, 6, 4, 6},   {0x20, -2, 4, -2},
-        {0x00, 1, 4, -1},   {0x21, 1, 4, -1}, {0x20, 1, 3, -1}, {0x20, 1, -1, -1},
+        {0x20, 0, 4, 0},  {0x20, 1, 4, 1},  {0x30, 6, 4, 6},  {0x20, -2, 4, -2},
+        {0x00, 1, 4, -1}, {0x21, 1, 4, -1}, {0x20, 1, 3, -1}, {0x20, 1, -1, -1},
     };
     kr_batch_header h;
     kr_error e;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < 4 * sizeof cases / sizeof *cases; i++) {
         static bytes b;
         b.size = 0;
-        put_control(&b, cases[i].attributes, (int16_t)cases[i].type, cases[i].key_size);
+        put_control(&b, cases[i / 4].attributes, (int16_t)cases[i / 4].type, cases[i / 4].key_size,
+                    2 + 10 * (int64_t)(i % 4));
         CHECK_STATUS(KR_OK, read_header(&b, b.size, 0, &h, &e));
-        CHECK_INT(cases[i].found, h.control_type);
+        CHECK_INT(cases[i / 4].found, h.control_type);
         for (int64_t size = KR_RECORD_BATCH_OVERHEAD; size < b.size; size++) { /* a record that is cut short */
             set_big_endian(b.at + 8, size - KR_LOG_OVERHEAD, 4);
             CHECK_STATUS(KR_OK, read_header(&b, size, 0, &h, &e));

@@ -47,7 +47,8 @@ static void test_every_length(void) {
     for (int64_t n = 0; n <= LONGEST; n++) {
         uint8_t *p = exact_copy(random + (LONGEST - n), n);
         for (int64_t start = 0; start < STARTS && start <= n; start++)
-            CHECK_INT(kr_crc32c_portable(0, p + start, (size_t)(n - start)), kr_crc32c(0, p + start, (size_t)(n - start)));
+            CHECK_INT(kr_crc32c_portable(0, p + start, (size_t)(n - start)),
+                      kr_crc32c(0, p + start, (size_t)(n - start)));
         if (n < 64 || n % 97 == 0) {
             CHECK_INT(crc_by_bits(KR_CRC32C_POLYNOMIAL, p, n), kr_crc32c_portable(0, p, (size_t)n));
             CHECK_INT(crc_by_bits(KR_CRC32_POLYNOMIAL, p, n), kr_crc32(0, p, (size_t)n));

@@ -4,7 +4,6 @@
 static drive v;
 static bytes b, records;
 
-
 /* Three batches; the middle one is damaged in each way and is the only one lost. */
 static void test_bad_batch(void) {
     static const struct {
@@ -72,9 +71,13 @@ static void test_room(void) {
         int64_t rows, bytes, headers;
         int first, second;
     } rooms[] = {
-        {6, 2, 12, KR_END, 0}, {5, 2, 12, KR_CHUNK_FULL, KR_END}, {6, 1, 12, KR_CHUNK_FULL, KR_END},
-        {6, 2, 11, KR_CHUNK_FULL, KR_END}, {2, 2, 12, KR_NEEDS_ROOM, KR_CHUNK_FULL},
-        {6, 0, 12, KR_NEEDS_ROOM, KR_CHUNK_FULL}, {6, 2, 5, KR_NEEDS_ROOM, KR_CHUNK_FULL},
+        {6, 2, 12, KR_END, 0},
+        {5, 2, 12, KR_CHUNK_FULL, KR_END},
+        {6, 1, 12, KR_CHUNK_FULL, KR_END},
+        {6, 2, 11, KR_CHUNK_FULL, KR_END},
+        {2, 2, 12, KR_NEEDS_ROOM, KR_CHUNK_FULL},
+        {6, 0, 12, KR_NEEDS_ROOM, KR_CHUNK_FULL},
+        {6, 2, 5, KR_NEEDS_ROOM, KR_CHUNK_FULL},
     };
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
         drive_open(&v, b.at, b.size, 1, 1);
@@ -89,6 +92,45 @@ static void test_room(void) {
             CHECK_INT(3, v.d.columns.rows);
             CHECK_INT(rooms[i].second == KR_END ? 3 : 0, v.d.columns.offset[0]);
         }
+        drive_close(&v);
+    }
+}
+
+/* The smallest records there are, of which a batch holds the most, and a list of batches that is full. */
+static void test_smallest_records(void) {
+    records.size = b.size = 0;
+    for (int i = 0; i < 60; i++) put_record(&records, i, i, 0, 0, 0);
+    CHECK_INT(60 * KR_SMALLEST_RECORD, records.size);
+    put_batch(&b, 0, 0, 0, 60, &records);
+    for (int64_t rows = 55; rows <= 62; rows++) {
+        drive_open(&v, b.at, b.size, rows, 4096);
+        CHECK_STATUS(rows < 60 ? KR_NEEDS_ROOM : KR_END, kr_decoder_run(&v.d));
+        CHECK_INT(rows < 60 ? 0 : 60, v.d.columns.rows);
+        drive_close(&v);
+    }
+    b.size = 0;
+    for (int i = 0; i < 3; i++) put_small_batch(&b, i, 1);
+    drive_open(&v, b.at, b.size, 10, 4096);
+    v.d.columns.max_batches = 2;
+    CHECK_STATUS(KR_CHUNK_FULL, kr_decoder_run(&v.d));
+    CHECK_INT(2, v.d.columns.batches);
+    drive_close(&v);
+}
+
+/* The plain bytes of a compressed batch that says nothing true about its records: their number is bound by their size.
+ */
+static void test_smallest_records_decompressed(void) {
+    static bytes payload;
+    records.size = b.size = payload.size = 0;
+    for (int i = 0; i < 200; i++) put_record(&records, 0, 0, 0, 0, 0);
+    put_fill(&payload, 1, 1);
+    put_batch(&b, 0, 2, 0, INT32_MAX, &payload);
+    for (int64_t rows = 180; rows <= 215; rows++) {
+        drive_open(&v, b.at, b.size, rows, 4096);
+        CHECK_STATUS(KR_NEEDS_DECOMPRESSION, kr_decoder_run(&v.d));
+        int status = drive_offer(&v, records.at, records.size);
+        CHECK_TRUE(status == KR_OK || (status == KR_NEEDS_ROOM && rows <= 209));
+        CHECK_INT(status == KR_OK ? 200 : 0, v.d.columns.rows);
         drive_close(&v);
     }
 }
@@ -139,6 +181,8 @@ int main(void) {
     test_bad_batch();
     test_crc_not_checked();
     test_room();
+    test_smallest_records();
+    test_smallest_records_decompressed();
     test_many_faults();
     test_control();
     return check_report("decoder");

@@ -9,8 +9,15 @@ static void test_offsets(void) {
     static const struct {
         int64_t from, to, first, rows;
     } bounds[] = {
-        {INT64_MIN, INT64_MAX, 0, 9}, {0, 9, 0, 9}, {3, 9, 3, 6}, {2, 3, 0, 3}, {4, 5, 3, 3},
-        {5, 7, 3, 6},                 {9, 99, 0, 0}, {0, 0, 0, 0}, {8, 9, 6, 3},
+        {INT64_MIN, INT64_MAX, 0, 9},
+        {0, 9, 0, 9},
+        {3, 9, 3, 6},
+        {2, 3, 0, 3},
+        {4, 5, 3, 3},
+        {5, 7, 3, 6},
+        {9, 99, 0, 0},
+        {0, 0, 0, 0},
+        {8, 9, 6, 3},
     };
     b.size = 0;
     for (int i = 0; i < 3; i++) put_small_batch(&b, 3 * i, 3);
@@ -21,6 +28,21 @@ static void test_offsets(void) {
         CHECK_STATUS(KR_END, kr_decoder_run(&v.d));
         CHECK_INT(bounds[i].rows, v.d.columns.rows);
         if (v.d.columns.rows) CHECK_INT(bounds[i].first, v.d.columns.offset[0]);
+        drive_close(&v);
+    }
+}
+
+/* A last_offset_delta below zero does not hide a batch from a reader that starts at its base offset. */
+static void test_negative_last_offset(void) {
+    b.size = 0;
+    int64_t at = put_small_batch(&b, 10, 2);
+    set_big_endian(b.at + at + 23, -5, 4);
+    seal(&b, at);
+    for (int64_t start = 9; start <= 11; start++) {
+        drive_open(&v, b.at, b.size, 10, 4096);
+        v.d.start_offset = start;
+        CHECK_STATUS(KR_END, kr_decoder_run(&v.d));
+        CHECK_INT(start <= 10 ? 2 : 0, v.d.columns.rows);
         drive_close(&v);
     }
 }
@@ -148,6 +170,7 @@ static void test_plain_bytes_need_room(void) {
 int main(void) {
     kr_crc_init();
     test_offsets();
+    test_negative_last_offset();
     test_timestamps();
     test_range();
     test_every_truncation();

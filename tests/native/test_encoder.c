@@ -40,7 +40,8 @@ static kr_source random_source(int64_t rows) {
     s.rows = rows;
     if (random_below(8)) s.key = random_column(&columns[0], rows, 100, 1);
     if (random_below(8)) s.value = random_column(&columns[1], rows, 300, random_below(2) != 0);
-    for (int64_t i = 0; i < rows; i++) timestamps[i] = random_below(6) ? 1700000000000 + random_below(99999) : (int64_t)random_next();
+    for (int64_t i = 0; i < rows; i++)
+        timestamps[i] = random_below(6) ? 1700000000000 + random_below(99999) : (int64_t)random_next();
     if (random_below(8)) s.timestamp_ms = timestamps;
     if (random_below(3)) return s;
     header_ends[0] = (int32_t)random_below(3);
@@ -88,7 +89,7 @@ static void check_binary(const kr_binary_source *s, const kr_binary_column *c, i
     }
 }
 
-/* The headers follow each other and keep to the caps; a batch ends only where the next record has no room. */
+/* The headers follow each other and keep to the caps. */
 static void check_batches(const kr_columns *c, const kr_encoder *w, int64_t rows) {
     int64_t offset = 40, sequence = INT32_MAX - 3, size = w->written;
     for (int64_t i = 0; i < c->batches; i++) {
@@ -133,7 +134,8 @@ static void check_decoded(const kr_encoder *w, const kr_source *s) {
         CHECK_INT(40 + i, d.columns.offset[i]);
         CHECK_INT(s->timestamp_ms ? s->timestamp_ms[i] : -1, d.columns.timestamp_ms[i]);
         if (s->header_ends)
-            CHECK_INT(s->header_ends[i + 1] - s->header_ends[i], d.columns.header_ends[i + 1] - d.columns.header_ends[i]);
+            CHECK_INT(s->header_ends[i + 1] - s->header_ends[i],
+                      d.columns.header_ends[i + 1] - d.columns.header_ends[i]);
     }
     if (s->header_ends) {
         kr_source first = *s; /* headers before header_ends[0] belong to another slice */
@@ -150,7 +152,8 @@ static void check_decoded(const kr_encoder *w, const kr_source *s) {
 static void test_round_trip(void) {
     for (int i = 0; i < 400; i++) {
         kr_source s = random_source(random_below(MOST_ROWS));
-        kr_encoder w = encoder_of(random_below(3) ? 1600 + random_below(4000) : 1 << 20, random_below(2) ? 1 + (int32_t)random_below(9) : INT32_MAX);
+        kr_encoder w = encoder_of(random_below(3) ? 1600 + random_below(4000) : 1 << 20,
+                                  random_below(2) ? 1 + (int32_t)random_below(9) : INT32_MAX);
         while (kr_encoder_run(&w, &s) == KR_NEEDS_ROOM) give_room(&w, w.written + w.error.expected);
         kr_encoder_close_batch(&w);
         CHECK_INT(s.rows, w.row);
@@ -200,10 +203,33 @@ static void test_record_too_large(void) {
             give_room(&w, 1 << 16);
             int fits = cap == least, first_fits = KR_RECORD_BATCH_OVERHEAD + KR_SMALLEST_RECORD <= cap;
             CHECK_STATUS(fits ? KR_OK : KR_RECORD_TOO_LARGE, kr_encoder_run(&w, &s));
-            if (!fits) CHECK_ERROR(((kr_error){KR_RECORD_TOO_LARGE, first_fits, first_fits ? w.written : 0, cap, first_fits ? least : KR_RECORD_BATCH_OVERHEAD + KR_SMALLEST_RECORD, 0}), &w.error);
+            if (!fits)
+                CHECK_ERROR(((kr_error){KR_RECORD_TOO_LARGE, first_fits, first_fits ? w.written : 0, cap,
+                                        first_fits ? least : KR_RECORD_BATCH_OVERHEAD + KR_SMALLEST_RECORD, 0}),
+                            &w.error);
             free(w.out);
         }
         free((void *)(uintptr_t)s.value.data);
+    }
+}
+
+/* Records of ten bytes: as many to a batch as the cap has room for, to the byte. */
+static void test_cap_to_the_byte(void) {
+    int32_t ends[11];
+    uint8_t data[30] = {0};
+    kr_source s = {0};
+    for (int i = 0; i <= 10; i++) ends[i] = 3 * i;
+    s.rows = 10;
+    s.value = (kr_binary_source){ends, data, sizeof data, 0, 0};
+    for (int64_t cap = 71; cap <= 161; cap++) {
+        kr_encoder w = encoder_of(cap, INT32_MAX);
+        int64_t most = (cap - KR_RECORD_BATCH_OVERHEAD) / 10, batches = (10 + most - 1) / most;
+        give_room(&w, 4096);
+        CHECK_STATUS(KR_OK, kr_encoder_run(&w, &s));
+        kr_encoder_close_batch(&w);
+        CHECK_INT(batches * KR_RECORD_BATCH_OVERHEAD + 100, w.written);
+        CHECK_INT((most < 10 ? most : 10) * 10 + KR_RECORD_BATCH_OVERHEAD, 12 + kr_load_int32(w.out + 8));
+        free(w.out);
     }
 }
 
@@ -212,5 +238,6 @@ int main(void) {
     test_round_trip();
     test_every_capacity();
     test_record_too_large();
+    test_cap_to_the_byte();
     return check_report("encoder");
 }

@@ -95,11 +95,11 @@ static void check_offsets(int magic, int64_t wrapper_offset, int64_t first, int6
 }
 
 static void test_inner_offsets(void) {
-    check_offsets(0, 51, 50, 51, 50);          /* magic 0: absolute */
-    check_offsets(1, 51, 0, 1, 50);            /* magic 1: relative, the last is the wrapper's */
-    check_offsets(1, 60, 0, 7, 53);            /* with gaps */
-    check_offsets(1, 51, 50, 51, 50);          /* already absolute */
-    check_offsets(1, 0, 0, 1, 0);              /* a wrapper that says nothing */
+    check_offsets(0, 51, 50, 51, 50);              /* magic 0: absolute */
+    check_offsets(1, 51, 0, 1, 50);                /* magic 1: relative, the last is the wrapper's */
+    check_offsets(1, 60, 0, 7, 53);                /* with gaps */
+    check_offsets(1, 51, 50, 51, 50);              /* already absolute */
+    check_offsets(1, 0, 0, 1, 0);                  /* a wrapper that says nothing */
     check_offsets(1, INT64_MAX, INT64_MIN, -1, 0); /* sums wrap */
 }
 

@@ -71,6 +71,61 @@ static void test_faults(void) {
     }
 }
 
+/* Fields of a hundred bytes, and nothing behind them but the end of the memory: where the padding ends the fast parser
+ * must stop. `more` is what follows the field. */
+static void test_end_of_memory(void) {
+    static const struct {
+        const char *before, *more;
+        int status;
+    } ends[] = {
+        {"000000", "", KR_TRUNCATED_FIELD},
+        {"000000", "80", KR_TRUNCATED_FIELD},
+        {"000000", "02", KR_BAD_VALUE_LENGTH},
+        {"000000", "00", KR_TRUNCATED_FIELD},
+        {"00000001", "", KR_TRUNCATED_FIELD},
+        {"00000001", "80", KR_TRUNCATED_FIELD},
+        {"00000001", "8080", KR_TRUNCATED_FIELD},
+        {"00000001", "02", KR_BAD_HEADERS_COUNT},
+        {"00000001", "00", KR_OK},
+    };
+    static const char hundred[100];
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        static bytes b, fields;
+        kr_batch_header h = walk_header(1);
+        kr_error e;
+        b.size = fields.size = 0;
+        put_hex(&fields, ends[i].before);
+        put_field(&fields, hundred, 100);
+        put_hex(&fields, ends[i].more);
+        put_record_of(&b, &fields);
+        uint8_t *p = exact_copy(b.at, b.size);
+        kr_columns c = room_make(b.size / KR_SMALLEST_RECORD + 1, b.size, b.size, WANT_ALL);
+        kr_walk w = {p, p + b.size, p + b.size - KR_PADDING, 0, 1, {p + b.size, p + b.size, 0}};
+        CHECK_STATUS(ends[i].status, kr_records_decode(&w, &c, &h, p, &e, WANT_ALL));
+        CHECK_INT(ends[i].status == KR_OK, c.rows);
+        exact_free(p, b.size);
+        room_free(&c);
+    }
+}
+
+/* A record that reaches into the next batch, where bytes stand that would make it whole. */
+static void test_end_of_batch(void) {
+    static bytes b;
+    kr_batch_header h = walk_header(1);
+    kr_error e;
+    put_record(&b, 0, 0, "key", "value", 0);
+    int64_t size = b.size;
+    put_fill(&b, 0, KR_PADDING);
+    for (int64_t cut = 0; cut <= size; cut++) {
+        kr_columns c = room_make(size / KR_SMALLEST_RECORD + 1, size, size, WANT_ALL);
+        kr_walk w = {b.at, b.at + cut, b.at + size, 0, 1, {b.at + cut, b.at + cut, 0}};
+        int status = cut == 0 ? KR_MISSING_RECORDS : cut < size ? KR_BAD_RECORD_LENGTH : KR_OK;
+        CHECK_STATUS(status, kr_records_decode(&w, &c, &h, b.at, &e, WANT_ALL));
+        CHECK_INT(cut == size, c.rows);
+        room_free(&c);
+    }
+}
+
 /* A bad record between sound ones is left out alone; where the rest does not fit together, all of it is. */
 static void test_neighbours(void) {
     for (int rest = 0; rest < 3; rest++) {
@@ -130,6 +185,8 @@ static void test_headers_need_room(void) {
 int main(void) {
     kr_crc_init();
     test_faults();
+    test_end_of_memory();
+    test_end_of_batch();
     test_neighbours();
     test_headers_need_room();
     return check_report("record_faults");

@@ -73,9 +73,12 @@ static void test_resync(void) {
         int status;
         int64_t expected, actual;
     } damage[] = {
-        {8, 4, 0, KR_BAD_BATCH_LENGTH, 49, 0},           {8, 4, -5, KR_BAD_BATCH_LENGTH, 49, -5},
-        {8, 4, 48, KR_BAD_BATCH_LENGTH, 49, 48},         {8, 4, 1 << 20, KR_BAD_BATCH_LENGTH, 14, 1 << 20},
-        {8, 4, INT32_MAX, KR_BAD_BATCH_LENGTH, 14, INT32_MAX}, {16, 1, -1, KR_BAD_MAGIC, 2, -1},
+        {8, 4, 0, KR_BAD_BATCH_LENGTH, 49, 0},
+        {8, 4, -5, KR_BAD_BATCH_LENGTH, 49, -5},
+        {8, 4, 48, KR_BAD_BATCH_LENGTH, 49, 48},
+        {8, 4, 1 << 20, KR_BAD_BATCH_LENGTH, 14, 1 << 20},
+        {8, 4, INT32_MAX, KR_BAD_BATCH_LENGTH, 14, INT32_MAX},
+        {16, 1, -1, KR_BAD_MAGIC, 2, -1},
     };
     for (size_t i = 0; i < sizeof damage / sizeof *damage; i++) {
         for (int garbage = 0; garbage < 40; garbage += 13) {
@@ -102,6 +105,15 @@ static void test_find(void) {
     b.at[false_one + 70] ^= 1; /* its crc does not match */
     int64_t odd_one = put_small_batch(&b, 1, 1);
     set_big_endian(b.at + odd_one, -1, 8); /* base_offset: plausible to no one, though the crc does not cover it */
+    static const struct {
+        int at, width;
+        int64_t value;
+    } odd[] = {{16, 1, 3}, {21, 2, 0x80}, {21, 2, 5}, {23, 4, -1}, {57, 4, -1}};
+    for (int i = 0; i < 5; i++) { /* whole batches, crc and all, that no broker writes */
+        int64_t at = put_small_batch(&b, 1, 1);
+        set_big_endian(b.at + at + odd[i].at, odd[i].value, odd[i].width);
+        seal(&b, at);
+    }
     int64_t sound = put_small_batch(&b, 2, 1), last = put_small_batch(&b, 3, 1);
     kr_input in = kr_input_make(b.at, b.size);
     CHECK_INT(sound, kr_find_batch(&in, 0));

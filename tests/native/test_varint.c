@@ -163,6 +163,18 @@ static void test_columns(void) {
     CHECK_STATUS(KR_OK, kr_varints_decode(q, size, narrow_again, &e));
     CHECK_TRUE(!memcmp(narrow, narrow_again, sizeof narrow));
     free(q);
+    for (int64_t n = 0; n <= 9; n++) { /* cut off at each of the last bytes */
+        uint8_t cut[9];
+        memset(cut, 0x80, sizeof cut);
+        cut[0] = cut[3] = 2;
+        q = exact_copy(cut, n);
+        int too_long = n == 9; /* more than five bytes behind the second value */
+        CHECK_STATUS(n == 0 || n == 1 || n == 4 ? KR_OK
+                     : too_long                 ? KR_VARINT_TOO_LONG
+                                                : KR_TRUNCATED_FIELD,
+                     kr_varints_decode(q, n, narrow_again, &e));
+        exact_free(q, n);
+    }
 }
 
 int main(void) {
