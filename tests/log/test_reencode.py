@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from golden_files import log_files, scenarios
 
 import kraftlog
+from golden_files import log_files, scenarios
 from kraftlog._native.scanner import HEADER_DTYPE, LOG_OVERHEAD
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.log.scan import HeaderScan
