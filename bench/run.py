@@ -80,7 +80,8 @@ def measure(options: argparse.Namespace, progress: Console) -> Iterator[report.B
         material = Material(workload, options.megabytes)
         names = [name for name in asked if workload in corpus.PLAIN or name not in works.ON_PLAIN_LOGS]
         blocks = [report.Block(name, workload.name, works.BY_NAME[name](material)) for name in names]
-        interleave([contender for block in blocks for contender in block.contenders], options.rounds)
+        if blocks:
+            interleave([contender for block in blocks for contender in block.contenders], options.rounds)
         yield from blocks
     if "varint" in options.works:
         block = report.Block("varint", "", works.varint(options.megabytes))

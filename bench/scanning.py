@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from kraftlog._native.scanner import Scanner
 
-HEADERS_AT_ONCE = 1 << 12
+HEADERS_AT_ONCE = 1 << 16  # as kraftlog's own readers
 
 
 def parts(log: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.void]]:
-    """Yield the headers of all batches, as many at a time as a reader might take."""
+    """Yield the headers of all batches, as many at a time as a reader takes."""
     scanner, more = Scanner(log, 0, log.nbytes, False), True
     while more:
         headers, more, fault = scanner.run(HEADERS_AT_ONCE)
@@ -26,6 +26,6 @@ def headers(log: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
     return np.concatenate(list(parts(log)))
 
 
-def count_records(log: npt.NDArray[np.uint8]) -> int:
-    """Return the sum of ``records_count``."""
-    return sum(int(part["records_count"].sum()) for part in parts(log))
+def count_batches(log: npt.NDArray[np.uint8]) -> int:
+    """Read all headers and keep none."""
+    return sum(len(part) for part in parts(log))

@@ -18,14 +18,14 @@ class HeaderScan:
 
     def time_scan(self, *_: object) -> None:
         """Read all batch headers of a log of 20 MB."""
-        scanning.count_records(self.log)
+        scanning.count_batches(self.log)
 
     def peakmem_scan(self, *_: object) -> None:
         """Memory of the process that reads all batch headers of a log of 20 MB, the log included."""
-        scanning.count_records(self.log)
+        scanning.count_batches(self.log)
 
     def track_scan(self, *_: object) -> float:
         """Bytes of log that are stepped over a second."""
-        return common.speed(lambda: scanning.count_records(self.log), self.log.nbytes)
+        return common.speed(lambda: scanning.count_batches(self.log), self.log.nbytes)
 
     track_scan.unit = "B/s"

@@ -175,7 +175,11 @@ static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_
                                     : KR_LEGACY_MIN_LENGTH_V0;
     if (h->batch_length < least) return kr_fail(e, KR_BAD_BATCH_LENGTH, position, least, h->batch_length);
     if (h->magic < 0) return kr_fail(e, KR_BAD_MAGIC, position, 2, h->magic);
-    if (h->batch_length > left - KR_LOG_OVERHEAD) return kr_fail(e, KR_TORN_TAIL, position, h->batch_length, left);
+    if (h->batch_length > left - KR_LOG_OVERHEAD) {
+        /* what no broker begins to write is no torn batch */
+        int status = h->magic > 2 || h->base_offset < 0 ? KR_BAD_BATCH_LENGTH : KR_TORN_TAIL;
+        return kr_fail(e, status, position, least, status == KR_TORN_TAIL ? left : h->batch_length);
+    }
     if (h->magic < 2) {
         kr_header_load_legacy(p, h);
         return KR_OK;

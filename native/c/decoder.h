@@ -59,12 +59,19 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
     return last < d->start_offset || (!is_wrapper && h->base_offset >= d->end_offset);
 }
 
+/* A batch that is not decoded is not checked either: its length must lead to something. */
+static inline int kr_length_is_believed(const kr_decoder *d, int64_t next) {
+    kr_batch_header following;
+    return next >= d->input.size || kr_is_plausible(&d->input, next, &following);
+}
+
 /* Room for a batch of so many plain bytes? `bytes` 0 in the columns means that nothing is in them yet. */
 static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
     kr_columns *c = &d->columns;
     int64_t most = bytes / KR_SMALLEST_RECORD + 1;
     if (h->magic >= 2 && h->records_count < most) most = h->records_count;
-    if (c->bytes + bytes <= c->max_bytes && c->rows + most <= c->max_rows && c->batches < c->max_batches) return KR_OK;
+    int64_t max_bytes = c->max_bytes < INT32_MAX || c->bytes == 0 ? c->max_bytes : INT32_MAX; /* Arrow's ends */
+    if (c->bytes + bytes <= max_bytes && c->rows + most <= c->max_rows && c->batches < c->max_batches) return KR_OK;
     d->needs_bytes = bytes;
     return c->bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
 }
@@ -126,6 +133,14 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     return kr_settle(d, h, mark, bytes, status, &e);
 }
 
+/* Called after KR_NEEDS_DECOMPRESSION when the payload could not be decompressed. */
+static inline void kr_decompression_failed(kr_decoder *d, int status, int64_t expected) {
+    kr_error e;
+    kr_fail(&e, status, d->batch.position, expected, -1);
+    d->position = kr_batch_end(&d->batch);
+    kr_note_fault(d, &e, d->batch.position, d->batch.base_offset, d->position - d->batch.position);
+}
+
 /* Called by the owner of the decoder after KR_NEEDS_DECOMPRESSION with the plain bytes of d->batch, which must be
  * followed by KR_PADDING readable bytes. */
 static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size) {
@@ -133,6 +148,10 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     kr_batch_header *h = &d->batch;
     kr_mark mark = kr_columns_mark(&d->columns);
     int64_t bytes = size + KR_RECORD_BATCH_OVERHEAD;
+    if (size > INT32_MAX) { /* more than Arrow's ends can count, and than any batch holds */
+        kr_decompression_failed(d, KR_DECOMPRESSION_LIMIT, INT32_MAX);
+        return KR_OK;
+    }
     int status = kr_room(d, h, bytes);
     if (status != KR_OK) return status;
     kr_walk w = {data, data + size, data + size, 0, h->records_count, {data + size, data + size, 0}};
@@ -141,14 +160,6 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     else
         status = kr_inner_decode(&d->columns, h, data, data + size, &e, d->want);
     return kr_settle(d, h, mark, bytes, status, &e);
-}
-
-/* Called after KR_NEEDS_DECOMPRESSION when the payload could not be decompressed. */
-static inline void kr_decompression_failed(kr_decoder *d, int status, int64_t expected) {
-    kr_error e;
-    kr_fail(&e, status, d->batch.position, expected, -1);
-    d->position = kr_batch_end(&d->batch);
-    kr_note_fault(d, &e, d->batch.position, d->batch.base_offset, d->position - d->batch.position);
 }
 
 /* Checks a compressed batch as far as its bytes allow and points at its payload. */
@@ -193,7 +204,7 @@ static inline int kr_decode_next(kr_decoder *d) {
         return KR_OK;
     }
     if (next < d->input.size) __builtin_prefetch(d->input.start + next);
-    if (kr_is_outside(d, &h)) {
+    if (kr_is_outside(d, &h) && kr_length_is_believed(d, next)) {
         d->position = next;
         return KR_OK;
     }

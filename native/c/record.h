@@ -216,14 +216,24 @@ KR_ALWAYS_INLINE void kr_walk_plain(kr_walk *walk, kr_columns *c, const kr_batch
     *walk = w;
 }
 
+/* Keys that are not UTF-8 grow, and Arrow counts their bytes in 32 bits. */
+static inline int kr_headers_fit(const kr_columns *c, const kr_record *r) {
+    return c->headers + r->headers_count <= c->max_headers &&
+           c->header_key.ends[c->headers] + KR_UTF8_GROWTH * (int64_t)(r->end - r->headers) <= INT32_MAX;
+}
+
 /* One record by the careful parser. Returns 0 when the walk is over: `status` and `e` say why. */
 static inline int kr_walk_careful(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
                                   uint32_t want, int *status, kr_error *e) {
     kr_record r;
     kr_reader in = kr_reader_make(start, w->p, w->end);
     kr_record_read(&in, &r);
+    if ((want & KR_WANT_HEADERS) && in.error.status == KR_OK) { /* keys may grow beyond what Arrow's ends can count */
+        int64_t room = (INT32_MAX - c->header_key.ends[c->headers]) / KR_UTF8_GROWTH;
+        if (r.end - r.headers > room) kr_reader_fail(&in, KR_BAD_HEADER_KEY_LENGTH, room, r.end - r.headers);
+    }
     if (in.error.status == KR_OK) {
-        if ((want & KR_WANT_HEADERS) && c->headers + r.headers_count > c->max_headers) {
+        if ((want & KR_WANT_HEADERS) && !kr_headers_fit(c, &r)) {
             *status = KR_NEEDS_ROOM;
             return 0;
         }

@@ -1,6 +1,8 @@
 """Exceptions, and the faults that become rows of the ``errors`` table.
 
-The numbers, codes and sentences of faults are defined once, in ``native/c/status.h``.
+The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/status.h``; what concerns whole
+files (``unreadable_file``, ``not_read``, ``bad_index``, ``index_mismatch``, ``offset_goes_back``,
+``bad_last_offset_delta``) is named where it is found, in ``kraftlog.log``.
 """
 
 from __future__ import annotations

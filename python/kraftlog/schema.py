@@ -159,4 +159,22 @@ ERRORS = TableSchema(
     },
 )
 
+# not a table that is read, but one that is added up
+STATS = TableSchema(
+    "stats",
+    "a partition, or a producer in it",
+    {
+        **_PARTITION,
+        "producer_id": pa.int64(),
+        "batches": pa.int64(),
+        "records": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "mean_batch_bytes": pa.float64(),
+        "compression": pa.string(),
+        "compression_ratio": pa.float64(),
+        "first_timestamp": TIMESTAMP,
+        "max_timestamp": TIMESTAMP,
+    },
+)
+
 TABLES = {table.name: table for table in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, ERRORS)}

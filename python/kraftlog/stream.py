@@ -16,6 +16,13 @@ def errors_table(faults: list[Fault]) -> pa.Table:
     return pa.Table.from_pylist([asdict(fault) for fault in faults], schema=schema.ERRORS.select())
 
 
+def rows_of(columns: list[pa.Array], arrow_schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """Return columns as a record batch; one without columns has a number of rows all the same."""
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+
+
 class Stream:
     """Rows of a table, a record batch at a time, in bounded memory.
 

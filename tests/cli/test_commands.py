@@ -131,3 +131,44 @@ def test_closed_pipe_ends_quietly():
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_output_may_not_lie_in_what_is_read(kraftlog_command, tmp_path: Path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    log = folder / "00000000000000000000.log"
+    log.write_bytes((GOLDEN / "damaged" / "good" / "log" / "t-0" / log.name).read_bytes())
+    for command in ("records", "verify", "stats", "segments"):
+        done = kraftlog_command(command, log, "--format", "jsonl", "--output", log)
+        assert done.returncode == 2
+        assert "which is being read; choose another folder" in done.stderr
+    assert log.stat().st_size == 1032
+    assert kraftlog_command("stats", log, "--columns", "nope").returncode == 2
+    assert kraftlog_command("verify", log, "--columns", "nope").returncode == 2
+    assert kraftlog_command("records", log, "--start-offset", "9" * 20).returncode == 2
+
+
+def test_text_of_tables_and_csv_is_that_of_the_values(kraftlog_command, tmp_path: Path):
+    import pyarrow as pa
+
+    import kraftlog
+
+    values = [b":warning: x\\", b"[bold]", None, b"", b'a"b,c']
+    path = tmp_path / "a.log"
+    path.write_bytes(kraftlog.encode(pa.table({"value": values})).to_pybytes())
+    table = kraftlog_command("records", path, "--columns", "value", "--binary", "utf8").stdout
+    assert [line.strip() for line in table.splitlines()] == ["value", ":warning: x\\", "[bold]", "-", "", 'a"b,c']
+    text = kraftlog_command("records", path, "--columns", "offset,value", "--binary", "utf8", "--format", "csv").stdout
+    assert text.splitlines() == ["offset,value", "0,:warning: x\\", "1,[bold]", "2,", '3,""', '4,"a""b,c"']
+
+
+def test_dump_of_a_glob(kraftlog_command):
+    pattern = GOLDEN / "codecs" / "log" / "codec-lz4-0" / "*.log"
+    assert kraftlog_command("dump", pattern).stdout.count("baseOffset") == 30
+
+
+def test_compressed_messages_of_old_formats_are_not_counted(kraftlog_command):
+    done = kraftlog_command(
+        "stats", GOLDEN / "legacy" / "log" / "v1-gzip-0", "--columns", "records", "--format", "jsonl"
+    )
+    assert done.stdout == '{"records":null}\n'

@@ -111,3 +111,10 @@ def test_snappy_block_that_lies_about_its_size():
 def test_broker_compressed_topic():
     log = kraftlog.open(GOLDEN / "codecs" / "log" / "codec-broker-zstd-0")
     assert set(log.batches(["compression"])["compression"].to_pylist()) == {"zstd"}
+
+
+def test_gzip_of_very_many_members():
+    many = gzip.compress(b"") * 5000
+    assert faults(batch("gzip", lambda _: many)) == [
+        ("decompression_failed", "batch at byte 0: gzip: more than 1024 members")
+    ]

@@ -47,7 +47,7 @@ def test_headers():
     large = pa.large_list(pa.struct([("key", pa.large_string()), ("value", pa.large_binary())]))
     wide = rows(table.cast(pa.schema([("headers", large)])), ["headers"])
     assert wide[0]["headers"] == values[0]
-    with pytest.raises(ValueError, match="a header key is null"):
+    with pytest.raises(ValueError, match="a header, or its key, is null"):
         kraftlog.encode(pa.table({"headers": pa.array([[{"key": None, "value": b""}]], kind)}))
 
 
@@ -104,3 +104,26 @@ def test_bad_options(options: dict, text: str):
 def test_unknown_columns():
     with pytest.raises(ValueError, match="none of the columns payload is one of headers, key"):
         kraftlog.encode(pa.table({"payload": [b"a"]}))
+
+
+def test_headers_of_another_kind_are_refused():
+    kind = pa.list_(pa.struct([("name", pa.string()), ("content", pa.binary())]))
+    with pytest.raises(ValueError, match="not a list of struct<key, value>"):
+        kraftlog.encode(pa.table({"headers": pa.array([[{"name": "a", "content": b"1"}]], kind)}))
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    with pytest.raises(ValueError, match="a header, or its key, is null"):
+        kraftlog.encode(pa.table({"headers": pa.array([[{"key": "a", "value": b"1"}, None]], kind)}))
+    outside = pa.table({"headers": pa.array([[{"key": None, "value": b""}], [{"key": "a", "value": b"1"}]], kind)})
+    assert rows(outside.slice(1), ["headers"]) == [{"headers": [{"key": "a", "value": b"1"}]}]
+
+
+def test_a_stream_is_encoded_as_it_is():
+    data = kraftlog.encode(pa.table({"key": [b"a", b"b"], "timestamp_ms": [1, 2]}))
+    assert kraftlog.encode(kraftlog.decode(data)).equals(data)
+
+
+def test_numbers_are_no_bytes():
+    with pytest.raises(ValueError, match="a column of int64 is neither binary nor string"):
+        kraftlog.encode(pa.table({"value": [1, 2]}))
+    with pytest.raises(OverflowError):
+        kraftlog.encode(pa.table({"value": [b"a"]}), producer_id=1, producer_epoch=70000)

@@ -152,7 +152,7 @@ cdef class Decoder:
         self.state.torn_at = -1
         self.chunk_rows = chunk_rows
         self.chunk_bytes = chunk_bytes
-        self._open_chunk(chunk_rows, chunk_bytes, 2 * chunk_rows)
+        self._open_chunk(chunk_rows, chunk_bytes, 2 * chunk_rows, chunk_rows)
 
     @property
     def torn_at(self):
@@ -163,7 +163,7 @@ cdef class Decoder:
     def position(self):
         return self.state.position
 
-    def _open_chunk(self, int64_t rows, int64_t size, int64_t headers):
+    def _open_chunk(self, int64_t rows, int64_t size, int64_t headers, int64_t batches):
         cdef kr_columns *c = &self.state.columns
         cdef int want = self.state.want
         cdef Layout layout = Layout()
@@ -171,7 +171,7 @@ cdef class Decoder:
         c.max_rows = rows
         c.max_bytes = size
         c.max_headers = headers
-        c.max_batches = rows
+        c.max_batches = batches
         layout.columns(c, want)
         self.arena = Arena(layout.used)
         layout.used = 0
@@ -191,7 +191,7 @@ cdef class Decoder:
     def _make_room(self):
         """The next batch is larger than a chunk: opens one that has room for it."""
         cdef int64_t size = self.state.needs_bytes
-        self._open_chunk(size // KR_SMALLEST_RECORD + 2, size, size // 2 + 1)
+        self._open_chunk(size // KR_SMALLEST_RECORD + 2, size, size // 2 + 1, 1)
 
     def run(self):
         """Decodes until something is to be done: END, CHUNK_FULL or NEEDS_DECOMPRESSION."""
@@ -284,5 +284,5 @@ cdef class Decoder:
                 out.buffers["headers.ends"] = self._slice(c.header_ends, (n + 1) * 4)
                 self._export_binary(out, "header_key", &c.header_key, c.headers)
                 self._export_binary(out, "header_value", &c.header_value, c.headers)
-        self._open_chunk(self.chunk_rows, self.chunk_bytes, 2 * self.chunk_rows)
+        self._open_chunk(self.chunk_rows, self.chunk_bytes, 2 * self.chunk_rows, self.chunk_rows)
         return out

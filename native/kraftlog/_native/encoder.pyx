@@ -1,6 +1,6 @@
 """Arrow columns to record batches: lends the columns to native/c/encoder.h and owns what it writes."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from kraftlog._native.c_crc cimport kr_crc_init
@@ -67,7 +67,7 @@ cdef class Encoder:
     cdef kr_encoder state
     cdef Arena arena
 
-    def __init__(self, *, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id, int producer_epoch,
+    def __init__(self, *, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id, int16_t producer_epoch,
                  int32_t base_sequence, int attributes, int64_t max_batch_bytes, int32_t max_batch_records):
         memset(&self.state, 0, sizeof(kr_encoder))
         self.state.base_offset = base_offset

@@ -21,7 +21,7 @@ from kraftlog._native.c_decoder cimport (
     kr_scanner,
     kr_scanner_run,
 )
-from kraftlog._native.memory cimport Input
+from kraftlog._native.memory cimport Arena, Input
 
 kr_crc_init()
 
@@ -84,9 +84,8 @@ cdef class Scanner:
 
     def run(self, int64_t max_batches):
         """Up to ``max_batches`` headers; whether there is more; and a fault, if one ended the run."""
-        out = np.empty(max_batches, HEADER_DTYPE)
-        cdef unsigned char[::1] view = out.view(np.uint8)
-        cdef kr_batch_header *target = <kr_batch_header *>&view[0]
+        cdef Arena arena = Arena(max_batches * sizeof(kr_batch_header))
+        cdef kr_batch_header *target = <kr_batch_header *>arena.data
         cdef int64_t count
         cdef int status
         with nogil:
@@ -97,4 +96,4 @@ cdef class Scanner:
                 status, -1, self.state.error.position, self.state.error.expected, self.state.error.actual,
                 self.state.fault_at, -1, self.state.position - self.state.fault_at,
             )
-        return out[:count], status != KR_END, fault
+        return np.frombuffer(arena, HEADER_DTYPE, count), status != KR_END, fault

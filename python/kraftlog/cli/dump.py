@@ -16,10 +16,10 @@ from kraftlog.codec.control import decode_control
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, RecordError
 from kraftlog.log import names
-from kraftlog.log.discover import Segment, discover
+from kraftlog.log.discover import Segment, discover, expanded_paths
 from kraftlog.log.index_files import read_index
 from kraftlog.log.log import Log
-from kraftlog.log.mapping import map_file
+from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
 from kraftlog.log.small_files import read_producer_snapshot
 
@@ -145,7 +145,7 @@ def dump_log(segment: Segment, *, deep: bool, contents: bool) -> Iterator[str | 
 
 
 def _torn(segment: Segment) -> Iterator[str]:
-    buffer = map_file(segment.path)
+    buffer = open_segment(segment, [], strict=False)
     scan = HeaderScan(buffer)
     for _ in scan.headers():
         pass
@@ -193,8 +193,12 @@ def _dump_file(path: Path, *, deep: bool, contents: bool) -> Iterator[str | Faul
         yield from dump_log(discover(path).segments[0], deep=deep, contents=contents)
 
 
-def _files(path: Path) -> list[Path]:
-    return [segment.path for segment in discover(path).segments] if path.is_dir() else [path]
+def _files(given: str) -> list[Path]:
+    """Return the files that a path or a glob names; of a folder, its log files."""
+    files: list[Path] = []
+    for path in expanded_paths(given):
+        files += [segment.path for segment in discover(path).segments] if path.is_dir() else [path]
+    return files
 
 
 @click.command()
@@ -213,7 +217,7 @@ def dump(paths: tuple[str, ...], print_data_log: bool, deep_iteration: bool) -> 
     """  # noqa: D301  (\b keeps the example as it is)
     faults: list[Fault] = []
     for given in paths:
-        for path in _files(Path(given)):
+        for path in _files(given):
             print(f"Dumping {path}")
             for line in _dump_file(path, deep=deep_iteration or print_data_log, contents=print_data_log):
                 if isinstance(line, Fault):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
 from kraftlog.cli.jsonl import BINARY_TEXTS
 from kraftlog.cli.output import FORMATS
+from kraftlog.codec.options import milliseconds
 from kraftlog.log.log import ISOLATION_LEVELS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,8 +33,7 @@ class Timestamp(click.ParamType[int]):
             moment = datetime.fromisoformat(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number of milliseconds nor a time like 2026-11-21T08:00:00Z", param, ctx)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
+        return milliseconds(moment)
 
 
 class Columns(click.ParamType[list[str]]):
@@ -45,7 +45,10 @@ class Columns(click.ParamType[list[str]]):
         """Return the names."""
         if isinstance(value, list):
             return value
-        return [name.strip() for name in value.split(",") if name.strip()]
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        if not names:
+            self.fail("names no column", param, ctx)
+        return names
 
 
 def _apply(decorators: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:

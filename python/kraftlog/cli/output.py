@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rich.cells import cell_len
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from kraftlog.cli.jsonl import BINARY_TEXTS, json_lines, plain_values
 
@@ -49,36 +49,33 @@ class _JsonLines:
 
 
 class _Csv:
+    """Null is an empty field, and an empty value a quoted one: a tombstone is not an empty record."""
+
     def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
         self._file = file
-        self._binary = binary
-        self._line([schema.names])
-
-    def _line(self, rows: list[list[object]]) -> None:
-        csv.writer(_Encoding(self._file), lineterminator="\n").writerows(rows)
+        self._text = BINARY_TEXTS[binary]
+        self._file.write((",".join(schema.names) + "\n").encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [plain_values(column, BINARY_TEXTS[self._binary]) for column in batch.columns]
-        self._line([[_csv_cell(value) for value in row] for row in zip(*columns, strict=True)])
+        columns = [list(map(_csv_cell, plain_values(column, self._text))) for column in batch.columns]
+        self._file.write("".join(",".join(row) + "\n" for row in zip(*columns, strict=True)).encode())
 
     def close(self) -> None:
         self._file.flush()
 
 
-class _Encoding:
-    """The text side of a file of bytes, as ``csv`` wants it."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        return self._file.write(text.encode())
+_NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s|\s$')
 
 
-def _csv_cell(value: object) -> object:
+def _csv_cell(value: object) -> str:
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    if isinstance(value, int | float):
+        return str(value)
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+    return '"' + text.replace('"', '""') + '"' if not text or _NEEDS_QUOTES.search(text) else text
 
 
 class _RichTable:
@@ -88,7 +85,7 @@ class _RichTable:
         self._text = BINARY_TEXTS[binary]
         self._schema = schema
         width = None if file.isatty() else WIDE
-        self._console = Console(file=cast(IO[str], _TextFile(file)), width=width, highlight=False)
+        self._console = Console(file=cast(IO[str], _TextFile(file)), width=width, highlight=False, emoji=False)
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -111,7 +108,7 @@ class _RichTable:
             is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
             table.add_column(field.name, justify="right" if is_number else "left", no_wrap=True)
         for row in rows:
-            table.add_row(*map(escape, row))
+            table.add_row(*map(Text, row))
         self._console.print(table)
 
     def _print_blocks(self, rows: list[list[str]]) -> None:
@@ -120,7 +117,8 @@ class _RichTable:
         for number, row in enumerate(rows, self._rows + 1):
             self._console.print(f"[dim]-- row {number}[/dim]")
             for name, cell in zip(names, row, strict=True):
-                self._console.print(f"[bold]{name:<{width}}[/bold]{escape(cell)}", no_wrap=True, overflow="ellipsis")
+                line = Text(f"{name:<{width}}", "bold").append(cell, "not bold")
+                self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def close(self) -> None:
         if not self._rows:
@@ -200,6 +198,8 @@ def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str) -> Write
 def open_writer(form: str, output: str | None, schema: pa.Schema, binary: str) -> Iterator[Writer]:
     """Open a writer on a file, or on standard output when ``output`` is None or ``-``."""
     if output in (None, "-"):
+        if sys.stdout is None:
+            raise OSError("standard output is closed")
         writer = _writer(sys.stdout.buffer, form, schema, binary)
         yield writer
         writer.close()

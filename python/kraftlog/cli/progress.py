@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
@@ -13,10 +14,15 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 QUIET_SECONDS = 1.0
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at a stream; it is None when it was closed before the start."""
+    return stream is not None and stream.isatty()
+
+
 @contextmanager
 def progress_bar(total_bytes: int, *, wanted: bool) -> Iterator[Callable[[int], None] | None]:
     """Yield a function that is told bytes as they are read; None when no bar is to be shown."""
-    if not wanted or not sys.stderr.isatty():
+    if not wanted or not is_terminal(sys.stderr):
         yield None
         return
     bar = Progress(

@@ -10,8 +10,10 @@ from kraftlog.cli import options
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.target import check_output
 from kraftlog.errors import Fault
 from kraftlog.log.log import open as open_log
+from kraftlog.schema import STATS
 
 
 @click.command()
@@ -41,10 +43,12 @@ def stats(
       kraftlog stats tests/golden/transactions/log --topic orders --by producer
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    shown_columns = STATS.select(columns)
+    check_output(output, log)
     faults: list[Fault] = []
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         table = log.stats(faults, by_producer=by == "producer", decompress=decompress, on_progress=bar)
-    table = table.select(columns or table.column_names).slice(0, limit)
+    table = table.select(shown_columns.names).slice(0, limit)
     with open_writer(form, output, table.schema, binary) as writer:
         for batch in table.to_batches():
             writer.write(batch)

@@ -10,8 +10,9 @@ import click
 from kraftlog import schema
 from kraftlog.cli import options
 from kraftlog.cli.output import open_writer
-from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.target import check_output
 from kraftlog.log.log import open as open_log
 from kraftlog.log.log import read_options
 
@@ -30,8 +31,11 @@ def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
     columns, workers, quiet = given.pop("columns"), given.pop("workers"), given.pop("no_progress")
     if form == "parquet" and output is None:
         raise click.UsageError("--format parquet needs --output")
+    check_output(output, log)
     rows = read_options(**given)
-    with progress_bar(log.size_in_bytes, wanted=not quiet and (output is not None or not sys.stdout.isatty())) as bar:
+    with progress_bar(
+        log.size_in_bytes, wanted=not quiet and (output is not None or not is_terminal(sys.stdout))
+    ) as bar:
         stream = log.scan(table, columns, rows, workers=workers, on_progress=bar)
         with open_writer(form, output, stream.schema, binary) as writer:
             left = limit

@@ -12,8 +12,10 @@ from kraftlog.cli import options
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
+from kraftlog.cli.target import check_output
 from kraftlog.codec.options import ReadOptions
 from kraftlog.log.log import open as open_log
+from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
 
 FAULTS_AT_ONCE = 1 << 12
@@ -45,18 +47,18 @@ def verify(
       kraftlog verify tests/golden/transactions/log
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    shown_columns = ERRORS.select(columns)
+    check_output(output, log)
     counts: Counter[str] = Counter()
     shown = 0
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         faults = log.verify(ReadOptions(), bar)
-        with open_writer(
-            form, output, errors_table([]).select(columns or errors_table([]).column_names).schema, binary
-        ) as writer:
+        with open_writer(form, output, shown_columns, binary) as writer:
             while some := list(islice(faults, FAULTS_AT_ONCE)):
                 counts.update(fault.error for fault in some)
                 rows = errors_table(some[: None if limit is None else max(0, limit - shown)])
                 shown += rows.num_rows
-                for batch in rows.select(columns or rows.column_names).to_batches():
+                for batch in rows.select(shown_columns.names).to_batches():
                     writer.write(batch)
     summary = ", ".join(f"{count} {code}" for code, count in sorted(counts.items())) or "no errors"
     print(f"{log.size_in_bytes} bytes in {log.segments_count} segments: {summary}", file=sys.stderr)

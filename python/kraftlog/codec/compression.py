@@ -26,6 +26,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 SMALLEST_SCRATCH = 64 << 10
 GZIP_WBITS = 31
+MOST_GZIP_MEMBERS = 1024  # each costs a copy of what is left
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -106,7 +107,7 @@ class Decompressor:
         """All members of a gzip stream, one behind the other, as Java reads them."""
         rest: Buffer = data
         size = 0
-        while True:
+        for _ in range(MOST_GZIP_MEMBERS):
             member = isal_zlib.decompressobj(wbits=GZIP_WBITS)
             plain = member.decompress(rest, self.limit - size + 1)
             if size + len(plain) > self.limit:
@@ -118,6 +119,7 @@ class Decompressor:
             rest = member.unused_data
             if not rest.startswith(b"\x1f\x8b"):
                 return size
+        raise DecompressionError(f"gzip: more than {MOST_GZIP_MEMBERS} members")
 
     def _append(self, size: int, plain: bytes) -> None:
         if size + len(plain) > self._room():

@@ -169,9 +169,12 @@ def _source(rows: pa.RecordBatch) -> tuple[native.Source, int]:
 def _binary(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if pa.types.is_null(column.type) or pa.types.is_string(column.type) or not pa.types.is_binary(column.type):
-        column = column.cast(pa.binary())
-    return column
+    if pa.types.is_binary(column.type):
+        return column
+    try:
+        return column.cast(pa.binary())
+    except pa.ArrowNotImplementedError:
+        raise ValueError(f"a column of {column.type} is neither binary nor string") from None
 
 
 def _parts(column: pa.Array) -> tuple[Any, Any, Any, int]:
@@ -203,17 +206,27 @@ def _milliseconds(column: pa.Array) -> pa.Array:
 def _set_headers(source: native.Source, column: pa.Array) -> int:
     if pa.types.is_null(column.type):
         return 0
+    if not _is_headers(column.type):
+        raise ValueError(f"headers is {column.type}, not a list of struct<key, value>")
     if column.null_count:
         column = pc.if_else(column.is_valid(), column, pa.array([[]], column.type).take(pa.array([0] * len(column))))
     column = column.cast(schema.HEADERS)
+    ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
+    used = column.values.slice(ends[0], ends[-1] - ends[0])
+    if used.null_count or used.field(0).null_count:
+        raise ValueError("a header, or its key, is null; Kafka does not allow that")
     pairs = column.values
     keys, values = pairs.field(0).cast(pa.binary()), pairs.field(1)
-    if keys.null_count:
-        raise ValueError("a header key is null; Kafka does not allow that")
     source.set_headers(column.buffers()[1], column.offset)
     source.set_header_key(*_parts(keys))
     source.set_header_value(*_parts(values))
     return _data_bytes(keys) + _data_bytes(values) + 4 * len(pairs)
+
+
+def _is_headers(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+        return False
+    return sorted(field.name for field in kind.value_type) == ["key", "value"]
 
 
 def _record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
@@ -221,6 +234,8 @@ def _record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
         return iter([rows])
     if isinstance(rows, pa.Table):
         return iter(rows.to_batches())
+    if hasattr(rows, "__arrow_c_stream__"):
+        return iter(pa.RecordBatchReader.from_stream(rows))
     return iter(rows)
 
 
@@ -245,7 +260,7 @@ def encode(
 
     Parameters
     ----------
-    rows : pyarrow.Table, pyarrow.RecordBatch, pyarrow.RecordBatchReader or iterable of pyarrow.RecordBatch
+    rows : pyarrow.Table, pyarrow.RecordBatch, iterable of these, or anything that is an Arrow stream
         Columns key, value (binary or string), timestamp (timestamp) or timestamp_ms (int64), headers (list of struct
         of key and value). A missing column means null, no timestamp, no headers.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}

@@ -40,16 +40,17 @@ CONTROL_TYPES = [
 ]
 
 LONGEST_REPEAT = 1 << 16
+WORTH_SHARING = 1 << 10  # rows
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=8)
 def _long_repeat(value: Any, kind: pa.DataType) -> pa.Array:
     return pa.repeat(pa.scalar(value, kind), LONGEST_REPEAT)
 
 
 def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """Return a column that holds one value; such columns share their memory."""
-    if rows > LONGEST_REPEAT:
+    """Return a column that holds one value; long ones share their memory."""
+    if not WORTH_SHARING <= rows <= LONGEST_REPEAT:
         return pa.repeat(pa.scalar(value, kind), rows)
     return _long_repeat(value, kind).slice(0, rows)
 

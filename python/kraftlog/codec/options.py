@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import SupportsIndex
 
 from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
@@ -43,6 +45,18 @@ class ReadOptions:
     batch_rows: int = 1 << 16
     batch_bytes: int = (2 << 20) - 64  # with its padding the values then fill one large page
 
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("batch_rows", 2**31 - 2),
+            ("batch_bytes", 512 << 20),
+            ("max_decompressed_bytes", 2**31 - 1),
+        ):
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(f"{name} {getattr(self, name)} is not between 1 and {most}")
+        for name in ("start_offset", "end_offset", "start_timestamp", "end_timestamp"):
+            if not -NO_BOUND - 1 <= getattr(self, name) <= NO_BOUND:
+                raise ValueError(f"{name} {getattr(self, name)} does not fit 64 bits")
+
     @property
     def bounds_offsets(self) -> bool:
         """Whether some offsets are left out."""
@@ -54,10 +68,10 @@ class ReadOptions:
         return self.start_timestamp != -NO_BOUND or self.end_timestamp != NO_BOUND
 
 
-def milliseconds(moment: datetime | int) -> int:
+def milliseconds(moment: datetime | SupportsIndex) -> int:
     """Return milliseconds since the epoch; a datetime without a zone is taken as UTC."""
-    if isinstance(moment, int):
-        return moment
+    if not isinstance(moment, datetime):
+        return operator.index(moment)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)

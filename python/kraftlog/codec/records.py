@@ -14,6 +14,7 @@ from kraftlog import schema
 from kraftlog._native.decoder import WANT, Chunk
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec import headers as batch_headers
+from kraftlog.stream import rows_of
 
 _HEADER_KEY, _HEADER_VALUE = schema.HEADERS.value_type.field(0), schema.HEADERS.value_type.field(1)
 
@@ -98,7 +99,7 @@ def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
     def column(rows: DecodedRows) -> pa.Array:
         values = batch_headers.header_column(name, rows.headers)
         if len(values) == 1:
-            return batch_headers.repeated(values[0].as_py(), values.type, rows.chunk.rows)
+            return pa.repeat(values[0], rows.chunk.rows)
         return values.take(pa.array(rows.per_row(np.arange(len(values)))))
 
     return column
@@ -153,6 +154,4 @@ def wanted_bits(columns: Sequence[str]) -> int:
 
 def record_batch(rows: DecodedRows, arrow_schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of the schema as one record batch that shares the chunk's memory."""
-    if not arrow_schema.names:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * rows.chunk.rows, pa.struct([])))
-    return pa.RecordBatch.from_arrays([_COLUMNS[name].build(rows) for name in arrow_schema.names], schema=arrow_schema)
+    return rows_of([_COLUMNS[name].build(rows) for name in arrow_schema.names], arrow_schema, rows.chunk.rows)

@@ -42,7 +42,8 @@ class Segment:
     @property
     def name(self) -> str:
         """Folder and file name, as messages show it."""
-        return f"{self.path.parent.name}/{self.path.name}" if self.path.parent.name else self.path.name
+        folder = self.path.parent.name
+        return names.printable(f"{folder}/{self.path.name}" if folder else self.path.name)
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,12 @@ class Unread:
     topic: str | None = None
     partition: int | None = None
     base_offset: int | None = None
+    is_fault: bool = False
+
+    @property
+    def name(self) -> str:
+        """Folder and file name, as messages show it."""
+        return names.printable(f"{self.path.parent.name}/{self.path.name}")
 
 
 @dataclass
@@ -83,7 +90,7 @@ def discover(paths: PathLike | Iterable[PathLike]) -> Discovery:
     """
     found = Discovery()
     seen: set[Path] = set()
-    for path in _expanded(paths):
+    for path in expanded_paths(paths):
         resolved = path.resolve()
         if resolved in seen:
             continue
@@ -91,7 +98,7 @@ def discover(paths: PathLike | Iterable[PathLike]) -> Discovery:
         if path.is_dir():
             _discover_folder(path, found)
         else:
-            found.segments.append(_single_file(path))
+            _discover_file(path, found)
     unique = {segment.path.resolve(): segment for segment in found.segments}
     found.segments = sorted(
         unique.values(), key=lambda s: (s.topic or "", s.partition or 0, s.base_offset or 0, str(s.path))
@@ -99,7 +106,8 @@ def discover(paths: PathLike | Iterable[PathLike]) -> Discovery:
     return found
 
 
-def _expanded(paths: PathLike | Iterable[PathLike]) -> Sequence[Path]:
+def expanded_paths(paths: PathLike | Iterable[PathLike]) -> Sequence[Path]:
+    """Return paths with globs replaced by what they match; one that names nothing is refused."""
     each = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not each:
         raise ValueError("no path given")
@@ -116,6 +124,17 @@ def _expanded(paths: PathLike | Iterable[PathLike]) -> Sequence[Path]:
         else:
             raise FileNotFoundError(f"no such file or directory: {text}")
     return expanded
+
+
+def _discover_file(path: Path, found: Discovery) -> None:
+    """Take a file that was named: as a log, unless its name says that it is something else."""
+    parsed = names.parse_segment_file(path.name)
+    if (parsed and parsed.kind != "log") or path.name in names.KNOWN_FILES:
+        topic, partition = names.parse_partition_folder(path.absolute().parent.name) or (None, None)
+        reason = "not a file of record batches"
+        found.unread.append(Unread(path, path.stat().st_size, reason, topic, partition))
+    else:
+        found.segments.append(_single_file(path))
 
 
 def _single_file(path: Path) -> Segment:
@@ -138,7 +157,8 @@ def _single_file(path: Path) -> Segment:
 def _discover_folder(folder: Path, found: Discovery) -> None:
     entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     is_partition = any(entry.is_file() and names.parse_segment_file(entry.name) for entry in entries)
-    if is_partition or names.parse_partition_folder(folder.absolute().name):
+    holds_partitions = any(entry.is_dir() and names.parse_partition_folder(entry.name) for entry in entries)
+    if is_partition or (names.parse_partition_folder(folder.absolute().name) and not holds_partitions):
         _discover_partition(folder, entries, found)
         return
     before = len(found.segments)
@@ -150,12 +170,21 @@ def _discover_folder(folder: Path, found: Discovery) -> None:
             found.unread.append(Unread(Path(entry.path), 0, reason, topic, partition))
         elif entry.is_dir() and names.parse_partition_folder(entry.name):
             recognised = True
-            inner = sorted(os.scandir(entry.path), key=lambda e: e.name)
-            _discover_partition(Path(entry.path), inner, found)
+            _discover_inner(Path(entry.path), found)
         elif not _is_known(entry):
             found.unread.append(Unread(Path(entry.path), _size(entry), "not a file that Kafka writes here"))
     if len(found.segments) == before and not recognised:
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
+
+
+def _discover_inner(folder: Path, found: Discovery) -> None:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        topic, partition = names.parse_partition_folder(folder.name) or (None, None)
+        found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, is_fault=True))
+        return
+    _discover_partition(folder, entries, found)
 
 
 def _is_known(entry: os.DirEntry[str]) -> bool:

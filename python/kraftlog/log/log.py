@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log import tables
 from kraftlog.log.checks import check_segments
-from kraftlog.log.discover import Discovery, PathLike, Segment, discover
+from kraftlog.log.discover import Discovery, PathLike, Segment, Unread, discover
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import Progress, read_ranges
 from kraftlog.log.totals import collect
@@ -87,6 +88,10 @@ class Log:
         segments = self.found.segments
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            for fault in self._unreadable():
+                if options.strict:
+                    raise error_from_fault(fault)
+                faults.append(fault)
             if table == "records":
                 parts = self.ranges(options, range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None)
                 return read_ranges(parts, arrow_schema, options, faults, workers, on_progress)
@@ -209,6 +214,11 @@ class Log:
         return sum(segment.size for segment in self.found.segments)
 
     @property
+    def folders(self) -> set[Path]:
+        """The folders that segments were found in."""
+        return {segment.path.parent for segment in [*self.found.segments, *self.found.set_aside]}
+
+    @property
     def segments_count(self) -> int:
         """How many live segments were found."""
         return len(self.found.segments)
@@ -232,17 +242,22 @@ class Log:
 
     def left_alone(self) -> list[Fault]:
         """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
-        return [
-            Fault(
-                "not_read",
-                f"{item.path.parent.name}/{item.path.name}: not read: {item.reason}",
-                size_in_bytes=item.size,
-                topic=item.topic,
-                partition=item.partition,
-                segment_base_offset=item.base_offset,
-            )
-            for item in self.found.unread
-        ]
+        return [_as_row(item) for item in self.found.unread if not item.is_fault]
+
+    def _unreadable(self) -> list[Fault]:
+        """Return the folders that could not be listed."""
+        return [_as_row(item) for item in self.found.unread if item.is_fault]
+
+
+def _as_row(item: Unread) -> Fault:
+    return Fault(
+        "unreadable_file" if item.is_fault else "not_read",
+        f"{item.name}: {item.reason}" if item.is_fault else f"{item.name}: not read: {item.reason}",
+        size_in_bytes=item.size,
+        topic=item.topic,
+        partition=item.partition,
+        segment_base_offset=item.base_offset,
+    )
 
 
 def open(
@@ -280,6 +295,8 @@ def open(
     >>> log.segments().column("records").to_pylist()
     [341, 410]
     """
+    if isinstance(topics, str):
+        topics = [topics]
     found = discover(paths)
     if topics is not None or partitions is not None:
         wanted_topics = None if topics is None else set(topics)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -27,6 +28,9 @@ KNOWN_FILES = frozenset(
 )
 KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager"})
 
+LARGEST_PARTITION = 2**31 - 1
+LARGEST_OFFSET = 2**63 - 1
+
 STATES = {
     ".deleted": "deleted: a segment that Kafka was about to remove",
     ".cleaned": "cleaned: unfinished output of the log cleaner",
@@ -44,10 +48,17 @@ class SegmentFileName:
     state: str
 
 
+def printable(name: str) -> str:
+    """Return a file name as text: bytes that are not UTF-8 become U+FFFD."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
 def parse_segment_file(name: str) -> SegmentFileName | None:
     """Return what the name of a segment's file says; None for other names."""
     match = _SEGMENT_FILE.fullmatch(name)
-    return SegmentFileName(int(match["offset"]), match["kind"], match["state"]) if match else None
+    if match is None or int(match["offset"]) > LARGEST_OFFSET:
+        return None
+    return SegmentFileName(int(match["offset"]), match["kind"], match["state"])
 
 
 def parse_checkpoint_file(name: str) -> str | None:
@@ -59,7 +70,9 @@ def parse_checkpoint_file(name: str) -> str | None:
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
     """Return topic and partition of a partition's folder; None for other names."""
     match = _PARTITION_FOLDER.fullmatch(name) or _PARTITION_IN_TRANSITION.fullmatch(name)
-    return (match["topic"], int(match["partition"])) if match else None
+    if match is None or int(match["partition"]) > LARGEST_PARTITION:
+        return None
+    return printable(match["topic"]), int(match["partition"])
 
 
 def transition_of(name: str) -> str | None:

@@ -28,6 +28,7 @@ class Range:
     segment: Segment
     start: int
     end: int
+    is_first: bool = True  # of its segment
 
 
 def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int) -> Iterator[Range]:
@@ -40,11 +41,11 @@ def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int
         positions = headers["position"][:chain]
         while len(positions) and positions[-1] - begin >= range_bytes:
             boundary = int(positions[np.searchsorted(positions, begin + range_bytes)])
-            yield Range(segment, begin, boundary)
+            yield Range(segment, begin, boundary, begin == start)
             begin = boundary
         if chain < len(headers) or scan.faults:
             break
-    yield Range(segment, begin, end)
+    yield Range(segment, begin, end, begin == start)
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
@@ -58,7 +59,8 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
             segment.partition,
             segment.path.parent,
         )
-        if same and following is not None and (following.base_offset or 0) <= options.start_offset:
+        live = following is not None and not segment.state and not following.state
+        if same and live and base is not None and base < (following.base_offset or 0) <= options.start_offset:
             continue
         yield segment
 

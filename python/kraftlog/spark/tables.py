@@ -81,7 +81,10 @@ def parse_request(options: Mapping[str, str]) -> Request:
     table = given.get("table", "records")
     if table not in TABLES:
         raise ValueError(f"option table is {table!r}, not one of {', '.join(TABLES)}")
-    on_error = given.get("onerror", "fail")
+    on_error = given.get("onerror", "fail").lower()
+    include_control = given.get("includecontrol", "false").lower()
+    if include_control not in ("true", "false"):
+        raise ValueError(f"option includeControl is {include_control!r}, not true or false")
     if on_error not in ("fail", "skip"):
         raise ValueError(f"option onError is {on_error!r}, not fail or skip")
     columns = _words(given.get("columns"))
@@ -98,7 +101,7 @@ def parse_request(options: Mapping[str, str]) -> Request:
             end_offset=_number(given, "endingOffset"),
             start_timestamp=_moment(given, "startTimestamp"),
             end_timestamp=_moment(given, "endTimestamp"),
-            include_control=given.get("includecontrol", "false").lower() == "true",
+            include_control=include_control == "true",
             strict=on_error == "fail" and table != "errors",
             batch_rows=ROWS_PER_BATCH,
         ),
@@ -173,7 +176,7 @@ def read(request: Request, part: Range) -> Iterator[pa.RecordBatch]:
     elif request.table == "errors":
         for _ in read_range(part, schema.RECORDS.select([]), request.options, faults):
             pass
-        if part.start == 0:  # once a segment
+        if part.is_first:
             for _ in index_rows([part.segment], schema.INDEX_ENTRIES.select(), request.options, faults):
                 pass
         yield from errors_table(faults).select(target.names).to_batches()
