@@ -12,10 +12,12 @@ typedef struct {
     int64_t fault_at, torn_at;
 } kr_scanner;
 
+enum { KR_PREFETCH_AHEAD = 8 }; /* batches */
+
 /* Batches of one producer are much alike, so that a header some batches ahead is asked for early: where it would stand
  * if all of them were as long as this one. */
 static inline void kr_prefetch_headers(const kr_input *in, const kr_batch_header *h, int64_t next) {
-    int64_t guess = next + 8 * (int64_t)(h->batch_length + KR_LOG_OVERHEAD);
+    int64_t guess = next + KR_PREFETCH_AHEAD * ((int64_t)h->batch_length + KR_LOG_OVERHEAD);
     if (guess + 128 < in->size) {
         __builtin_prefetch(in->start + guess);
         __builtin_prefetch(in->start + guess + 64);
