@@ -113,7 +113,7 @@ static inline void kr_encoder_close_batch(kr_encoder *w) {
     kr_store_int32(p + KR_BASE_SEQUENCE_AT, w->base_sequence);
     kr_store_int32(p + KR_RECORDS_COUNT_AT, w->count);
     kr_seal_batch(p, w->written - w->batch_at);
-    w->base_offset += w->count;
+    w->base_offset = kr_add_wrapping(w->base_offset, w->count);
     w->base_sequence = kr_next_sequence(w->base_sequence, w->count);
     w->batch_at = -1;
 }
