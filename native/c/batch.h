@@ -209,6 +209,14 @@ static inline int kr_is_plausible(const kr_input *in, int64_t position, kr_batch
            h->records_count >= 0;
 }
 
+/* Whether a header at `position` looks like that of the batch behind h: plausible, and with an offset that is not less
+ * and, as all offsets of a segment, within 31 bits. */
+static inline int kr_is_followed(const kr_input *in, const kr_batch_header *h, int64_t position) {
+    kr_batch_header next;
+    if (!kr_is_plausible(in, position, &next) || next.base_offset < h->base_offset) return 0;
+    return (uint64_t)next.base_offset - (uint64_t)h->base_offset <= INT32_MAX;
+}
+
 static inline int kr_is_zero(const uint8_t *p, const uint8_t *end) {
     while (p < end && *p == 0) p++;
     return p == end;
@@ -231,14 +239,15 @@ static inline int64_t kr_find_batch(kr_input *in, int64_t position) {
     return in->size;
 }
 
-/* Where to go on behind a batch whose header is whole but whose content is not: behind its length if that can be
- * believed, since a header or the end of the input stands there; else at the next sound batch. */
+/* Where to go on behind a batch whose header is whole but whose content is not. Its length is believed when a sound
+ * batch stands behind it. If not, no sound batch may be passed over; and a length that leads to nothing like a header
+ * is not believed when there is a sound batch further on. */
 static inline int64_t kr_behind_bad_batch(kr_input *in, const kr_batch_header *h) {
     kr_batch_header next;
     int64_t end = kr_batch_end(h);
-    if (end >= in->size || kr_is_plausible(in, end, &next)) return end;
+    if (kr_is_plausible(in, end, &next) && kr_batch_crc(in, &next) == next.crc) return end;
     int64_t found = kr_find_batch(in, h->position + 1);
-    return found < in->size ? found : end;
+    return found < end || (found < in->size && !kr_is_followed(in, h, end)) ? found : end;
 }
 
 /* One step along the input: the header at `position`, and where the next batch is expected.

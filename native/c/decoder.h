@@ -29,7 +29,8 @@ typedef struct {
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
     int64_t torn_at;     /* -1: none seen */
-    int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take */
+    int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
+    int64_t needs_rows;  /* and how many records it may hold */
     /* with KR_NEEDS_DECOMPRESSION */
     kr_batch_header batch;
     const uint8_t *payload;
@@ -60,20 +61,25 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
 }
 
 /* A batch that is not decoded is not checked either: its length must lead to something. */
-static inline int kr_length_is_believed(const kr_decoder *d, int64_t next) {
-    kr_batch_header following;
-    return next >= d->input.size || kr_is_plausible(&d->input, next, &following);
+static inline int kr_length_is_believed(const kr_decoder *d, const kr_batch_header *h, int64_t next) {
+    return next >= d->input.size || kr_is_followed(&d->input, h, next);
 }
 
-/* Room for a batch of so many plain bytes? `bytes` 0 in the columns means that nothing is in them yet. */
-static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
-    kr_columns *c = &d->columns;
-    int64_t most = bytes / KR_SMALLEST_RECORD + 1;
-    if (h->magic >= 2 && h->records_count < most) most = h->records_count;
-    int64_t max_bytes = c->max_bytes < INT32_MAX || c->bytes == 0 ? c->max_bytes : INT32_MAX; /* Arrow's ends */
-    if (c->bytes + bytes <= max_bytes && c->rows + most <= c->max_rows && c->batches < c->max_batches) return KR_OK;
+/* Says what a batch of so many plain bytes needs, and whether the columns must be handed out first. `bytes` 0 in the
+ * columns means that nothing is in them yet. */
+static inline int kr_ask_for_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
     d->needs_bytes = bytes;
-    return c->bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
+    d->needs_rows = bytes / KR_SMALLEST_RECORD + 1;
+    if (h->magic >= 2 && h->records_count < d->needs_rows) d->needs_rows = h->records_count;
+    return d->columns.bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
+}
+
+static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
+    const kr_columns *c = &d->columns;
+    int status = kr_ask_for_room(d, h, bytes);
+    int64_t max_bytes = c->max_bytes < INT32_MAX || c->bytes == 0 ? c->max_bytes : INT32_MAX; /* Arrow's ends */
+    int fits = c->bytes + bytes <= max_bytes && c->rows + d->needs_rows <= c->max_rows && c->batches < c->max_batches;
+    return fits ? KR_OK : status;
 }
 
 /* The rows of the batch are in the columns: keep them, or take them back if nobody asked for control records. */
@@ -90,8 +96,7 @@ static inline int kr_settle(kr_decoder *d, kr_batch_header *h, kr_mark mark, int
                             const kr_error *e) {
     if (status == KR_NEEDS_ROOM) {
         kr_columns_return_to(&d->columns, mark, d->want);
-        d->needs_bytes = bytes;
-        return d->columns.bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
+        return kr_ask_for_room(d, h, bytes);
     }
     if (status != KR_OK) kr_note_fault(d, e, h->position, h->base_offset, e->lost);
     kr_keep_rows(d, h, mark, bytes);
@@ -204,7 +209,7 @@ static inline int kr_decode_next(kr_decoder *d) {
         return KR_OK;
     }
     if (next < d->input.size) __builtin_prefetch(d->input.start + next);
-    if (kr_is_outside(d, &h) && kr_length_is_believed(d, next)) {
+    if (kr_is_outside(d, &h) && kr_length_is_believed(d, &h, next)) {
         d->position = next;
         return KR_OK;
     }

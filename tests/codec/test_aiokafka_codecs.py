@@ -50,8 +50,7 @@ def test_our_batches(compression: str, rows: list[tuple]):
     assert got == [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in records_of(rows, 0)]
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("compression", ["snappy", "lz4"])
+@pytest.mark.parametrize(("magic", "compression"), [(0, "snappy"), (1, "snappy"), (1, "lz4")])
 @PROFILE
 @given(rows=ROWS)
 def test_their_wrappers(magic: int, compression: str, rows: list[tuple]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import COLUMNS
@@ -24,7 +26,7 @@ def batches_of(name: str) -> list[Batch]:
     data = (GOLDEN / name / "00000000000000000000.log").read_bytes()
     headers = next(HeaderScan(data).headers())
     starts = [*headers["position"].tolist(), len(data)]
-    parts = [data[start:end] for start, end in zip(starts, starts[1:], strict=False)]
+    parts = [data[start:end] for start, end in itertools.pairwise(starts)]
     return [(part, decoded(part)[0]) for part in parts]
 
 
@@ -33,13 +35,14 @@ def decoded(data: bytes) -> tuple[list[dict], list[kraftlog.Fault]]:
     return stream.to_table().to_pylist(), stream.faults
 
 
-FILES = [batches_of(name) for name in NAMES]
+FILES = {name: batches_of(name) for name in NAMES}
 CUT = st.tuples(st.floats(0, 1), st.floats(0, 1), st.binary(max_size=40), st.integers(0, 40))
 
 
 @settings(derandomize=True, max_examples=300, deadline=None)
-@given(batches=st.sampled_from(FILES), cuts=st.lists(CUT, min_size=1, max_size=3))
-def test_other_batches_survive(batches: list[Batch], cuts: list[tuple[float, float, bytes, int]]):
+@given(name=st.sampled_from(NAMES), cuts=st.lists(CUT, min_size=1, max_size=3))
+def test_other_batches_survive(name: str, cuts: list[tuple[float, float, bytes, int]]):
+    batches = FILES[name]
     parts = [part for part, _ in batches]
     hit = set()
     for which, where, new, removed in cuts:
@@ -47,19 +50,21 @@ def test_other_batches_survive(batches: list[Batch], cuts: list[tuple[float, flo
         position = int(where * len(parts[number]))
         parts[number] = parts[number][:position] + new + parts[number][position + removed :]
         hit.add(number)
-    assume(all(parts[number] != batches[number][0] for number in hit))
-    rows, faults = decoded(b"".join(parts))
+    data = b"".join(parts)
+    for number in hit:  # what is missing may be made good by the bytes that follow, which the next batch then lacks
+        assume(not data[sum(map(len, parts[:number])) :].startswith(batches[number][0]))
+    rows, faults = decoded(data)
     untouched = [row for number, (_, of_batch) in enumerate(batches) if number not in hit for row in of_batch]
     rest = iter(rows)
     assert all(row in rest for row in untouched)  # in their order; what is left of the others may lie between
-    assert len(faults) >= 1 or len(rows) >= len(untouched)
-    assert sum(len(part) for part in parts) >= max((fault.position or 0 for fault in faults), default=0)
+    assert all(fault.position is not None and fault.position < len(data) for fault in faults)
 
 
 @settings(derandomize=True, max_examples=100, deadline=None)
-@given(batches=st.sampled_from(FILES), garbage=st.lists(st.binary(min_size=1, max_size=90), min_size=1, max_size=4))
-def test_garbage_between_batches(batches: list[Batch], garbage: list[bytes]):
+@given(name=st.sampled_from(NAMES), garbage=st.lists(st.binary(min_size=1, max_size=90), min_size=1, max_size=4))
+def test_garbage_between_batches(name: str, garbage: list[bytes]):
     """Each piece is one fault, of its own size, and no row is lost."""
+    batches = FILES[name]
     data, places = b"", []
     for number, (part, _) in enumerate(batches):
         if number and number <= len(garbage):

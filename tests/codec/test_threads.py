@@ -1,4 +1,4 @@
-"""Threads that decode and encode at the same time get what one thread gets, from memory that is used again and again."""
+"""Threads that decode and encode at the same time get what one thread gets, from memory that is used again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_encode():
 
     def run(number: int) -> bytes:
         compression = COMPRESSION_TYPES[number % len(COMPRESSION_TYPES)]
-        return kraftlog.encode(table, compression=compression, max_batch_bytes=4096).to_pybytes()
+        return kraftlog.encode(table, compression=compression, max_batch_bytes=8192).to_pybytes()
 
     expected = [run(number) for number in range(len(COMPRESSION_TYPES))]
     with ThreadPoolExecutor(THREADS) as pool:

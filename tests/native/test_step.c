@@ -126,7 +126,8 @@ static void test_find(void) {
     CHECK_INT(b.size, kr_find_batch(&in, b.size));
 }
 
-/* Behind a batch with a bad crc: its length is believed when a header, or the end, stands there. */
+/* Behind a batch with a bad crc: its length is believed when a sound batch stands there, or when it passes over none.
+ */
 static void test_behind_bad_batch(void) {
     static bytes b;
     kr_batch_header h;
@@ -137,11 +138,33 @@ static void test_behind_bad_batch(void) {
     CHECK_INT(second, kr_behind_bad_batch(&in, &h));
     h.batch_length += 3;
     CHECK_INT(second, kr_behind_bad_batch(&in, &h));
+    h.batch_length = (int32_t)(third - KR_LOG_OVERHEAD);
+    CHECK_INT(third, kr_behind_bad_batch(&in, &h));
     h.batch_length = (int32_t)(b.size - KR_LOG_OVERHEAD);
-    CHECK_INT(b.size, kr_behind_bad_batch(&in, &h));
+    CHECK_INT(second, kr_behind_bad_batch(&in, &h));
     CHECK_STATUS(KR_OK, kr_header_read(&in, third, &h, &e));
     h.batch_length -= 3;
     CHECK_INT(b.size - 3, kr_behind_bad_batch(&in, &h)); /* no sound batch behind: its own length after all */
+}
+
+/* A length that leads into the next batch, to bytes that look like a header: the batch that it passes over is sound. */
+static void test_false_header_inside_a_batch(void) {
+    static bytes b, fields, records, inside;
+    kr_batch_header h, inner;
+    kr_error e;
+    put_message(&inside, 0, 0, 0, 0, 0, -1, "v", 1);
+    inside.at[12] ^= 1; /* its crc */
+    put_hex(&fields, "000000 01");
+    put_field(&fields, inside.at, inside.size);
+    put_hex(&fields, "00");
+    put_record_of(&records, &fields);
+    int64_t bad = put_small_batch(&b, 0, 2), second = put_batch(&b, 2, 0, 0, 1, &records);
+    put_small_batch(&b, 3, 1);
+    kr_input in = kr_input_make(b.at, b.size);
+    CHECK_STATUS(KR_OK, kr_header_read(&in, bad, &h, &e));
+    h.batch_length = (int32_t)(second + KR_RECORD_BATCH_OVERHEAD + 6 - KR_LOG_OVERHEAD);
+    CHECK_TRUE(kr_is_plausible(&in, kr_batch_end(&h), &inner));
+    CHECK_INT(second, kr_behind_bad_batch(&in, &h));
 }
 
 int main(void) {
@@ -152,5 +175,6 @@ int main(void) {
     test_resync();
     test_find();
     test_behind_bad_batch();
+    test_false_header_inside_a_batch();
     return check_report("step");
 }

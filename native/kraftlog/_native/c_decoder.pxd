@@ -34,7 +34,6 @@ cdef extern from "batch.h" nogil:
         KR_CONTROL_BIT
         KR_DELETE_HORIZON_BIT
         KR_LAST_COMPRESSION
-        KR_SMALLEST_RECORD
 
     ctypedef struct kr_batch_header:
         int64_t position
@@ -114,6 +113,7 @@ cdef extern from "decoder.h" nogil:
         int32_t faults_count
         int64_t torn_at
         int64_t needs_bytes
+        int64_t needs_rows
         kr_batch_header batch
         const uint8_t *payload
         int64_t payload_size

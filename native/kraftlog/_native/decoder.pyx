@@ -14,7 +14,6 @@ from kraftlog._native.c_decoder cimport (
     KR_NEEDS_DECOMPRESSION,
     KR_NEEDS_ROOM,
     KR_PADDING,
-    KR_SMALLEST_RECORD,
     KR_UTF8_GROWTH,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
@@ -191,7 +190,7 @@ cdef class Decoder:
     def _make_room(self):
         """The next batch is larger than a chunk: opens one that has room for it."""
         cdef int64_t size = self.state.needs_bytes
-        self._open_chunk(size // KR_SMALLEST_RECORD + 2, size, size // 2 + 1, 1)
+        self._open_chunk(self.state.needs_rows + 1, size, size // 2 + 1, 1)
 
     def run(self):
         """Decodes until something is to be done: END, CHUNK_FULL or NEEDS_DECOMPRESSION."""

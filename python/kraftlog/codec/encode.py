@@ -25,6 +25,7 @@ from kraftlog.errors import RecordTooLargeError
 
 RECORD_OVERHEAD = 24  # bytes beside key and value that most records take less than
 MOST_RECORDS = 2**31 - 1
+LARGEST_OFFSET = 2**63 - 1
 HEADERS_AT_ONCE = 1 << 12
 _UNITS_PER_MILLISECOND = {"us": 1000, "ns": 1_000_000}
 
@@ -77,6 +78,7 @@ class Encoder:
             raise ValueError("a transactional batch needs a producer_id")
         self._compression = COMPRESSION_TYPES.index(compression)
         self._level = compression_level
+        self._base_offset = base_offset
         self._rows = 0
         self._native = native.Encoder(
             base_offset=base_offset,
@@ -103,8 +105,12 @@ class Encoder:
         RecordTooLargeError
             When a record alone takes more than ``max_batch_bytes``. Nothing of what the encoder holds should be used.
         ValueError
-            When there is no column to encode, or one that is not known.
+            When there is no column to encode, or one that is not known, or offsets would not fit 64 bits.
         """
+        if self._base_offset + self._rows + rows.num_rows > LARGEST_OFFSET:
+            raise ValueError(
+                f"base_offset {self._base_offset} and {self._rows + rows.num_rows} rows do not fit 64 bits"
+            )
         source, data_bytes = _source(rows)
         failure = self._native.write(source, data_bytes + RECORD_OVERHEAD * rows.num_rows + RECORD_BATCH_OVERHEAD)
         if failure is not None:

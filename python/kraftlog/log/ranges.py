@@ -16,7 +16,7 @@ import numpy as np
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
-from kraftlog.log.scan import HeaderScan, are_plausible
+from kraftlog.log.scan import HeaderScan, in_chain
 from kraftlog.log.seek import seek
 from kraftlog.types import Buffer
 
@@ -34,9 +34,11 @@ class Range:
 def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int) -> Iterator[Range]:
     """Cut the bytes [start, end) of a log file into ranges of about ``range_bytes``."""
     begin = start
+    base_offset = None
     scan = HeaderScan(buffer, start, end)
     for headers in scan.headers():
-        sound = are_plausible(headers)
+        sound = in_chain(headers, base_offset)
+        base_offset = int(headers["base_offset"][-1])
         chain = len(headers) if sound.all() else int(np.argmin(sound))
         positions = headers["position"][:chain]
         while len(positions) and positions[-1] - begin >= range_bytes:

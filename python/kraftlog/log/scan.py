@@ -65,7 +65,17 @@ def within(headers: Headers, options: ReadOptions) -> Headers:
     return headers if keep.all() else headers[keep]
 
 
-def are_plausible(headers: Headers) -> npt.NDArray[np.bool_]:
+def in_chain(headers: Headers, base_offset_before: int | None) -> npt.NDArray[np.bool_]:
+    """Whether each header follows the one before it, by the rule of ``kr_is_followed`` in ``native/c/batch.h``."""
+    before = np.concatenate(([headers["base_offset"][0]], headers["base_offset"][:-1]))
+    if base_offset_before is not None:
+        before[0] = base_offset_before
+    with np.errstate(over="ignore"):
+        step = headers["base_offset"] - before
+    return np.asarray(_are_plausible(headers) & (before >= 0) & (step >= 0) & (step < 2**31))
+
+
+def _are_plausible(headers: Headers) -> npt.NDArray[np.bool_]:
     """Whether each header is one that a broker would write; the rule of ``kr_is_plausible`` in ``native/c/batch.h``."""
     codec = headers["attributes"] & COMPRESSION_MASK
     is_v2 = headers["magic"] == 2
