@@ -46,6 +46,11 @@ typedef struct {
     kr_error error;
 } kr_encoder;
 
+enum {
+    KR_LONGEST_FRAME = 48, /* bytes of a record without headers beside its key and value: at most */
+    KR_USUAL_FRAME = 8     /* and for most records, without the length in front */
+};
+
 KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
     if (!s->ends) return -1;
     if (s->validity) {
@@ -157,6 +162,35 @@ KR_ALWAYS_INLINE void kr_record_write(kr_encoder *w, const kr_source *s, int64_t
     if (m->timestamp > w->max_timestamp) w->max_timestamp = m->timestamp;
 }
 
+/* Writes a record that is not the first of its batch before its size is known: its length goes in front afterwards,
+ * where room was left for as many bytes as it will take, most likely. Returns the end, or NULL where the batch is full,
+ * memory is short, or there are headers: nothing is written then, as far as the encoder knows. */
+KR_ALWAYS_INLINE uint8_t *kr_record_try(const kr_encoder *w, const kr_source *s, int64_t i, int64_t timestamp) {
+    int64_t key_length = kr_source_length(&s->key, i), value_length = kr_source_length(&s->value, i);
+    int64_t data = (key_length > 0 ? key_length : 0) + (value_length > 0 ? value_length : 0);
+    int64_t full = w->batch_at + w->max_batch_bytes;
+    if (s->header_ends || w->written + data + KR_SMALLEST_RECORD > full ||
+        w->written + data + KR_LONGEST_FRAME > w->capacity)
+        return 0;
+    uint8_t *start = w->out + w->written;
+    int64_t guess = data + KR_USUAL_FRAME;
+    uint8_t *body = start + (guess < 1 << 6 ? 1 : guess < 1 << 13 ? 2 : guess < 1 << 20 ? 3 : 4), *p = body;
+    *p++ = 0;
+    p = kr_put_varlong(p, (int64_t)((uint64_t)timestamp - (uint64_t)w->base_timestamp));
+    p = kr_put_varint(p, w->count);
+    p = kr_put_field(p, &s->key, i, key_length);
+    p = kr_put_field(p, &s->value, i, value_length);
+    *p++ = 0;
+    int64_t size = p - body;
+    uint8_t *behind_length = kr_put_varint(start, (int32_t)size);
+    if (!KR_LIKELY(behind_length == body)) {
+        memmove(behind_length, body, (size_t)size);
+        *behind_length = 0; /* the attributes, in case the length was written over them */
+        p = behind_length + size;
+    }
+    return p - w->out <= full ? p : 0;
+}
+
 /* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
  * error.expected bytes; KR_RECORD_TOO_LARGE with the row in error.record_index. */
 static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
@@ -167,6 +201,16 @@ static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
     int64_t i = w->row;
     for (; i < s->rows; i++) {
         int is_first = w->batch_at < 0;
+        if (!is_first && w->count < w->max_batch_records) {
+            int64_t timestamp = s->timestamp_ms ? s->timestamp_ms[i] : -1;
+            uint8_t *end = kr_record_try(w, s, i, timestamp);
+            if (KR_LIKELY(end != 0)) {
+                w->written = end - w->out;
+                w->count++;
+                if (timestamp > w->max_timestamp) w->max_timestamp = timestamp;
+                continue;
+            }
+        }
         int64_t size = kr_record_measure(w, s, i, is_first, &m);
         if (!is_first && (w->written - w->batch_at + size > w->max_batch_bytes || w->count >= w->max_batch_records)) {
             kr_encoder_close_batch(w);

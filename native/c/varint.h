@@ -89,10 +89,22 @@ static inline uint8_t *kr_put_varint(uint8_t *p, int32_t value) {
     return kr_put_uvarint64(p, x);
 }
 
-static inline uint8_t *kr_put_varlong(uint8_t *p, int64_t value) { return kr_put_uvarint64(p, kr_zigzag64(value)); }
+static inline uint8_t *kr_put_varlong(uint8_t *p, int64_t value) {
+    uint64_t x = kr_zigzag64(value);
+    if (x < 0x80) {
+        *p = (uint8_t)x;
+        return p + 1;
+    }
+    if (x < 0x4000) {
+        p[0] = (uint8_t)(x | 0x80);
+        p[1] = (uint8_t)(x >> 7);
+        return p + 2;
+    }
+    return kr_put_uvarint64(p, x);
+}
 
 /* Bytes that an unsigned group coding of x takes: one for each started group of seven bits. */
-static inline int kr_uvarint64_size(uint64_t x) { return (63 - __builtin_clzll(x | 1)) / 7 + 1; }
+static inline int kr_uvarint64_size(uint64_t x) { return (9 * (63 - __builtin_clzll(x | 1)) + 73) >> 6; }
 static inline int kr_varint_size(int32_t value) { return kr_uvarint64_size(kr_zigzag32(value)); }
 static inline int kr_varlong_size(int64_t value) { return kr_uvarint64_size(kr_zigzag64(value)); }
 
