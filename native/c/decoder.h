@@ -57,7 +57,8 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
     int64_t last = kr_last_offset(h);
     if (last < h->base_offset) last = h->base_offset;
     int is_wrapper = h->magic < 2 && kr_compression(h);
-    return last < d->start_offset || (!is_wrapper && h->base_offset >= d->end_offset);
+    int bounded = d->end_offset != INT64_MAX; /* else the largest offset is within it as well */
+    return last < d->start_offset || (bounded && !is_wrapper && h->base_offset >= d->end_offset);
 }
 
 /* A batch that is not decoded is not checked either: its length must lead to something. */

@@ -67,6 +67,15 @@ KR_ALWAYS_INLINE const uint8_t *kr_varlong_unchecked(const uint8_t *p, int64_t *
 }
 
 static inline uint8_t *kr_put_uvarint64(uint8_t *p, uint64_t x) {
+    if (x < 0x80) {
+        *p = (uint8_t)x;
+        return p + 1;
+    }
+    if (x < 0x4000) {
+        p[0] = (uint8_t)(x | 0x80);
+        p[1] = (uint8_t)(x >> 7);
+        return p + 2;
+    }
     while (x >= 0x80) {
         *p++ = (uint8_t)(x | 0x80);
         x >>= 7;
@@ -75,33 +84,8 @@ static inline uint8_t *kr_put_uvarint64(uint8_t *p, uint64_t x) {
     return p;
 }
 
-static inline uint8_t *kr_put_varint(uint8_t *p, int32_t value) {
-    uint32_t x = kr_zigzag32(value);
-    if (x < 0x80) {
-        *p = (uint8_t)x;
-        return p + 1;
-    }
-    if (x < 0x4000) {
-        p[0] = (uint8_t)(x | 0x80);
-        p[1] = (uint8_t)(x >> 7);
-        return p + 2;
-    }
-    return kr_put_uvarint64(p, x);
-}
-
-static inline uint8_t *kr_put_varlong(uint8_t *p, int64_t value) {
-    uint64_t x = kr_zigzag64(value);
-    if (x < 0x80) {
-        *p = (uint8_t)x;
-        return p + 1;
-    }
-    if (x < 0x4000) {
-        p[0] = (uint8_t)(x | 0x80);
-        p[1] = (uint8_t)(x >> 7);
-        return p + 2;
-    }
-    return kr_put_uvarint64(p, x);
-}
+static inline uint8_t *kr_put_varint(uint8_t *p, int32_t value) { return kr_put_uvarint64(p, kr_zigzag32(value)); }
+static inline uint8_t *kr_put_varlong(uint8_t *p, int64_t value) { return kr_put_uvarint64(p, kr_zigzag64(value)); }
 
 /* Bytes that an unsigned group coding of x takes: one for each started group of seven bits. */
 static inline int kr_uvarint64_size(uint64_t x) { return (9 * (63 - __builtin_clzll(x | 1)) + 73) >> 6; }
