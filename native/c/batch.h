@@ -68,13 +68,14 @@ typedef struct {
     int64_t base_timestamp;
     int64_t max_timestamp;
     int64_t producer_id;
-    int64_t crc;
+    uint32_t crc;
     int32_t batch_length;
     int32_t partition_leader_epoch;
     int32_t last_offset_delta;
     int32_t base_sequence;
     int32_t records_count;
     int32_t rows;
+    int32_t coordinator_epoch; /* of an ABORT or COMMIT marker */
     int16_t attributes;
     int16_t producer_epoch;
     int16_t control_type;
@@ -115,20 +116,27 @@ static inline int64_t kr_last_offset(const kr_batch_header *h) {
     return kr_add_wrapping(h->base_offset, h->last_offset_delta);
 }
 
-/* The type of an uncompressed control batch stands in the key of its first record: version int16, type int16. */
-static inline int16_t kr_control_type_at(const uint8_t *p, const uint8_t *end) {
+/* Of an uncompressed control batch, its first record: the key is version int16, type int16; the value of an ABORT (0) or
+ * COMMIT (1) marker is version int16, coordinator_epoch int32. Reads at most KR_CONTROL_PREFIX bytes. */
+enum { KR_CONTROL_PREFIX = KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 3 * KR_VARINT_MAX + 4 + 6, KR_LAST_MARKER = 1 };
+
+static inline void kr_control_load(const uint8_t *p, const uint8_t *end, kr_batch_header *h) {
     int64_t timestamp_delta;
-    int32_t length, offset_delta, key_length;
-    if (end - p < KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 2 * KR_VARINT_MAX + 4) {
-        uint8_t padded[40] = {0};
+    int32_t length, offset_delta, key_length, value_length;
+    uint8_t padded[KR_CONTROL_PREFIX + KR_VARLONG_MAX] = {0};
+    if (end - p < KR_SMALLEST_RECORD + 4) return;
+    if (end - p < KR_CONTROL_PREFIX) {
         memcpy(padded, p, (size_t)(end - p));
-        return end - p < KR_SMALLEST_RECORD + 4 ? KR_NO_CONTROL_TYPE
-                                                : kr_control_type_at(padded, padded + sizeof padded);
+        end = padded + (end - p);
+        p = padded;
     }
     if (!(p = kr_varint_unchecked(p, &length)) || !(p = kr_varlong_unchecked(p + 1, &timestamp_delta)) ||
         !(p = kr_varint_unchecked(p, &offset_delta)) || !(p = kr_varint_unchecked(p, &key_length)) || key_length < 4)
-        return KR_NO_CONTROL_TYPE;
-    return kr_load_int16(p + 2);
+        return;
+    h->control_type = kr_load_int16(p + 2);
+    if (h->control_type < 0 || h->control_type > KR_LAST_MARKER || key_length != 4) return;
+    if ((p = kr_varint_unchecked(p + 4, &value_length)) && value_length >= 6 && end - p >= 6)
+        h->coordinator_epoch = kr_load_int32(p + 2);
 }
 
 static inline void kr_header_load_legacy(const uint8_t *p, kr_batch_header *h) {
@@ -170,6 +178,7 @@ static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_
     h->rows = 0;
     h->crc_ok = KR_CRC_NOT_CHECKED;
     h->control_type = KR_NO_CONTROL_TYPE;
+    h->coordinator_epoch = -1;
     int32_t least = h->magic >= 2   ? KR_MIN_BATCH_LENGTH
                     : h->magic == 1 ? KR_LEGACY_MIN_LENGTH_V1
                                     : KR_LEGACY_MIN_LENGTH_V0;
@@ -186,7 +195,7 @@ static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_
     }
     kr_header_load_v2(p, h);
     if ((h->attributes & KR_CONTROL_BIT) && !kr_compression(h) && h->records_count > 0)
-        h->control_type = kr_control_type_at(p + KR_RECORD_BATCH_OVERHEAD, in->start + kr_batch_end(h));
+        kr_control_load(p + KR_RECORD_BATCH_OVERHEAD, in->start + kr_batch_end(h), h);
     return KR_OK;
 }
 

@@ -147,8 +147,39 @@ static void test_control_type(void) {
     }
 }
 
+static void test_coordinator_epoch(void) {
+    static const struct {
+        int type, value_size, found;
+    } cases[] = {{0, 6, 77}, {1, 6, 77}, {1, 40, 77}, {1, 5, -1}, {1, -1, -1}, {2, 6, -1}};
+    kr_batch_header h;
+    kr_error e;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static bytes b, fields, records;
+        b.size = fields.size = records.size = 0;
+        put_hex(&fields, "00 00 00");
+        put_varint(&fields, 4);
+        put_int(&fields, cases[i].type, 4);
+        put_varint(&fields, cases[i].value_size);
+        put_int(&fields, 0, 2);
+        put_int(&fields, 77, 4);
+        put_fill(&fields, 0, cases[i].value_size > 6 ? cases[i].value_size - 6 : 0);
+        put_record_of(&records, &fields);
+        put_batch(&b, 0, 0x30, 0, 1, &records);
+        CHECK_STATUS(KR_OK, read_header(&b, b.size, 0, &h, &e));
+        CHECK_INT(cases[i].type, h.control_type);
+        CHECK_INT(cases[i].found, h.coordinator_epoch);
+        int64_t behind_epoch = b.size - (cases[i].value_size > 6 ? cases[i].value_size - 6 : 0);
+        for (int64_t size = KR_RECORD_BATCH_OVERHEAD; size < b.size; size++) {
+            set_big_endian(b.at + 8, size - KR_LOG_OVERHEAD, 4);
+            CHECK_STATUS(KR_OK, read_header(&b, size, 0, &h, &e));
+            CHECK_INT(size < behind_epoch ? -1 : cases[i].found, h.coordinator_epoch);
+        }
+    }
+}
+
 int main(void) {
     kr_crc_init();
+    test_coordinator_epoch();
     test_header();
     test_legacy_header();
     test_every_cut();
