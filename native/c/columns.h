@@ -14,7 +14,8 @@ enum kr_want {
     KR_WANT_TIMESTAMP = 8,
     KR_WANT_TIMESTAMP_MS = 16,
     KR_WANT_HEADERS = 32,
-    KR_WANT_CONTROL_TYPE = 64
+    KR_WANT_CONTROL_TYPE = 64,
+    KR_ONLY_MARKERS = 128 /* no column: rows are only the transaction markers of a metadata log, batches all */
 };
 
 /* Arrow's binary layout. `validity` starts as all ones and loses a bit for each null. */
@@ -39,7 +40,7 @@ typedef struct {
     int16_t *control_type;
     int32_t *header_ends; /* per record, into the header columns */
     kr_binary_column header_key, header_value;
-    kr_batch_header *batch; /* one for each batch with rows */
+    kr_batch_header *batch; /* one for each batch with rows; with KR_ONLY_MARKERS for every one */
 } kr_columns;
 
 static inline void kr_clear_bit(uint8_t *bits, int64_t i) { bits[i >> 3] &= (uint8_t)~(1u << (i & 7)); }

@@ -17,6 +17,11 @@ typedef struct {
 
 enum { KR_MAX_FAULTS = 16, KR_FAULTS_OF_A_BATCH = 2 };
 
+/* An aborted transaction: transactional batches of the producer with base offsets in [first_offset, marker_offset). */
+typedef struct {
+    int64_t producer_id, first_offset, marker_offset;
+} kr_aborted;
+
 typedef struct {
     kr_input input;
     int64_t position, end; /* the next batch; batches that start at `end` or behind are not read */
@@ -25,6 +30,8 @@ typedef struct {
     int8_t include_control;
     int64_t start_offset, end_offset; /* batches wholly outside [start_offset, end_offset) are passed over */
     int64_t start_timestamp;          /* as are batches whose max_timestamp is less */
+    const kr_aborted *aborted;        /* and batches of these, which are in the order of their fields */
+    int64_t aborted_count;
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
@@ -61,6 +68,24 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
     return last < d->start_offset || (bounded && !is_wrapper && h->base_offset >= d->end_offset);
 }
 
+static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
+    int is_data = (h->attributes & (KR_TRANSACTIONAL_BIT | KR_CONTROL_BIT)) == KR_TRANSACTIONAL_BIT;
+    if (!d->aborted_count || h->magic < 2 || !is_data) return 0;
+    int64_t low = 0, high = d->aborted_count; /* the first that lies behind the batch */
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        const kr_aborted *t = &d->aborted[middle];
+        if (t->producer_id > h->producer_id ||
+            (t->producer_id == h->producer_id && t->first_offset > h->base_offset))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low == 0) return 0;
+    const kr_aborted *t = &d->aborted[low - 1];
+    return t->producer_id == h->producer_id && h->base_offset < t->marker_offset;
+}
+
 /* A batch that is not decoded is not checked either: its length must lead to something. */
 static inline int kr_length_is_believed(const kr_decoder *d, const kr_batch_header *h, int64_t next) {
     return next >= d->input.size || kr_is_followed(&d->input, h, next);
@@ -89,7 +114,7 @@ static inline void kr_keep_rows(kr_decoder *d, kr_batch_header *h, kr_mark mark,
     if (kr_is_control(h) && !d->include_control) kr_columns_return_to(c, mark, d->want);
     h->rows = (int32_t)(c->rows - mark.rows);
     c->bytes += bytes;
-    if (h->rows) c->batch[c->batches++] = *h;
+    if (h->rows || (d->want & KR_ONLY_MARKERS)) c->batch[c->batches++] = *h;
 }
 
 /* What a walk over the records came to: a fault is noted, and KR_NEEDS_ROOM takes the batch back. */
@@ -210,7 +235,7 @@ static inline int kr_decode_next(kr_decoder *d) {
         return KR_OK;
     }
     if (next < d->input.size) __builtin_prefetch(d->input.start + next);
-    if (kr_is_outside(d, &h) && kr_length_is_believed(d, &h, next)) {
+    if ((kr_is_outside(d, &h) || kr_is_aborted(d, &h)) && kr_length_is_believed(d, &h, next)) {
         d->position = next;
         return KR_OK;
     }

@@ -122,9 +122,37 @@ static inline int16_t kr_control_type_of(const kr_record *r) {
     return r->key_length >= 4 ? kr_load_int16(r->key + 2) : KR_NO_CONTROL_TYPE;
 }
 
+/* Records of the metadata log: frame version, api key and version as unsigned varints, then the message. Begin, End and
+ * AbortTransactionRecord have neighbouring keys. */
+enum { KR_METADATA_FRAME = 1, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
+
+static inline const uint8_t *kr_uvarint_read(const uint8_t *p, const uint8_t *end, uint32_t *out) {
+    *out = 0;
+    for (unsigned shift = 0; shift < 7 * KR_VARINT_MAX && p < end; shift += 7, p++) {
+        *out |= (uint32_t)(*p & 0x7f) << shift;
+        if (*p < 0x80) return p + 1;
+    }
+    return 0;
+}
+
+static inline int kr_is_odd_marker(const uint8_t *p, const uint8_t *end) {
+    uint32_t frame, key;
+    return (p = kr_uvarint_read(p, end, &frame)) && frame == KR_METADATA_FRAME && kr_uvarint_read(p, end, &key) &&
+           key >= KR_FIRST_MARKER_KEY && key <= KR_LAST_MARKER_KEY;
+}
+
+KR_ALWAYS_INLINE int kr_is_marker(const kr_record *r) {
+    const uint8_t *p = r->value;
+    if (r->value_length < 2) return 0;
+    if (KR_LIKELY((p[0] | p[1]) < 0x80))
+        return p[0] == KR_METADATA_FRAME && p[1] >= KR_FIRST_MARKER_KEY && p[1] <= KR_LAST_MARKER_KEY;
+    return kr_is_odd_marker(p, p + r->value_length);
+}
+
 KR_ALWAYS_INLINE void kr_record_put(kr_columns *c, const kr_batch_header *h, const kr_record *r, int padded,
                                     const uint32_t want) {
     int64_t row = c->rows;
+    if ((want & KR_ONLY_MARKERS) && !kr_is_marker(r)) return;
     if (want & KR_WANT_KEY) kr_put_binary(&c->key, row, r->key, r->key_length, padded);
     if (want & KR_WANT_VALUE) kr_put_binary(&c->value, row, r->value, r->value_length, padded);
     if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);
@@ -175,10 +203,14 @@ KR_ALWAYS_INLINE void kr_walk_plain(kr_walk *walk, kr_columns *c, const kr_batch
     int16_t *const control_types = c->control_type;
     int32_t *const header_ends = c->header_ends;
     const int32_t headers = (int32_t)c->headers;
-    for (; w.i < w.count; w.i++, row++) {
+    for (; w.i < w.count; w.i++) {
         kr_record r;
         kr_run_ahead(&w);
         if (!KR_LIKELY(kr_record_fast(w.p, w.end, w.padded_end, &r)) || r.headers_count) break;
+        if ((want & KR_ONLY_MARKERS) && KR_LIKELY(!kr_is_marker(&r))) {
+            w.p = r.end;
+            continue;
+        }
         int64_t ms = kr_add_wrapping(base_timestamp, r.timestamp_delta & mask), us;
         if (want & KR_WANT_TIMESTAMP) {
             if (!KR_LIKELY(ms != -1 && !__builtin_mul_overflow(ms, 1000, &us))) break; /* null */
@@ -209,6 +241,7 @@ KR_ALWAYS_INLINE void kr_walk_plain(kr_walk *walk, kr_columns *c, const kr_batch
         if (want & KR_WANT_HEADERS) header_ends[row + 1] = headers;
         if (want & KR_WANT_CONTROL_TYPE) control_types[row] = control_type;
         w.p = r.end;
+        row++;
     }
     c->rows = row;
     c->key.nulls += key_nulls;
@@ -274,7 +307,8 @@ KR_ALWAYS_INLINE int kr_records_walk(kr_walk *w, kr_columns *c, const kr_batch_h
     return KR_OK;
 }
 
-#define KR_WANT_COMMON (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
+#define KR_WANT_COMMON  (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
+#define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUE | KR_WANT_OFFSET)
 
 static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
                                     kr_error *e, uint32_t want) {
@@ -283,6 +317,8 @@ static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_he
         return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON);
     case KR_WANT_COMMON | KR_WANT_HEADERS:
         return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON | KR_WANT_HEADERS);
+    case KR_WANT_MARKERS:
+        return kr_records_walk(w, c, h, start, e, KR_WANT_MARKERS);
     default:
         return kr_records_walk(w, c, h, start, e, want);
     }

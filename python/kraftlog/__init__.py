@@ -5,6 +5,7 @@ from kraftlog._native.checksum import crc32c
 from kraftlog.codec.control import ControlRecord, decode_control
 from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
+from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.errors import (
     CorruptRecordError,
     Fault,
@@ -33,6 +34,7 @@ __all__ = [
     "decode",
     "decode_control",
     "encode",
+    "encode_marker",
     "open",
     "varint",
 ]

@@ -125,7 +125,81 @@ RECORDS = TableSchema(
         "is_transactional": pa.bool_(),
         "is_control": pa.bool_(),
         "control_type": pa.string(),
+        "transaction_state": pa.string(),
+        "visible_at": pa.int64(),
     },
+)
+
+TRANSACTIONS = TableSchema(
+    "transactions",
+    "a producer's transaction in a partition",
+    {
+        **_PARTITION,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "state": pa.string(),
+        "first_offset": pa.int64(),
+        "last_offset": pa.int64(),
+        "marker_offset": pa.int64(),
+        "marker_epoch": pa.int16(),
+        "coordinator_epoch": pa.int32(),
+        "records_count": pa.int64(),
+        "batches": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "start_timestamp": TIMESTAMP,
+        "end_timestamp": TIMESTAMP,
+    },
+    {"start_timestamp_ms": pa.int64(), "end_timestamp_ms": pa.int64()},
+)
+
+METADATA_TRANSACTIONS = TableSchema(
+    "metadata_transactions",
+    "a transaction of the metadata log",
+    {
+        "name": pa.string(),
+        "state": pa.string(),
+        "reason": pa.string(),
+        "begin_offset": pa.int64(),
+        "end_offset": pa.int64(),
+        "begin_epoch": pa.int32(),
+        "end_epoch": pa.int32(),
+        "records_count": pa.int64(),
+        "batches": pa.int64(),
+        "size_in_bytes": pa.int64(),
+    },
+)
+
+PRODUCERS = TableSchema(
+    "producers",
+    "the state of a producer in a partition, as the log says it is",
+    {
+        **_PARTITION,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "last_sequence": pa.int32(),
+        "last_offset": pa.int64(),
+        "last_timestamp": TIMESTAMP,
+        "current_transaction_first_offset": pa.int64(),
+        "coordinator_epoch": pa.int32(),
+    },
+    {"last_timestamp_ms": pa.int64()},
+)
+
+HANGING_TRANSACTIONS = TableSchema(
+    "hanging_transactions",
+    "an open transaction that no coordinator will end",
+    {
+        **_PARTITION,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "coordinator_epoch": pa.int32(),
+        "start_offset": pa.int64(),
+        "last_timestamp": TIMESTAMP,
+        "transactional_id": pa.string(),
+        "reason": pa.string(),
+        "command": pa.string(),
+    },
+    {"last_timestamp_ms": pa.int64()},
 )
 
 INDEX_ENTRIES = TableSchema(
@@ -177,4 +251,31 @@ STATS = TableSchema(
     },
 )
 
-TABLES = {table.name: table for table in (SEGMENTS, BATCHES, RECORDS, INDEX_ENTRIES, ERRORS)}
+# not a table that is read, but what is done
+RECOVERY = TableSchema(
+    "recovery",
+    "what is done with a file",
+    {
+        **_PARTITION,
+        "file": pa.string(),
+        "action": pa.string(),
+        "size_before": pa.int64(),
+        "size_after": pa.int64(),
+        "reason": pa.string(),
+    },
+)
+
+TABLES = {
+    table.name: table
+    for table in (
+        SEGMENTS,
+        BATCHES,
+        RECORDS,
+        TRANSACTIONS,
+        METADATA_TRANSACTIONS,
+        PRODUCERS,
+        HANGING_TRANSACTIONS,
+        INDEX_ENTRIES,
+        ERRORS,
+    )
+}

@@ -10,7 +10,16 @@ import kraftlog
 from golden_files import GOLDEN, name_of, scenarios
 
 # Crafted by hand out of pieces, or damaged on purpose.
-NOT_SOUND = {"legacy": {"bad_crc"}}
+NOT_SOUND = {
+    "legacy": {"bad_crc"},
+    "transactions_hanging": {"bad_producer_epoch"},
+    "schema_all": {"begin_inside_transaction", "end_outside_transaction"},
+    "metadata_txn/abort_without_begin_illegal": {"end_outside_transaction"},
+    "metadata_txn/end_without_begin_illegal": {"end_outside_transaction"},
+    "metadata_txn/nested_begin_illegal": {"begin_inside_transaction", "end_outside_transaction"},
+    "metadata_txn/begin_in_missing_segment_then_abort": {"begun_before_log"},
+    "metadata_txn/begin_in_missing_segment_then_end": {"begun_before_log"},
+}
 
 
 def test_golden_logs():

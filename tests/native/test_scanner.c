@@ -5,12 +5,12 @@
 
 static bytes b;
 
-static kr_scanner scanner_of(uint8_t *p, int64_t size, int check_crc) {
+static kr_scanner scanner_of(uint8_t *p, int64_t size, int check) {
     kr_scanner s;
     memset(&s, 0, sizeof s);
     s.input = kr_input_make(p, size);
     s.end = size;
-    s.check_crc = (int8_t)check_crc;
+    s.check = (int8_t)check;
     s.torn_at = -1;
     return s;
 }

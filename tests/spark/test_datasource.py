@@ -10,20 +10,58 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.spark import read_ranges
-from kraftlog.spark.tables import parse_request, plan_ranges
+from kraftlog.spark.tables import parse_request, plan_parts
 from spark_rows import comparable, expected_rows, log_directories, rows_of
 
 CODECS = GOLDEN / "codecs" / "log"
 
 
-@pytest.mark.parametrize("table", ["records", "batches", "segments"])
+TABLES = ["records", "batches", "segments", "transactions", "metadata_transactions", "producers"]
+
+
+@pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("folder", log_directories(), ids=lambda path: path.parent.name)
 def test_rows(spark, table: str, folder: Path):
     expected = comparable(expected_rows(table, folder))
-    assert expected
     source = spark.read.format("kraftlog").option("table", table).option("rangeBytes", "4k").load(str(folder))
     assert comparable(rows_of(source)) == expected
     assert comparable(rows_of(read_ranges(spark, str(folder), table=table, rangeBytes="4k"))) == expected
+
+
+def test_every_table_of_transactions_has_rows():
+    """So that the test above compares something."""
+    for table in TABLES:
+        assert any(expected_rows(table, folder) for folder in log_directories())
+
+
+@pytest.mark.parametrize(
+    "name", ["transactions", "transactions_hanging", "compaction", "metadata_txn/nested_begin_illegal"]
+)
+def test_read_committed(spark, name: str):
+    folder = str(GOLDEN / name / "log")
+    columns = ["topic", "partition", "offset", "transaction_state", "visible_at"]
+    for level in ("read_committed", "read_uncommitted"):
+        options = {"isolationLevel": level, "columns": ",".join(columns), "rangeBytes": "1k", "onError": "skip"}
+        source = spark.read.format("kraftlog").options(**options).load(folder)
+        expected = comparable(kraftlog.open(folder).records(columns, isolation_level=level).to_table().to_pylist())
+        assert expected
+        assert comparable(rows_of(source)) == expected
+        assert comparable(rows_of(read_ranges(spark, folder, **options))) == expected
+
+
+def test_hanging(spark):
+    folder = str(GOLDEN / "transactions_hanging" / "log")
+    source = spark.read.format("kraftlog").option("table", "hanging_transactions").load(folder)
+    assert rows_of(source) == kraftlog.open(folder).hanging_transactions().to_pylist()
+    assert source.count() == 1
+
+
+def test_markers_out_of_place(spark):
+    folder = str(GOLDEN / "metadata_txn" / "nested_begin_illegal" / "log")
+    errors = spark.read.format("kraftlog").option("table", "errors").load(folder)
+    assert [row.error for row in errors.collect()] == ["begin_inside_transaction", "end_outside_transaction"]
+    with pytest.raises(Exception, match="BeginTransactionRecord at offset 4, but a transaction is open since offset 2"):
+        spark.read.format("kraftlog").option("isolationLevel", "read_committed").load(folder).count()
 
 
 def test_schema_is_that_of_sparks_kafka_source(spark):
@@ -107,7 +145,7 @@ def test_mistakes(spark):
 
 def test_partitions_start_at_batches():
     request = parse_request({"path": str(CODECS), "rangeBytes": "4k"})
-    parts = list(plan_ranges(request))
+    parts = list(plan_parts(request))
     assert len(parts) > 60
     for part in parts:
         starts = kraftlog.open(part.segment.path).batches(["position"])["position"].to_pylist()

@@ -62,6 +62,7 @@ cdef extern from "columns.h" nogil:
         KR_WANT_TIMESTAMP_MS
         KR_WANT_HEADERS
         KR_WANT_CONTROL_TYPE
+        KR_ONLY_MARKERS
 
     ctypedef struct kr_binary_column:
         int32_t *ends
@@ -101,6 +102,9 @@ cdef extern from "decoder.h" nogil:
         int64_t base_offset
         int64_t skipped
 
+    ctypedef struct kr_aborted:
+        int64_t producer_id, first_offset, marker_offset
+
     ctypedef struct kr_decoder:
         kr_input input
         int64_t position, end
@@ -108,6 +112,8 @@ cdef extern from "decoder.h" nogil:
         int8_t check_crc
         int8_t include_control
         int64_t start_offset, end_offset, start_timestamp
+        const kr_aborted *aborted
+        int64_t aborted_count
         kr_columns columns
         kr_fault faults[16]
         int32_t faults_count
@@ -124,10 +130,15 @@ cdef extern from "decoder.h" nogil:
 
 
 cdef extern from "scanner.h" nogil:
+    enum:
+        KR_CHECK_NOTHING
+        KR_CHECK_ALL
+        KR_CHECK_CONTROL
+
     ctypedef struct kr_scanner:
         kr_input input
         int64_t position, end
-        int8_t check_crc
+        int8_t check
         kr_error error
         int64_t fault_at, torn_at
 

@@ -13,6 +13,7 @@ from kraftlog._native.c_decoder cimport (
     KR_END,
     KR_NEEDS_DECOMPRESSION,
     KR_NEEDS_ROOM,
+    KR_ONLY_MARKERS,
     KR_PADDING,
     KR_UTF8_GROWTH,
     KR_WANT_CONTROL_TYPE,
@@ -22,6 +23,7 @@ from kraftlog._native.c_decoder cimport (
     KR_WANT_TIMESTAMP,
     KR_WANT_TIMESTAMP_MS,
     KR_WANT_VALUE,
+    kr_aborted,
     kr_batch_header,
     kr_binary_column,
     kr_columns,
@@ -45,6 +47,7 @@ WANT = {
     "headers": KR_WANT_HEADERS,
     "control_type": KR_WANT_CONTROL_TYPE,
 }
+ONLY_MARKERS = KR_ONLY_MARKERS
 
 END = KR_END
 CHUNK_FULL = KR_CHUNK_FULL
@@ -130,14 +133,14 @@ cdef void open_binary(kr_binary_column *c, int64_t rows) noexcept:
 cdef class Decoder:
     """Decodes the batches that start in [start, end) of a buffer, a chunk at a time."""
 
-    cdef Input source
+    cdef Input source, aborted
     cdef Arena arena
     cdef kr_decoder state
     cdef int64_t chunk_rows, chunk_bytes
 
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
-                 int64_t chunk_bytes):
+                 int64_t chunk_bytes, aborted=None):
         self.source = Input(buffer)
         self.state.input = kr_input_make(self.source.data, self.source.size)
         self.state.position = start
@@ -149,6 +152,10 @@ cdef class Decoder:
         self.state.end_offset = end_offset
         self.state.start_timestamp = start_timestamp
         self.state.torn_at = -1
+        if aborted is not None:
+            self.aborted = Input(aborted)
+            self.state.aborted = <const kr_aborted *>self.aborted.data
+            self.state.aborted_count = self.aborted.size // sizeof(kr_aborted)
         self.chunk_rows = chunk_rows
         self.chunk_bytes = chunk_bytes
         self._open_chunk(chunk_rows, chunk_bytes, 2 * chunk_rows, chunk_rows)
@@ -256,7 +263,7 @@ cdef class Decoder:
         cdef int want = self.state.want
         cdef int64_t n = c.rows
         cdef Chunk out = None
-        if n:
+        if c.batches:
             out = Chunk()
             out.rows = n
             out.headers = c.headers

@@ -6,6 +6,9 @@ from libc.stdint cimport int64_t
 
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport (
+    KR_CHECK_ALL,
+    KR_CHECK_CONTROL,
+    KR_CHECK_NOTHING,
     KR_CHUNK_FULL,
     KR_COMPRESSION_MASK,
     KR_CONTROL_BIT,
@@ -33,6 +36,9 @@ TRANSACTIONAL_BIT = KR_TRANSACTIONAL_BIT
 CONTROL_BIT = KR_CONTROL_BIT
 DELETE_HORIZON_BIT = KR_DELETE_HORIZON_BIT
 LAST_COMPRESSION = KR_LAST_COMPRESSION
+CHECK_NOTHING = KR_CHECK_NOTHING
+CHECK_ALL = KR_CHECK_ALL
+CHECK_CONTROL = KR_CHECK_CONTROL
 
 # The fields of kr_batch_header in native/c/batch.h, in their order; tests compare the size.
 HEADER_DTYPE = np.dtype(
@@ -67,12 +73,12 @@ cdef class Scanner:
     cdef Input source
     cdef kr_scanner state
 
-    def __init__(self, buffer, int64_t start, int64_t end, bint check_crc):
+    def __init__(self, buffer, int64_t start, int64_t end, int check):
         self.source = Input(buffer)
         self.state.input = kr_input_make(self.source.data, self.source.size)
         self.state.position = start
         self.state.end = min(end, self.source.size)
-        self.state.check_crc = check_crc
+        self.state.check = check
         self.state.torn_at = -1
 
     @property

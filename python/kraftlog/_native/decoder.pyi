@@ -4,6 +4,7 @@ from kraftlog.errors import NativeFault
 from kraftlog.types import Buffer
 
 WANT: dict[str, int]
+ONLY_MARKERS: int
 END: int
 CHUNK_FULL: int
 NEEDS_DECOMPRESSION: int
@@ -33,6 +34,7 @@ class Decoder:
         start_timestamp: int,
         chunk_rows: int,
         chunk_bytes: int,
+        aborted: Buffer | None = None,
     ) -> None: ...
     def run(self) -> int: ...
     def payload(self) -> tuple[memoryview, int, int]: ...

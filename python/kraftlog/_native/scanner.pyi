@@ -15,9 +15,12 @@ TRANSACTIONAL_BIT: int
 CONTROL_BIT: int
 DELETE_HORIZON_BIT: int
 LAST_COMPRESSION: int
+CHECK_NOTHING: int
+CHECK_ALL: int
+CHECK_CONTROL: int
 
 class Scanner:
     torn_at: int
     position: int
-    def __init__(self, buffer: Buffer, start: int, end: int, check_crc: bool) -> None: ...
+    def __init__(self, buffer: Buffer, start: int, end: int, check: int) -> None: ...
     def run(self, max_batches: int) -> tuple[npt.NDArray[np.void], bool, NativeFault | None]: ...

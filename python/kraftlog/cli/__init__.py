@@ -8,7 +8,7 @@ import sys
 import click
 
 import kraftlog
-from kraftlog.cli import demo, dump, stats, tables, verify
+from kraftlog.cli import demo, dump, recover, stats, tables, verify
 from kraftlog.errors import RecordError
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
@@ -37,7 +37,7 @@ def commands() -> None:
     """
 
 
-for command in (*tables.COMMANDS, dump.dump, verify.verify, stats.stats, demo.demo):
+for command in (*tables.COMMANDS, dump.dump, verify.verify, stats.stats, recover.recover, demo.demo):
     commands.add_command(command)
 
 

@@ -10,8 +10,7 @@ import click
 
 from kraftlog.cli.jsonl import BINARY_TEXTS
 from kraftlog.cli.output import FORMATS
-from kraftlog.codec.options import milliseconds
-from kraftlog.log.log import ISOLATION_LEVELS
+from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -87,11 +87,15 @@ class _RichTable:
         width = None if file.isatty() else WIDE
         self._console = Console(file=cast(IO[str], _TextFile(file)), width=width, highlight=False, emoji=False)
         self._rows = 0
+        self._waiting: list[list[str]] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         for at in range(0, batch.num_rows, ROWS_PER_TABLE):
             columns = [plain_values(column, self._text) for column in batch.slice(at, ROWS_PER_TABLE).columns]
-            self._print([[_cell(value) for value in row] for row in zip(*columns, strict=True)])
+            self._waiting += [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
+            if len(self._waiting) >= ROWS_PER_TABLE:
+                self._print(self._waiting)
+                self._waiting = []
 
     def _print(self, rows: list[list[str]]) -> None:
         names = self._schema.names
@@ -121,8 +125,8 @@ class _RichTable:
                 self._console.print(line, no_wrap=True, overflow="ellipsis")
 
     def close(self) -> None:
-        if not self._rows:
-            self._print([])
+        if self._waiting or not self._rows:
+            self._print(self._waiting)
 
 
 class _TextFile:

@@ -16,10 +16,16 @@ from kraftlog.cli.target import check_output
 from kraftlog.log.log import open as open_log
 from kraftlog.log.log import read_options
 
+SHORT_NAMES = {"hanging_transactions": "hanging"}
+
 EXAMPLES = {
     "segments": "kraftlog segments tests/golden/codecs/log",
     "batches": "kraftlog batches tests/golden/codecs/log/codec-mixed-0 --columns position,base_offset,compression",
     "records": "kraftlog records tests/golden/codecs/log/codec-lz4-0 --binary utf8 --limit 3",
+    "transactions": "kraftlog transactions tests/golden/transactions/log --topic orders",
+    "metadata_transactions": "kraftlog metadata-transactions tests/golden/metadata_txn/names/log",
+    "producers": "kraftlog producers tests/golden/transactions/log --topic orders --partition 0",
+    "hanging_transactions": "kraftlog hanging tests/golden/transactions_hanging/log",
     "index_entries": "kraftlog index-entries tests/golden/codecs/log/codec-lz4-0",
     "errors": "kraftlog errors tests/golden/damaged/bit_flip_payload/log",
 }
@@ -69,7 +75,7 @@ def _command(table: schema.TableSchema) -> click.Command:
     decorators += [options.OUTPUT, options.READING]
     for decorator in reversed(decorators):
         run = decorator(run)
-    return click.command(table.name.replace("_", "-"), help=help_text)(run)
+    return click.command(SHORT_NAMES.get(table.name, table.name.replace("_", "-")), help=help_text)(run)
 
 
 COMMANDS = [_command(table) for table in schema.TABLES.values()]

@@ -37,7 +37,10 @@ def verify(
     binary: str,
     no_progress: bool,
 ) -> None:
-    """Check crc and structure of every record, that offsets rise, and that index files match.
+    """Check crc and structure of every record, that offsets rise, index files, and transactions.
+
+    Of transactions: markers of the metadata log in their places, sequences of producers without gaps, nothing foreign
+    between the batches of a transaction, and .txnindex and .snapshot files that say what the log says.
 
     Rows are those of the table errors. The exit code is 0 when all is well, 1 when not. A torn tail, which an unclean
     shutdown leaves, is no error.

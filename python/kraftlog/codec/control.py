@@ -8,11 +8,11 @@ as an unsigned varint), and tagged fields at the end of each struct.
 from __future__ import annotations
 
 import base64
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.errors import InvalidRecordError
 
@@ -38,51 +38,18 @@ class ControlRecord:
     fields: dict[str, Any]
 
 
-class _Cursor:
-    """Reads fields off a value; a field that reaches behind the end raises."""
-
-    def __init__(self, data: memoryview) -> None:
-        self.data = data
-        self.at = 0
-        self.version = 0
-
-    def take(self, size: int) -> memoryview:
-        left = len(self.data) - self.at
-        if not 0 <= size <= left:
-            raise InvalidRecordError(f"control record: byte {self.at}: a field of {size} bytes, but {left} bytes left")
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def number(self, layout: str) -> int:
-        return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
-
-    def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 35, 7):
-            byte = self.take(1)[0]
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise InvalidRecordError(f"control record: byte {self.at}: a varint of more than 5 bytes")
-
-    def tagged_fields(self) -> None:
-        for _ in range(self.uvarint()):
-            self.uvarint()
-            self.take(self.uvarint())
-
-
-Field = Callable[[_Cursor], Any]
+Field = Callable[[Cursor], Any]
 
 
 def _number(layout: str) -> Field:
     return lambda cursor: cursor.number(layout)
 
 
-def _string(cursor: _Cursor) -> str:
-    return bytes(cursor.take(cursor.uvarint() - 1)).decode("utf-8", "replace")
+def _string(cursor: Cursor) -> str:
+    return bytes(cursor.take(cursor.uvarint() - 1)).decode("utf-8", "replace")  # never null
 
 
-def _uuid(cursor: _Cursor) -> str:
+def _uuid(cursor: Cursor) -> str:
     return base64.urlsafe_b64encode(cursor.take(16)).decode().rstrip("=")
 
 
@@ -94,7 +61,7 @@ def _from_version(first: int, field: Field, default: Any) -> Field:
 
 
 def _struct(fields: dict[str, Field]) -> Field:
-    def read(cursor: _Cursor) -> dict[str, Any]:
+    def read(cursor: Cursor) -> dict[str, Any]:
         values = {name: field(cursor) for name, field in fields.items()}
         cursor.tagged_fields()
         return values
@@ -103,11 +70,10 @@ def _struct(fields: dict[str, Field]) -> Field:
 
 
 def _array(element: Field) -> Field:
-    def read(cursor: _Cursor) -> list[Any]:
+    def read(cursor: Cursor) -> list[Any]:
         count = cursor.uvarint() - 1
-        left = len(cursor.data) - cursor.at
-        if not 0 <= count <= left:
-            raise InvalidRecordError(f"control record: byte {cursor.at}: {count} elements, but {left} bytes left")
+        if not 0 <= count <= cursor.left:
+            raise cursor.fault(f"{count} elements, but {cursor.left} bytes left")
         return [element(cursor) for _ in range(count)]
 
     return read
@@ -168,7 +134,7 @@ def decode_control(key: bytes, value: bytes | None) -> ControlRecord:
         raise InvalidRecordError(f"control record: a key of {KEY_SIZE} bytes, but {len(key)} bytes left")
     number = int.from_bytes(key[2:4], "big", signed=True)
     control_type = CONTROL_TYPES[number] if 0 <= number < len(CONTROL_TYPES) else f"UNKNOWN({number})"
-    cursor = _Cursor(memoryview(value or b""))
+    cursor = Cursor(value or b"", "control record")
     if control_type in ("ABORT", "COMMIT"):
         version = cursor.number(">h")
         return ControlRecord(control_type, version, {"version": version, "coordinatorEpoch": cursor.number(">i")})

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import decoder as native
 from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
-from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.codec.records import DecodedRows, Origin, record_batch, wanted_bits
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, wanted_bits
 from kraftlog.errors import Fault, error_from_fault, fault_from_native
 from kraftlog.stream import Stream
 from kraftlog.types import Buffer
@@ -33,7 +34,9 @@ class RecordDecoder:
         Columns of the ``records`` table.
     options : ReadOptions
     origin : Origin
-        Values of the columns ``topic`` and ``partition``.
+        Values of the columns ``topic`` and ``partition``, and what is known of transactions.
+    only_markers : bool
+        Whether rows are only the transaction markers of a metadata log; headers are then those of all batches.
 
     Attributes
     ----------
@@ -49,11 +52,17 @@ class RecordDecoder:
         arrow_schema: pa.Schema,
         options: ReadOptions,
         origin: Origin = Origin(),  # noqa: B008  (frozen)
+        *,
+        only_markers: bool = False,
     ) -> None:
         self.schema = arrow_schema
         self.options = options
         self.origin = origin
         needed = [*arrow_schema.names]
+        hides = options.isolation_level == READ_COMMITTED
+        self._hides_offsets = hides and origin.transactions is not None and origin.transactions.hides_offsets
+        if self._hides_offsets:
+            needed.append("offset")
         if options.bounds_offsets:
             needed.append("offset")
         if options.bounds_timestamps:
@@ -62,7 +71,7 @@ class RecordDecoder:
             buffer,
             start,
             end,
-            wanted_bits(needed),
+            wanted_bits(needed) | (native.ONLY_MARKERS if only_markers else 0),
             check_crc=options.check_crc,
             include_control=options.include_control,
             start_offset=options.start_offset,
@@ -70,6 +79,7 @@ class RecordDecoder:
             start_timestamp=options.start_timestamp,
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
+            aborted=_bytes(origin.transactions.aborted() if hides and origin.transactions else None),
         )
         self._decompressor = Decompressor(options.max_decompressed_bytes)
         self._decompression_detail = ""
@@ -86,6 +96,11 @@ class RecordDecoder:
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``."""
+        for rows in self.chunks(faults):
+            yield from self._rows(rows)
+
+    def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
+        """Decode as ``batches`` does, up to the buffers of each chunk, before rows out of bounds are left out."""
         status = native.CHUNK_FULL
         while status != native.END:
             status = self._native.run()
@@ -97,7 +112,7 @@ class RecordDecoder:
             self._note(faults)
             chunk = self._native.take_chunk()
             if chunk is not None:
-                yield from self._rows(DecodedRows(chunk, self.origin))
+                yield DecodedRows(chunk, self.origin)
 
     def _offer_plain_bytes(self) -> bool:
         """Decompress the batch that waits; False when the chunk must be taken first."""
@@ -124,6 +139,8 @@ class RecordDecoder:
         batch = record_batch(rows, self.schema)
         options = self.options
         keep = np.ones(rows.chunk.rows, bool)
+        if self._hides_offsets and self.origin.transactions is not None:
+            keep &= self.origin.transactions.shows(rows.numbers("offset"))
         if options.bounds_offsets:
             offsets = rows.numbers("offset")
             keep &= (offsets >= options.start_offset) & (offsets < options.end_offset)
@@ -134,6 +151,10 @@ class RecordDecoder:
             batch = pc.filter(batch, pa.array(keep))
         if batch.num_rows:
             yield batch
+
+
+def _bytes(rows: npt.NDArray[np.int64] | None) -> Buffer | None:
+    return None if rows is None else rows.tobytes()
 
 
 def decode(
@@ -190,6 +211,9 @@ def decode(
     [{'offset': 7, 'value': b'a'}, {'offset': 8, 'value': None}]
     """
     arrow_schema = schema.RECORDS.select(DECODE_COLUMNS if columns is None else columns)
+    of_transactions = sorted(TRANSACTION_COLUMNS & set(arrow_schema.names))
+    if of_transactions:
+        raise ValueError(f"{', '.join(of_transactions)}: only known of a log; use kraftlog.open")
     options = ReadOptions(
         include_control=include_control,
         strict=strict,

@@ -10,6 +10,7 @@ from typing import SupportsIndex
 from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
 
 NO_BOUND = 2**63 - 1
+READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class ReadOptions:
         Offsets read are in [start_offset, end_offset).
     start_timestamp, end_timestamp : int
         Milliseconds since the epoch; timestamps read are in [start_timestamp, end_timestamp).
+    isolation_level : {"read_uncommitted", "read_committed"}
+        Whether records of aborted and open transactions are left out.
     include_control : bool
         Whether records of control batches are shown.
     strict : bool
@@ -38,6 +41,7 @@ class ReadOptions:
     end_offset: int = NO_BOUND
     start_timestamp: int = -NO_BOUND
     end_timestamp: int = NO_BOUND
+    isolation_level: str = READ_UNCOMMITTED
     include_control: bool = False
     strict: bool = False
     check_crc: bool = True
@@ -46,6 +50,8 @@ class ReadOptions:
     batch_bytes: int = (2 << 20) - 64  # with its padding the values then fill one large page
 
     def __post_init__(self) -> None:
+        if self.isolation_level not in ISOLATION_LEVELS:
+            raise ValueError(f"isolation_level {self.isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
         for name, most in (
             ("batch_rows", 2**31 - 2),
             ("batch_bytes", 512 << 20),

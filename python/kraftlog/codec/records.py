@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,42 @@ from kraftlog.stream import rows_of
 _HEADER_KEY, _HEADER_VALUE = schema.HEADERS.value_type.field(0), schema.HEADERS.value_type.field(1)
 
 
+TRANSACTION_STATES = ["aborted", "committed", "open"]
+TRANSACTION_COLUMNS = frozenset({"transaction_state", "visible_at"})
+NO_TRANSACTION = -1
+NEVER = -1
+
+
+class TransactionView(Protocol):
+    """What is known of the transactions around some records."""
+
+    @property
+    def hides_offsets(self) -> bool:
+        """Whether some records that it hides share a batch with others."""
+
+    def aborted(self) -> npt.NDArray[np.int64] | None:
+        """Return the transactions whose batches are not decoded.
+
+        Rows are producer_id, first_offset, marker_offset, in this order.
+        """
+
+    def shows(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return whether records at these offsets are visible, as far as offsets tell."""
+
+    def states(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
+        """Return indices into ``TRANSACTION_STATES``, or ``NO_TRANSACTION``; ``rows`` of a header are its records."""
+
+    def visible_at(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the offset at which each record became visible, and ``NEVER``."""
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Where records come from; columns of the same names."""
+    """Where records come from: columns of the same names, and the transactions that they belong to."""
 
     topic: str | None = None
     partition: int | None = None
+    transactions: TransactionView | None = None
 
 
 @dataclass
@@ -93,6 +124,22 @@ def _control_type(rows: DecodedRows) -> pa.Array:
     return batch_headers.named(np.frombuffer(rows.chunk.buffers["control_type"], np.int16), batch_headers.CONTROL_TYPES)
 
 
+def _view(rows: DecodedRows) -> TransactionView:
+    if rows.origin.transactions is None:
+        raise ValueError("nothing is known of transactions here")
+    return rows.origin.transactions
+
+
+def _transaction_state(rows: DecodedRows) -> pa.Array:
+    codes = _view(rows).states(rows.headers, rows.numbers("offset"))
+    return batch_headers.named(codes, TRANSACTION_STATES)
+
+
+def _visible_at(rows: DecodedRows) -> pa.Array:
+    offsets = _view(rows).visible_at(rows.headers, rows.numbers("offset"))
+    return pa.array(offsets, mask=offsets == NEVER)
+
+
 def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
     """Build a column that a record takes over from its batch's header."""
 
@@ -126,6 +173,8 @@ _COLUMNS = {
     "timestamp_type": _Column(_timestamp_type),
     "sequence": _Column(_sequence, ("offset",)),
     "control_type": _Column(_control_type, ("control_type",)),
+    "transaction_state": _Column(_transaction_state, ("offset",)),
+    "visible_at": _Column(_visible_at, ("offset",)),
     "topic": _Column(_of_origin("topic")),
     "partition": _Column(_of_origin("partition")),
     **{

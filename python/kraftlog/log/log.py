@@ -14,13 +14,26 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log import tables
 from kraftlog.log.checks import check_segments
 from kraftlog.log.discover import Discovery, PathLike, Segment, Unread, discover
+from kraftlog.log.hanging import hanging_rows
+from kraftlog.log.producer_tables import producer_rows
+from kraftlog.log.producer_transactions import last_stable_offsets
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import Progress, read_ranges
 from kraftlog.log.totals import collect
+from kraftlog.log.transaction_checks import beside_faults, marker_faults, sequence_faults
+from kraftlog.log.transaction_tables import metadata_transaction_rows, transaction_rows
+from kraftlog.log.visible import needs_transactions, visible_ranges
 from kraftlog.stream import Stream, errors_table
 
 PARALLEL_RANGE_BYTES = 16 << 20
-ISOLATION_LEVELS = ("read_uncommitted",)
+
+_BY_SEGMENTS = {
+    "batches": tables.batch_rows,
+    "transactions": transaction_rows,
+    "metadata_transactions": metadata_transaction_rows,
+    "producers": producer_rows,
+    "hanging_transactions": hanging_rows,
+}
 
 
 def read_options(
@@ -29,12 +42,9 @@ def read_options(
     end_offset: int | None = None,
     start_timestamp: datetime | int | None = None,
     end_timestamp: datetime | int | None = None,
-    isolation_level: str = "read_uncommitted",
     **others: object,
 ) -> ReadOptions:
     """Make ``ReadOptions`` of what users say: bounds may be None, timestamps datetimes."""
-    if isolation_level not in ISOLATION_LEVELS:
-        raise ValueError(f"isolation_level {isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
     return ReadOptions(
         start_offset=-NO_BOUND if start_offset is None else start_offset,
         end_offset=NO_BOUND if end_offset is None else end_offset,
@@ -69,7 +79,8 @@ class Log:
 
         Parameters
         ----------
-        table : {"segments", "batches", "records", "index_entries", "errors"}
+        table : str
+            One of ``kraftlog.schema.TABLES``.
         columns : sequence of str, optional
             Only these are read; by default those that the table shows.
         options : ReadOptions
@@ -93,10 +104,11 @@ class Log:
                     raise error_from_fault(fault)
                 faults.append(fault)
             if table == "records":
-                parts = self.ranges(options, range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None)
+                size = range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None
+                parts = self.ranges(options, size, arrow_schema.names, faults)
                 return read_ranges(parts, arrow_schema, options, faults, workers, on_progress)
-            if table == "batches":
-                return tables.batch_rows(segments, arrow_schema, options, faults, on_progress)
+            if table in _BY_SEGMENTS:
+                return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, on_progress)
             if table == "segments":
                 return tables.segment_rows(self.found, arrow_schema, options, faults, on_progress)
             if table == "index_entries":
@@ -105,8 +117,12 @@ class Log:
 
         return Stream(arrow_schema, produce)
 
-    def ranges(self, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    def ranges(
+        self, options: ReadOptions, range_bytes: int | None, columns: Sequence[str], faults: list[Fault]
+    ) -> Iterator[Range]:
         """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+        if needs_transactions(options, columns):
+            return visible_ranges(self.found.segments, options, range_bytes, columns, faults)
         return plan(self.found.segments, options, range_bytes)
 
     def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -116,6 +132,30 @@ class Log:
     def batches(self, columns: Sequence[str] | None = None, *, check_crc: bool = False, **bounds: object) -> pa.Table:
         """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well."""
         return self.scan("batches", columns, read_options(check_crc=check_crc, **bounds)).to_table()  # type: ignore[arg-type]
+
+    def transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
+        """Return producers' transactions, from batch headers: ended ones by their markers, then open ones."""
+        return self.scan("transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+
+    def metadata_transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
+        """Return the transactions of the metadata log (KIP-868)."""
+        return self.scan("metadata_transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+
+    def producers(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the state of each producer in each partition, as a broker would rebuild it from the log."""
+        return self.scan("producers", columns).to_table()
+
+    def hanging_transactions(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files."""
+        return self.scan("hanging_transactions", columns).to_table()
+
+    def last_stable_offsets(self) -> pa.Table:
+        """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
+
+        It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
+        record. A broker's own is never behind its high watermark, which the log does not hold.
+        """
+        return last_stable_offsets(self.found.segments)
 
     def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the entries of the index files."""
@@ -148,7 +188,10 @@ class Log:
         ----------
         columns : sequence of str, optional
             Columns of the ``records`` table; only these are decoded.
-        isolation_level : {"read_uncommitted"}
+        isolation_level : {"read_uncommitted", "read_committed"}
+            ``read_committed`` leaves out what a consumer of that level would not see: records of aborted transactions,
+            and all from the last stable offset on; of a metadata log, all but records outside of transactions and in
+            committed ones.
         start_offset, end_offset : int, optional
             Offsets in [start_offset, end_offset), in every partition.
         start_timestamp, end_timestamp : datetime or int, optional
@@ -199,12 +242,14 @@ class Log:
         workers: int,
         on_progress: Progress | None,
     ) -> Iterator[pa.RecordBatch]:
-        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None)
+        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None, [], faults)
         nothing = schema.RECORDS.select([])
         for _ in read_ranges(parts, nothing, options, faults, workers, on_progress):
             pass
         for _ in tables.index_rows(self.found.segments, schema.INDEX_ENTRIES.select(), options, faults):
             pass
+        faults += marker_faults(self.found.segments)
+        faults += beside_faults(self.found.segments)
         table = errors_table([*faults, *self.left_alone()]).select(arrow_schema.names)
         yield from table.to_batches()
 
@@ -224,8 +269,11 @@ class Log:
         return len(self.found.segments)
 
     def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
-        """Check crc, structure, order of offsets and index files; returns what does not hold as it is found."""
-        return check_segments(self.found.segments, options, on_progress)
+        """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found."""
+        yield from check_segments(self.found.segments, options, on_progress)
+        yield from marker_faults(self.found.segments)
+        yield from beside_faults(self.found.segments)
+        yield from sequence_faults(self.found.segments)
 
     def stats(
         self,

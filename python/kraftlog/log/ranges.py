@@ -13,7 +13,9 @@ from itertools import zip_longest
 
 import numpy as np
 
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.records import TransactionView
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.scan import HeaderScan, in_chain
@@ -23,31 +25,70 @@ from kraftlog.types import Buffer
 
 @dataclass(frozen=True)
 class Range:
-    """Batches of a segment that start at bytes [start, end)."""
+    """Batches of a segment that start at bytes [start, end).
+
+    Attributes
+    ----------
+    is_first : bool
+        Of its segment.
+    transactions : TransactionView or None
+        What is known of the transactions of its records.
+    end_offset : int
+        The last stable offset, for a read_committed reader; records behind it are not read.
+    """
 
     segment: Segment
     start: int
     end: int
-    is_first: bool = True  # of its segment
+    is_first: bool = True
+    transactions: TransactionView | None = None
+    end_offset: int = NO_BOUND
+
+
+class Cutter:
+    """Cuts the bytes [start, end) of a log file into ranges of about ``range_bytes`` as its headers come."""
+
+    def __init__(self, segment: Segment, start: int, end: int, range_bytes: int) -> None:
+        self._segment = segment
+        self._first = self._begin = start
+        self._end = end
+        self._range_bytes = range_bytes
+        self._base_offset: int | None = None
+        self.is_broken = False
+
+    def add(self, headers: Headers) -> Iterator[Range]:
+        """Take the next headers and return the ranges that are complete."""
+        headers = headers[(headers["position"] >= self._first) & (headers["position"] < self._end)]
+        if self.is_broken or not len(headers):
+            return
+        sound = in_chain(headers, self._base_offset)
+        self._base_offset = int(headers["base_offset"][-1])
+        chain = len(headers) if sound.all() else int(np.argmin(sound))
+        self.is_broken = chain < len(headers)
+        positions = headers["position"][:chain]
+        while len(positions) and positions[-1] - self._begin >= self._range_bytes:
+            boundary = int(positions[np.searchsorted(positions, self._begin + self._range_bytes)])
+            yield self._up_to(boundary)
+
+    def finish(self) -> Range:
+        """Return the last range."""
+        return self._up_to(self._end)
+
+    def _up_to(self, boundary: int) -> Range:
+        part = Range(self._segment, self._begin, boundary, self._begin == self._first)
+        self._begin = boundary
+        return part
 
 
 def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int) -> Iterator[Range]:
     """Cut the bytes [start, end) of a log file into ranges of about ``range_bytes``."""
-    begin = start
-    base_offset = None
+    cutter = Cutter(segment, start, end, range_bytes)
     scan = HeaderScan(buffer, start, end)
     for headers in scan.headers():
-        sound = in_chain(headers, base_offset)
-        base_offset = int(headers["base_offset"][-1])
-        chain = len(headers) if sound.all() else int(np.argmin(sound))
-        positions = headers["position"][:chain]
-        while len(positions) and positions[-1] - begin >= range_bytes:
-            boundary = int(positions[np.searchsorted(positions, begin + range_bytes)])
-            yield Range(segment, begin, boundary, begin == start)
-            begin = boundary
-        if chain < len(headers) or scan.faults:
+        yield from cutter.add(headers)
+        if cutter.is_broken or scan.faults:
             break
-    yield Range(segment, begin, end, begin == start)
+    yield cutter.finish()
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 
 import pyarrow as pa
 
 from kraftlog.codec.decode import RecordDecoder
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.errors import CorruptRecordError, Fault, RecordError
 from kraftlog.log.discover import Segment
@@ -70,7 +71,9 @@ def read_range(
     """
     segment = part.segment
     buffer = open_segment(segment, faults, strict=options.strict)
-    origin = Origin(segment.topic, segment.partition)
+    origin = Origin(segment.topic, segment.partition, part.transactions)
+    if part.end_offset != NO_BOUND:
+        options = replace(options, end_offset=min(options.end_offset, part.end_offset))
     found: list[Fault] = []
     decoder = RecordDecoder(buffer, part.start, part.end, arrow_schema, options, origin)
     done = part.start

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.scanner import COMPRESSION_MASK, LAST_COMPRESSION, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT, Scanner
+from kraftlog._native.scanner import (
+    CHECK_ALL,
+    CHECK_CONTROL,
+    CHECK_NOTHING,
+    COMPRESSION_MASK,
+    LAST_COMPRESSION,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    Scanner,
+)
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault, fault_from_native
@@ -19,6 +28,16 @@ HEADERS_AT_ONCE = 1 << 16
 class HeaderScan:
     """Walks over the batch headers of a buffer.
 
+    Parameters
+    ----------
+    buffer : buffer
+    start, end : int
+        Batches that start at bytes [start, end).
+    check_crc : bool
+        Compare the crc of every batch; one that does not match is a fault.
+    check_control : bool
+        Compare the crc of control batches; ``crc_ok`` of their headers says what came out.
+
     Attributes
     ----------
     faults : list of Fault
@@ -27,8 +46,17 @@ class HeaderScan:
         Byte at which a torn tail starts; -1 when there is none.
     """
 
-    def __init__(self, buffer: Buffer, start: int = 0, end: int = NO_BOUND, *, check_crc: bool = False) -> None:
-        self._scanner = Scanner(buffer, start, end, check_crc)
+    def __init__(
+        self,
+        buffer: Buffer,
+        start: int = 0,
+        end: int = NO_BOUND,
+        *,
+        check_crc: bool = False,
+        check_control: bool = False,
+    ) -> None:
+        check = CHECK_ALL if check_crc else CHECK_CONTROL if check_control else CHECK_NOTHING
+        self._scanner = Scanner(buffer, start, end, check)
         self.faults: list[Fault] = []
 
     @property

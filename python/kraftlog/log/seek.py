@@ -32,11 +32,11 @@ def seek(segment: Segment, buffer: Buffer, options: ReadOptions) -> tuple[int, i
         return start, end
     offsets, positions = index
     at = int(np.searchsorted(offsets, start_offset, side="right")) - 1
-    if at >= 0 and _batch_with(buffer, int(positions[at]), int(offsets[at])) is not None:
+    if at >= 0 and batch_with(buffer, int(positions[at]), int(offsets[at])) is not None:
         start = int(positions[at])
     at = int(np.searchsorted(offsets, options.end_offset, side="left"))
     if at < len(offsets):
-        batch = _batch_with(buffer, int(positions[at]), int(offsets[at]))
+        batch = batch_with(buffer, int(positions[at]), int(offsets[at]))
         if batch is not None:
             end = int(ends(batch)[0])
     return start, end
@@ -57,7 +57,7 @@ def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | Non
     return columns["offset"], columns["position" if kind == "index" else "timestamp"]
 
 
-def _batch_with(buffer: Buffer, position: int, offset: int) -> Headers | None:
+def batch_with(buffer: Buffer, position: int, offset: int) -> Headers | None:
     """Return the header at a position if that batch holds the offset."""
     if not 0 <= position < memoryview(buffer).nbytes:
         return None
@@ -80,7 +80,7 @@ def _offset_before(segment: Segment, buffer: Buffer, timestamp: int) -> int:
     offset, stamp = int(offsets[at]), int(stamps[at])
     index_at = int(np.searchsorted(index[0], offset, side="right")) - 1
     start = 0 if index_at < 0 else int(index[1][index_at])
-    if index_at >= 0 and _batch_with(buffer, start, int(index[0][index_at])) is None:
+    if index_at >= 0 and batch_with(buffer, start, int(index[0][index_at])) is None:
         return -1
     for headers in HeaderScan(buffer, start).headers(HEADERS_PER_LOOK):
         holds = (headers["base_offset"] <= offset) & (offset <= last_offsets(headers))

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import astuple, replace
 from pathlib import Path
 
 from kraftlog._native.checksum import crc32c
 from kraftlog.errors import CorruptRecordError
+from kraftlog.transactions.producer_state import ProducerState
 
 _SNAPSHOT_HEADER = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 _CRC_END = 6
 _SNAPSHOT_VERSION = 1
-
-
-@dataclass(frozen=True)
-class ProducerState:
-    """One entry of a ``.snapshot`` file; names are those of Kafka's ``ProducerSnapshot``."""
-
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_transaction_first_offset: int | None
+_NO_TRANSACTION = -1
+_LEAST_TABLE = 16
 
 
 def read_producer_snapshot(path: Path) -> list[ProducerState]:
@@ -58,9 +48,38 @@ def read_producer_snapshot(path: Path) -> list[ProducerState]:
 
 
 def _without_sentinel(state: ProducerState) -> ProducerState:
-    if state.current_transaction_first_offset == -1:
+    if state.current_transaction_first_offset == _NO_TRANSACTION:
         return replace(state, current_transaction_first_offset=None)
     return state
+
+
+def producer_snapshot_bytes(states: Iterable[ProducerState]) -> bytes:
+    """Return the ``.snapshot`` file that Kafka writes for states.
+
+    Parameters
+    ----------
+    states : iterable of ProducerState
+        In the order in which the producers were met; Kafka's order in the file follows from it.
+    """
+    entries = []
+    for state in _in_hash_order(list(states)):
+        *fields, first_offset = astuple(state)
+        entries.append(_SNAPSHOT_ENTRY.pack(*fields, _NO_TRANSACTION if first_offset is None else first_offset))
+    body = struct.pack(">i", len(entries)) + b"".join(entries)
+    return struct.pack(">hI", _SNAPSHOT_VERSION, crc32c(body)) + body
+
+
+def _in_hash_order(states: list[ProducerState]) -> list[ProducerState]:
+    """Return states as Java iterates over a ``HashMap`` of their ids: by bucket, in one bucket as they were added."""
+    buckets = _LEAST_TABLE
+    while len(states) > buckets * 3 // 4:
+        buckets *= 2
+
+    def bucket(state: ProducerState) -> int:
+        folded = (state.producer_id ^ state.producer_id >> 32) & 0xFFFFFFFF
+        return (folded ^ folded >> 16) & (buckets - 1)
+
+    return sorted(states, key=bucket)
 
 
 def read_leader_epochs(path: Path) -> list[tuple[int, int]]:

@@ -10,15 +10,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraftlog.log.ranges import Range
-from kraftlog.spark.tables import Request, parse_request, plan_ranges, read, read_left_alone, spark_schema, with_columns
+from kraftlog.spark.tables import Part, Request, parse_request, plan_parts, read, spark_schema, with_columns
 
 
 @dataclass
-class RangePartition(InputPartition):
-    """One range; None stands for what belongs to no range."""
+class PartPartition(InputPartition):
+    """What one task reads."""
 
-    part: Range | None
+    part: Part
 
 
 class KraftlogReader(DataSourceReader):
@@ -29,25 +28,20 @@ class KraftlogReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return a partition for each range; the list of files is that of this moment."""
-        parts: list[InputPartition] = [RangePartition(part) for part in plan_ranges(self.request)]
-        if self.request.table in ("errors", "segments"):
-            parts.append(RangePartition(None))
-        return parts
+        """Return a partition for each part of the work; the list of files is that of this moment."""
+        return [PartPartition(part) for part in plan_parts(self.request)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""
         arrow_schema = to_arrow_schema(self.schema, timezone="UTC")
-        if partition is None:  # Spark's stand-in for an empty list
+        if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return
-        part = partition.part if isinstance(partition, RangePartition) else None
-        rows = read_left_alone(self.request) if part is None else read(self.request, part)
-        for batch in rows:
+        for batch in read(self.request, partition.part):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
 
 
 class KraftlogSource(DataSource):
-    """Log files of Kafka as the tables segments, batches, records and errors.
+    """Log files of Kafka as the tables segments, batches, records, errors, and those of transactions and producers.
 
     Options: table, path or paths, columns, isolationLevel, startingOffset, endingOffset, startTimestamp, endTimestamp,
     topics, onError (fail, skip), rangeBytes, includeControl.

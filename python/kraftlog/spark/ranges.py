@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlog.spark.tables import parse_request, plan_ranges, read, read_left_alone, spark_schema
+from kraftlog.spark.tables import parse_request, plan_parts, read, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,15 +40,12 @@ def read_ranges(spark: SparkSession, path: str | list[str], **options: object) -
     paths = [path] if isinstance(path, str) else list(path)
     request = parse_request({"paths": _json_list(paths), **{key: str(value) for key, value in options.items()}})
     target = spark_schema(request.table, request.columns)
-    parts = [pickle.dumps(part) for part in plan_ranges(request)]
-    if request.table in ("errors", "segments"):
-        parts.append(pickle.dumps(None))
+    parts = [pickle.dumps(part) for part in plan_parts(request)]
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for packed in batch.column(0).to_pylist():
-                part = pickle.loads(packed)
-                yield from read_left_alone(request) if part is None else read(request, part)
+                yield from read(request, pickle.loads(packed))
 
     numbered = [(number, bytearray(part)) for number, part in enumerate(parts)]
     table = spark.createDataFrame(numbered, "number int, part binary")

@@ -14,15 +14,18 @@ from kraftlog import schema
 from kraftlog.codec.headers import TIMESTAMP_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Discovery
+from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.log import Log, read_options
 from kraftlog.log.log import open as open_log
+from kraftlog.log.partitions import by_partition
 from kraftlog.log.ranges import Range
 from kraftlog.log.read import read_range
 from kraftlog.log.tables import index_rows
+from kraftlog.log.transaction_checks import beside_faults, marker_faults
 from kraftlog.stream import errors_table
 
-TABLES = ("segments", "batches", "records", "errors")
+PARTITION_TABLES = ("transactions", "metadata_transactions", "producers", "hanging_transactions")
+TABLES = ("segments", "batches", "records", *PARTITION_TABLES, "errors")
 DEFAULT_RANGE_BYTES = 64 << 20
 ROWS_PER_BATCH = 16_384
 
@@ -48,6 +51,21 @@ _KNOWN_OPTIONS = frozenset(
         "includecontrol",
     }
 )
+
+
+@dataclass(frozen=True)
+class WholePartition:
+    """The segments of a partition, for what is only known of all of them together."""
+
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class LeftAlone:
+    """Files that belong to no range."""
+
+
+Part = Range | WholePartition | LeftAlone
 
 
 @dataclass(frozen=True)
@@ -159,19 +177,48 @@ def spark_schema(table: str, columns: tuple[str, ...] | None = None) -> pa.Schem
     return pa.schema(fields)
 
 
-def plan_ranges(request: Request) -> Iterator[Range]:
-    """Return the ranges that tasks read. Only records and errors are cut; headers are read a segment at a time."""
-    cut = request.table in ("records", "errors")
-    return request.log().ranges(request.options, request.range_bytes if cut else None)
+def plan_parts(request: Request) -> Iterator[Part]:
+    """Return what tasks read.
+
+    Records and errors are cut into ranges, batches and segments are read a segment at a time, and transactions a
+    partition at a time.
+    """
+    log = request.log()
+    if request.table not in PARTITION_TABLES:
+        cut = request.table in ("records", "errors")
+        yield from log.ranges(request.options, request.range_bytes if cut else None, _library_columns(request), [])
+    if request.table in (*PARTITION_TABLES, "errors"):
+        yield from (WholePartition(tuple(group)) for group in by_partition(log.found.segments))
+    if request.table in ("errors", "segments"):
+        yield LeftAlone()
 
 
-def read(request: Request, part: Range) -> Iterator[pa.RecordBatch]:
-    """Read one range; record batches have the columns of ``spark_schema``."""
+def read(request: Request, part: Part) -> Iterator[pa.RecordBatch]:
+    """Read one part; record batches have the columns of ``spark_schema``."""
+    if isinstance(part, Range):
+        return _read_range(request, part)
+    return _read_left_alone(request) if isinstance(part, LeftAlone) else _read_partition(request, part)
+
+
+def _library_columns(request: Request) -> list[str]:
+    return ["timestamp_type" if name == TIMESTAMP_TYPE else name for name in request.columns]
+
+
+def _read_partition(request: Request, part: WholePartition) -> Iterator[pa.RecordBatch]:
+    target = spark_schema(request.table, request.columns)
+    segments = list(part.segments)
+    if request.table == "errors":
+        faults = [*marker_faults(segments), *beside_faults(segments)]
+        yield from errors_table(faults).select(target.names).to_batches()
+    else:
+        yield from Log(Discovery(segments)).scan(request.table, target.names, request.options).batches()
+
+
+def _read_range(request: Request, part: Range) -> Iterator[pa.RecordBatch]:
     target = spark_schema(request.table, request.columns)
     faults: list[Fault] = []
     if request.table == "records":
-        names = ["timestamp_type" if name == TIMESTAMP_TYPE else name for name in target.names]
-        for batch in read_range(part, schema.RECORDS.select(names), request.options, faults):
+        for batch in read_range(part, schema.RECORDS.select(_library_columns(request)), request.options, faults):
             yield _as_spark(batch, target)
     elif request.table == "errors":
         for _ in read_range(part, schema.RECORDS.select([]), request.options, faults):
@@ -184,8 +231,8 @@ def read(request: Request, part: Range) -> Iterator[pa.RecordBatch]:
         yield from Log.of_segment(part.segment).scan(request.table, target.names, request.options).batches()
 
 
-def read_left_alone(request: Request) -> Iterator[pa.RecordBatch]:
-    """Return what belongs to no range: files that are not read, in the table errors; set aside ones in segments."""
+def _read_left_alone(request: Request) -> Iterator[pa.RecordBatch]:
+    """Return files that are not read, in the table errors; set aside ones in segments."""
     log = request.log()
     if request.table == "errors":
         yield from errors_table(log.left_alone()).select(list(request.columns)).to_batches()

@@ -1,0 +1,71 @@
+"""COMMIT and ABORT markers: the control batches that a broker writes to end a producer's transaction."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+from kraftlog.codec.encode import encode
+from kraftlog.codec.headers import CONTROL_TYPES, NO_TIMESTAMP
+
+MARKER_TYPES = ("ABORT", "COMMIT")
+_VERSION = 0
+
+
+def encode_marker(
+    control_type: str,
+    *,
+    producer_id: int,
+    producer_epoch: int,
+    coordinator_epoch: int = 0,
+    base_offset: int = 0,
+    partition_leader_epoch: int = -1,
+    timestamp_ms: int = NO_TIMESTAMP,
+) -> pa.Buffer:
+    """Encode the marker that ends a producer's transaction in a partition, as a batch of its own.
+
+    Format: "Control Batches" in Kafka's protocol documentation; key version int16, type int16; value version int16,
+    coordinator_epoch int32.
+
+    Parameters
+    ----------
+    control_type : {"COMMIT", "ABORT"}
+    producer_id, producer_epoch : int
+        Of the producer; since transaction version 2 the epoch is that of the data plus one.
+    coordinator_epoch : int
+        Of the coordinator that ended the transaction.
+    base_offset, partition_leader_epoch, timestamp_ms : int
+        Of the batch.
+
+    Returns
+    -------
+    pyarrow.Buffer
+        One batch; owns its memory.
+
+    Raises
+    ------
+    ValueError
+        For another control type, or a negative producer id.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> marker = kraftlog.encode_marker("COMMIT", producer_id=7, producer_epoch=1, base_offset=5)
+    >>> marker.size
+    78
+    """
+    if control_type not in MARKER_TYPES:
+        raise ValueError(f"control_type {control_type!r} is not one of {', '.join(MARKER_TYPES)}")
+    key = struct.pack(">hh", _VERSION, CONTROL_TYPES.index(control_type))
+    value = struct.pack(">hi", _VERSION, coordinator_epoch)
+    row = {"key": pa.array([key]), "value": pa.array([value]), "timestamp_ms": pa.array([timestamp_ms], pa.int64())}
+    return encode(
+        pa.record_batch(row),
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
