@@ -30,8 +30,11 @@ typedef struct {
     int8_t include_control;
     int64_t start_offset, end_offset; /* batches wholly outside [start_offset, end_offset) are passed over */
     int64_t start_timestamp;          /* as are batches whose max_timestamp is less */
-    const kr_aborted *aborted;        /* and batches of these, which are in the order of their fields */
+    /* hidden from a read_committed reader, and passed over: batches of these, which are in the order of their fields, */
+    const kr_aborted *aborted;
     int64_t aborted_count;
+    int64_t stable_offset; /* and batches from there on; INT64_MAX: none */
+    int8_t is_hidden;      /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
@@ -86,6 +89,11 @@ static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
     return t->producer_id == h->producer_id && h->base_offset < t->marker_offset;
 }
 
+static inline int kr_is_hidden(const kr_decoder *d, const kr_batch_header *h) {
+    int is_behind = h->base_offset >= d->stable_offset && d->stable_offset != INT64_MAX;
+    return is_behind || kr_is_aborted(d, h);
+}
+
 /* A batch that is not decoded is not checked either: its length must lead to something. */
 static inline int kr_length_is_believed(const kr_decoder *d, const kr_batch_header *h, int64_t next) {
     return next >= d->input.size || kr_is_followed(&d->input, h, next);
@@ -108,10 +116,10 @@ static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes
     return fits ? KR_OK : status;
 }
 
-/* The rows of the batch are in the columns: keep them, or take them back if nobody asked for control records. */
+/* The rows of the batch are in the columns: keep them, or take them back if they are not to be seen. */
 static inline void kr_keep_rows(kr_decoder *d, kr_batch_header *h, kr_mark mark, int64_t bytes) {
     kr_columns *c = &d->columns;
-    if (kr_is_control(h) && !d->include_control) kr_columns_return_to(c, mark, d->want);
+    if ((kr_is_control(h) && !d->include_control) || d->is_hidden) kr_columns_return_to(c, mark, d->want);
     h->rows = (int32_t)(c->rows - mark.rows);
     c->bytes += bytes;
     if (h->rows || (d->want & KR_ONLY_MARKERS)) c->batch[c->batches++] = *h;
@@ -235,7 +243,8 @@ static inline int kr_decode_next(kr_decoder *d) {
         return KR_OK;
     }
     if (next < d->input.size) __builtin_prefetch(d->input.start + next);
-    if ((kr_is_outside(d, &h) || kr_is_aborted(d, &h)) && kr_length_is_believed(d, &h, next)) {
+    d->is_hidden = (int8_t)kr_is_hidden(d, &h);
+    if ((d->is_hidden || kr_is_outside(d, &h)) && kr_length_is_believed(d, &h, next)) {
         d->position = next;
         return KR_OK;
     }

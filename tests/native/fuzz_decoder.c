@@ -32,6 +32,7 @@ static pass whole_pass(const uint8_t *p, int64_t size) {
     s.d.include_control = 1;
     s.d.start_offset = INT64_MIN;
     s.d.end_offset = INT64_MAX;
+    s.d.stable_offset = INT64_MAX;
     s.d.start_timestamp = INT64_MIN;
     s.d.torn_at = -1;
     s.rows = size / KR_SMALLEST_RECORD + 2;
@@ -71,6 +72,7 @@ static void check_bounds(pass *s, int64_t size) {
     static outcome bounded;
     s->d.start_offset = random_below(2) ? interesting() : random_below(1000);
     s->d.end_offset = random_below(2) ? interesting() : random_below(1000);
+    s->d.stable_offset = random_below(2) ? INT64_MAX : random_below(1000);
     s->d.start_timestamp = random_below(2) ? interesting() : INT64_MIN;
     s->d.position = random_below(4) ? 0 : random_below(size + 1);
     s->d.end = random_below(4) ? size : random_below(size + 1);
@@ -89,7 +91,7 @@ static uint64_t scan(const uint8_t *p, int64_t size, int64_t max, int check_crc,
     memset(&s, 0, sizeof s);
     s.input = kr_input_make(p, size);
     s.end = size;
-    s.check_crc = (int8_t)check_crc;
+    s.check = (int8_t)check_crc;
     s.torn_at = -1;
     *faults = 0;
     while (status != KR_END && !failures) {

@@ -37,6 +37,8 @@ class RecordDecoder:
         Values of the columns ``topic`` and ``partition``, and what is known of transactions.
     only_markers : bool
         Whether rows are only the transaction markers of a metadata log; headers are then those of all batches.
+    stable_offset : int
+        Batches from there on are passed over.
 
     Attributes
     ----------
@@ -54,6 +56,7 @@ class RecordDecoder:
         origin: Origin = Origin(),  # noqa: B008  (frozen)
         *,
         only_markers: bool = False,
+        stable_offset: int = NO_BOUND,
     ) -> None:
         self.schema = arrow_schema
         self.options = options
@@ -79,6 +82,7 @@ class RecordDecoder:
             start_timestamp=options.start_timestamp,
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
+            stable_offset=stable_offset,
             aborted=_bytes(origin.transactions.aborted() if hides and origin.transactions else None),
         )
         self._decompressor = Decompressor(options.max_decompressed_bytes)

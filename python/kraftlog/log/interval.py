@@ -17,8 +17,8 @@ def shown_interval(segments: list[Segment]) -> int:
     """Return an interval that gives the entries which the ``.index`` files of a partition have.
 
     An entry is made when more bytes than the interval lie behind the one before: the interval is less than the least
-    distance of two entries. Below that Kafka's default is tried first, then a power of two, as people set it. Files with
-    an entry that does not point at its batch are not asked. The default is returned when no file has an entry.
+    distance of two entries. Below that Kafka's default is tried first, then a power of two, as people set it. Files
+    with an entry that does not point at its batch are not asked. The default is returned when no file has an entry.
     """
     distances = [(distance, segment) for segment in segments if (distance := _least_distance(segment))]
     if not distances:

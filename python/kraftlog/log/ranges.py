@@ -8,12 +8,11 @@ by its length. From the first break on, the rest of the segment stays in one ran
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 import numpy as np
 
-from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TransactionView
 from kraftlog.log.discover import Segment
@@ -33,8 +32,10 @@ class Range:
         Of its segment.
     transactions : TransactionView or None
         What is known of the transactions of its records.
-    end_offset : int
+    stable_offset : int
         The last stable offset, for a read_committed reader; records behind it are not read.
+    buffer : buffer, optional
+        The segment, if it is mapped already; it does not go along to another process.
     """
 
     segment: Segment
@@ -42,53 +43,30 @@ class Range:
     end: int
     is_first: bool = True
     transactions: TransactionView | None = None
-    end_offset: int = NO_BOUND
+    stable_offset: int = NO_BOUND
+    buffer: Buffer | None = field(default=None, repr=False, compare=False)
 
-
-class Cutter:
-    """Cuts the bytes [start, end) of a log file into ranges of about ``range_bytes`` as its headers come."""
-
-    def __init__(self, segment: Segment, start: int, end: int, range_bytes: int) -> None:
-        self._segment = segment
-        self._first = self._begin = start
-        self._end = end
-        self._range_bytes = range_bytes
-        self._base_offset: int | None = None
-        self.is_broken = False
-
-    def add(self, headers: Headers) -> Iterator[Range]:
-        """Take the next headers and return the ranges that are complete."""
-        headers = headers[(headers["position"] >= self._first) & (headers["position"] < self._end)]
-        if self.is_broken or not len(headers):
-            return
-        sound = in_chain(headers, self._base_offset)
-        self._base_offset = int(headers["base_offset"][-1])
-        chain = len(headers) if sound.all() else int(np.argmin(sound))
-        self.is_broken = chain < len(headers)
-        positions = headers["position"][:chain]
-        while len(positions) and positions[-1] - self._begin >= self._range_bytes:
-            boundary = int(positions[np.searchsorted(positions, self._begin + self._range_bytes)])
-            yield self._up_to(boundary)
-
-    def finish(self) -> Range:
-        """Return the last range."""
-        return self._up_to(self._end)
-
-    def _up_to(self, boundary: int) -> Range:
-        part = Range(self._segment, self._begin, boundary, self._begin == self._first)
-        self._begin = boundary
-        return part
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"buffer": None}
 
 
 def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int) -> Iterator[Range]:
     """Cut the bytes [start, end) of a log file into ranges of about ``range_bytes``."""
-    cutter = Cutter(segment, start, end, range_bytes)
+    begin = start
+    base_offset = None
     scan = HeaderScan(buffer, start, end)
     for headers in scan.headers():
-        yield from cutter.add(headers)
-        if cutter.is_broken or scan.faults:
+        sound = in_chain(headers, base_offset)
+        base_offset = int(headers["base_offset"][-1])
+        chain = len(headers) if sound.all() else int(np.argmin(sound))
+        positions = headers["position"][:chain]
+        while len(positions) and positions[-1] - begin >= range_bytes:
+            boundary = int(positions[np.searchsorted(positions, begin + range_bytes)])
+            yield Range(segment, begin, boundary, begin == start)
+            begin = boundary
+        if chain < len(headers) or scan.faults:
             break
-    yield cutter.finish()
+    yield Range(segment, begin, end, begin == start)
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from itertools import islice
 
 import pyarrow as pa
 
 from kraftlog.codec.decode import RecordDecoder
-from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.errors import CorruptRecordError, Fault, RecordError
 from kraftlog.log.discover import Segment
@@ -70,12 +69,12 @@ def read_range(
         Is called with the bytes of log that were read since the last call.
     """
     segment = part.segment
-    buffer = open_segment(segment, faults, strict=options.strict)
+    buffer = part.buffer if part.buffer is not None else open_segment(segment, faults, strict=options.strict)
     origin = Origin(segment.topic, segment.partition, part.transactions)
-    if part.end_offset != NO_BOUND:
-        options = replace(options, end_offset=min(options.end_offset, part.end_offset))
     found: list[Fault] = []
-    decoder = RecordDecoder(buffer, part.start, part.end, arrow_schema, options, origin)
+    decoder = RecordDecoder(
+        buffer, part.start, part.end, arrow_schema, options, origin, stable_offset=part.stable_offset
+    )
     done = part.start
     try:
         for batch in decoder.batches(found):

@@ -12,23 +12,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog._native.lookahead import ENDED_DTYPE, Lookahead
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.metadata_boundaries import scan_boundaries
 from kraftlog.log.partitions import by_partition, is_metadata, opened_before_segment
-from kraftlog.log.ranges import Cutter, Range, plan, relevant
+from kraftlog.log.ranges import Range, plan, relevant
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
 from kraftlog.log.seek import seek
-from kraftlog.transactions.producer import ABORTED, NONE, OPEN, TRANSACTION_DTYPE, TransactionFold, Transactions
+from kraftlog.transactions.producer import NONE, OPEN, TransactionFold, Transactions, opened_before
 from kraftlog.transactions.view import MetadataView, ProducerView
 
-LOOKAHEAD_BYTES = 16 << 20
-HEADERS_PER_LOOK = 1 << 13
+LOOKAHEAD_BYTES = 64 << 20  # a new range costs as much as decoding some KiB
 
 
 def needs_transactions(options: ReadOptions, columns: Sequence[str]) -> bool:
@@ -61,8 +61,8 @@ def visible_ranges(
         if is_metadata(group[0]):
             yield from _metadata_ranges(group, options, range_bytes, faults)
         else:
-            lookahead = _Lookahead(group, options, range_bytes or LOOKAHEAD_BYTES, "visible_at" in columns)
-            yield from lookahead.ranges(faults)
+            parts = _PartitionRanges(group, options, range_bytes or LOOKAHEAD_BYTES, "visible_at" in columns)
+            yield from parts.ranges(faults)
 
 
 def _metadata_ranges(
@@ -86,8 +86,8 @@ class _Pending:
     high: int
 
 
-class _Lookahead:
-    """The ranges of one partition, and the fold over headers that runs ahead of them."""
+class _PartitionRanges:
+    """The ranges of one partition, and the scan over headers that runs ahead of them."""
 
     def __init__(self, group: list[Segment], options: ReadOptions, range_bytes: int, every: bool) -> None:
         self._group = group
@@ -95,9 +95,8 @@ class _Lookahead:
         self._range_bytes = range_bytes
         self._every = every  # whether committed transactions matter as well
         self._pending: deque[_Pending] = deque()
-        self._ended: list[Transactions] = []
+        self._ended: list[npt.NDArray[np.void]] = []
         self._low = -NO_BOUND
-        self._opened: Transactions = np.empty(0, TRANSACTION_DTYPE)
 
     def ranges(self, faults: list[Fault]) -> Iterator[Range]:
         wanted = list(relevant(self._group, self._options))
@@ -108,105 +107,94 @@ class _Lookahead:
         while opened is None and first > 0:
             first -= 1
             opened = opened_before_segment(self._group[first], faults)
-        self._opened = opened if opened is not None else self._opened
-        fold = TransactionFold(self._opened)
-        left = len(wanted)
+        before = [] if opened is None else list(zip(opened["producer_id"], opened["first_offset"], strict=True))
+        ahead = Lookahead(before, self._every)
         paths = {segment.path for segment in wanted}
         for segment in self._group[first:]:
-            is_wanted = segment.path in paths
-            left -= is_wanted
-            for _ in self._look(segment, fold, is_wanted):
-                yield from self._decided(fold)
-            if not left and not self._pending:
+            for _ in self._look(segment, ahead, is_wanted=segment.path in paths):
+                yield from self._decided(ahead.first_unstable_offset)
+            paths.discard(segment.path)
+            if not paths and not self._pending:
                 return
-        yield from self._rest(self._checked(fold, first))
+        yield from self._rest(self._still_open(ahead, first, before))
 
-    def _look(self, segment: Segment, fold: TransactionFold, is_wanted: bool) -> Iterator[None]:
-        """Go through the headers of a segment; returns after each window."""
+    def _look(self, segment: Segment, ahead: Lookahead, *, is_wanted: bool) -> Iterator[None]:
+        """Go over the headers of a segment and cut it; returns after each range."""
         buffer = open_segment(segment, [], strict=False)
         start, end = seek(segment, buffer, self._options) if is_wanted else (0, 0)
-        cutter = Cutter(segment, start, end, self._range_bytes)
-        scan = HeaderScan(buffer, check_control=True)
-        highest = self._low
-        for headers in scan.headers(HEADERS_PER_LOOK):
-            self._keep(fold.add(headers))
-            highest = max(highest, int(last_offsets(headers).max()) + 1)
-            if is_wanted:
-                for part in cutter.add(headers):
-                    self._add(part, _offset_at(headers, part.end))
-                cutter.is_broken |= bool(scan.faults)
-            yield
+        size = memoryview(buffer).nbytes
+        ahead.begin(buffer)
+        begin, goes_on = start, True
+        while goes_on:
+            stop = begin + self._range_bytes
+            # behind a break in the chain of headers a reader may come to other batches than this scan
+            goes_on, ended = ahead.run(stop if ahead.is_chain and stop < min(end, size) else size)
+            if len(ended):
+                self._ended.append(ended)
+            if goes_on and ahead.is_chain and ahead.position < end:
+                self._add(Range(segment, begin, ahead.position, begin == start, buffer=buffer), ahead.next_offset)
+                begin = ahead.position
+                yield
         if is_wanted:
-            self._add(cutter.finish(), highest)
+            self._add(Range(segment, begin, end, begin == start, buffer=buffer), ahead.next_offset)
         yield
 
     def _add(self, part: Range, high: int) -> None:
         self._pending.append(_Pending(part, self._low, high))
         self._low = high
 
-    def _keep(self, ended: Transactions) -> None:
-        with_data = ended["first_offset"] != NONE
-        matters = with_data if self._every else with_data & (ended["state"] == ABORTED)
-        if matters.any():
-            self._ended.append(ended[matters])
-
-    def _decided(self, fold: TransactionFold) -> Iterator[Range]:
+    def _decided(self, unstable: int | None) -> Iterator[Range]:
         """Return the ranges that lie before every open transaction."""
-        unstable = fold.first_unstable_offset
         while self._pending and (unstable is None or self._pending[0].high <= unstable):
-            yield self._with_view(self._pending.popleft(), fold.open[:0])
+            yield self._with_view(self._pending.popleft(), [])
         keep_from = self._pending[0].low if self._pending else self._low
-        self._ended = [some for some in self._ended if some["marker_offset"].max() > keep_from]
+        self._ended = [some for some in self._ended if some["marker_offset"][-1] > keep_from]
 
-    def _rest(self, still_open: Transactions) -> Iterator[Range]:
+    def _rest(self, still_open: list[tuple[int, int]]) -> Iterator[Range]:
         """Return the ranges that are left when the log has ended; a read_committed reader stops before open ones."""
         commits = self._options.isolation_level == READ_COMMITTED
-        stable = int(still_open["first_offset"][0]) if commits and len(still_open) else NO_BOUND
+        stable = min((first for _, first in still_open), default=NO_BOUND) if commits else NO_BOUND
         while self._pending:
             waiting = self._pending.popleft()
             if waiting.low < stable:
                 part = self._with_view(waiting, still_open)
-                yield replace(part, end_offset=stable) if stable < waiting.high else part
+                yield replace(part, stable_offset=stable) if stable < waiting.high else part
 
-    def _with_view(self, waiting: _Pending, still_open: Transactions) -> Range:
-        around = np.concatenate([np.empty(0, TRANSACTION_DTYPE), *self._ended, still_open])
-        is_open = around["state"] == OPEN
-        around = around[(around["first_offset"] < waiting.high) & (is_open | (around["marker_offset"] > waiting.low))]
-        return replace(waiting.part, transactions=ProducerView(around))
+    def _with_view(self, waiting: _Pending, still_open: list[tuple[int, int]]) -> Range:
+        open_rows = [(producer_id, first, NO_BOUND, OPEN) for producer_id, first in still_open]
+        around = np.concatenate([np.array(open_rows, ENDED_DTYPE), *self._ended])
+        concerns = (around["first_offset"] < waiting.high) & (around["marker_offset"] > waiting.low)
+        return replace(waiting.part, transactions=ProducerView(around[concerns]))
 
-    def _checked(self, fold: TransactionFold, first: int) -> Transactions:
-        """Return the transactions that are open at the end of the log.
+    def _still_open(self, ahead: Lookahead, first: int, before: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Return producer id and first offset of the transactions that are open at the end of the log.
 
         A header whose batch is damaged may seem to open a transaction, and would hide all that follows. If an open one
-        starts with a bad batch, everything is folded once more, with each crc compared.
+        starts with a bad batch, everything is gone over once more, with each crc compared.
         """
-        if all(self._starts_soundly(transaction) for transaction in fold.open):
-            return fold.open
-        exact = TransactionFold(self._opened)
-        self._ended = []
+        found = ahead.open()
+        if all(self._starts_soundly(first_offset, position) for _, first_offset, position in found):
+            return [(producer_id, first_offset) for producer_id, first_offset, _ in found]
+        opened = opened_before([(producer_id, 0, first_offset) for producer_id, first_offset in before])
+        fold, ended = TransactionFold(opened), [np.empty(0, ENDED_DTYPE)]
         for segment in self._group[first:]:
             for headers in HeaderScan(open_segment(segment, [], strict=False), check_crc=True).headers():
-                self._keep(exact.add(headers))
-        return exact.open
+                rows = fold.add(headers)
+                ended.append(_as_ended(rows[rows["first_offset"] != NONE]))
+        self._ended = ended
+        return list(zip(fold.open["producer_id"].tolist(), fold.open["first_offset"].tolist(), strict=True))
 
-    def _starts_soundly(self, transaction: np.void) -> bool:
-        offset = int(transaction["first_offset"])
-        holder = [segment for segment in self._group if (segment.base_offset or 0) <= offset]
-        if not holder:
+    def _starts_soundly(self, first_offset: int, position: int) -> bool:
+        holders = [segment for segment in self._group if (segment.base_offset or 0) <= first_offset]
+        if position < 0 or not holders:
             return True  # a snapshot says so
-        buffer = open_segment(holder[-1], [], strict=False)
-        for headers in HeaderScan(buffer).headers():
-            at = np.flatnonzero(
-                (headers["base_offset"] == offset) & (headers["producer_id"] == transaction["producer_id"])
-            )
-            if len(at):
-                position = int(headers["position"][at[0]])
-                return all(
-                    h["crc_ok"].all() for h in HeaderScan(buffer, position, position + 1, check_crc=True).headers()
-                )
-        return True
+        buffer = open_segment(holders[-1], [], strict=False)
+        batch = HeaderScan(buffer, position, position + 1, check_crc=True)
+        return all(header["crc_ok"].all() for header in batch.headers())
 
 
-def _offset_at(headers: Headers, position: int) -> int:
-    """Return the base offset of the batch at a position."""
-    return int(headers["base_offset"][np.searchsorted(headers["position"], position)])
+def _as_ended(transactions: Transactions) -> npt.NDArray[np.void]:
+    rows = np.empty(len(transactions), ENDED_DTYPE)
+    for name in ENDED_DTYPE.names or ():
+        rows[name] = transactions[name]
+    return rows

@@ -11,7 +11,7 @@ from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.records import NEVER, NO_TRANSACTION
 from kraftlog.transactions.boundaries import MetadataTransactions
-from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN, Transactions
+from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN
 
 _FOREVER = np.iinfo(np.int64).max
 _ABORTED_FIELDS = ("producer_id", "first_offset", "marker_offset")
@@ -24,11 +24,11 @@ class ProducerView:
     Attributes
     ----------
     transactions : numpy.ndarray
-        Those that have data in the range and are aborted or open; for ``visible_at`` all that began before its end and
-        ended behind its start.
+        Of ``ENDED_DTYPE``. Those that have data in the range and are aborted or open, with a ``marker_offset`` behind
+        all others; for ``visible_at`` all that began before the end of the range and ended behind its start.
     """
 
-    transactions: Transactions
+    transactions: npt.NDArray[np.void]
     hides_offsets: bool = False
 
     def aborted(self) -> npt.NDArray[np.int64] | None:
@@ -48,19 +48,17 @@ class ProducerView:
         is_data = headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT
         per_batch = np.where(is_data & (headers["magic"] >= 2), COMMITTED, NO_TRANSACTION).astype(np.int8)
         for transaction in self.transactions[self.transactions["state"] != COMMITTED]:
-            end = transaction["marker_offset"] if transaction["state"] == ABORTED else _FOREVER
             base = headers["base_offset"]
             own = is_data & (headers["producer_id"] == transaction["producer_id"])
-            per_batch[own & (base >= transaction["first_offset"]) & (base < end)] = transaction["state"]
+            own &= (base >= transaction["first_offset"]) & (base < transaction["marker_offset"])
+            per_batch[own] = transaction["state"]
         return np.repeat(per_batch, headers["rows"])
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the offset that moved the last stable offset behind each record, or its own."""
-        with_data = self.transactions[self.transactions["first_offset"] != NONE]
-        with_data = np.sort(with_data, order="first_offset")
-        ends = np.where(with_data["state"] == OPEN, _FOREVER, with_data["marker_offset"])
-        latest = np.append(NONE, np.maximum.accumulate(ends))
-        at = np.maximum(offsets, latest[np.searchsorted(with_data["first_offset"], offsets, side="right")])
+        ordered = np.sort(self.transactions, order="first_offset")
+        latest = np.append(NONE, np.maximum.accumulate(ordered["marker_offset"]))
+        at = np.maximum(offsets, latest[np.searchsorted(ordered["first_offset"], offsets, side="right")])
         hidden = self.states(headers, offsets) == ABORTED
         hidden |= np.repeat(headers["attributes"] & CONTROL_BIT != 0, headers["rows"])
         return np.where(hidden | (at == _FOREVER), NEVER, at)

@@ -1,0 +1,127 @@
+/* Which transactions end in a stretch of log, from batch headers: a scan that runs ahead of a read_committed reader.
+ *
+ * A transaction of a producer begins with its first transactional batch and ends with its next marker. Open ones are
+ * kept in a table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters full.
+ */
+#ifndef KRAFTLOG_LOOKAHEAD_H
+#define KRAFTLOG_LOOKAHEAD_H
+
+#include "scanner.h"
+
+enum { KR_NO_PRODUCER = -1, KR_COMMIT_MARKER = 1 };
+
+typedef struct {
+    int64_t producer_id, first_offset, position; /* of its first batch in its file; -1: not known */
+} kr_open_transaction;
+
+typedef struct {
+    int64_t producer_id, first_offset, marker_offset, state; /* of the marker: 0 aborted, 1 committed */
+} kr_ended_transaction;
+
+typedef struct {
+    kr_open_transaction *slots; /* KR_NO_PRODUCER: free */
+    int64_t capacity, count;
+} kr_open_table;
+
+typedef struct {
+    kr_input input;
+    int64_t position;
+    int64_t base_offset; /* of the batch before; INT64_MIN at the start */
+    int64_t next_offset; /* behind the largest offset so far */
+    int8_t is_chain;     /* every header so far follows plausibly from the one before */
+    int8_t every;        /* whether committed transactions are put out as well */
+    kr_open_table open;
+    kr_ended_transaction *ended;
+    int64_t ended_count, ended_capacity;
+} kr_lookahead;
+
+static inline int64_t kr_open_slot(const kr_open_table *t, int64_t producer_id) {
+    uint64_t mask = (uint64_t)t->capacity - 1, at = ((uint64_t)producer_id * 0x9e3779b97f4a7c15ull) >> 20 & mask;
+    while (t->slots[at].producer_id != KR_NO_PRODUCER && t->slots[at].producer_id != producer_id) at = (at + 1) & mask;
+    return (int64_t)at;
+}
+
+static inline int kr_open_is_full(const kr_open_table *t) { return 4 * (t->count + 1) > 3 * t->capacity; }
+
+/* The table must not be full. */
+static inline void kr_open_add(kr_open_table *t, kr_open_transaction added) {
+    kr_open_transaction *slot = &t->slots[kr_open_slot(t, added.producer_id)];
+    if (slot->producer_id == added.producer_id) return;
+    *slot = added;
+    t->count++;
+}
+
+/* Frees a slot, and moves those behind it up that were probed past it. */
+static inline void kr_open_remove(kr_open_table *t, int64_t at) {
+    kr_open_transaction moved;
+    int64_t mask = t->capacity - 1;
+    t->slots[at].producer_id = KR_NO_PRODUCER;
+    t->count--;
+    for (at = (at + 1) & mask; t->slots[at].producer_id != KR_NO_PRODUCER; at = (at + 1) & mask) {
+        moved = t->slots[at];
+        t->slots[at].producer_id = KR_NO_PRODUCER;
+        t->slots[kr_open_slot(t, moved.producer_id)] = moved;
+    }
+}
+
+static inline int kr_is_marker_type(const kr_batch_header *h) {
+    return h->control_type >= 0 && h->control_type <= KR_COMMIT_MARKER;
+}
+
+/* Takes one batch. KR_NEEDS_ROOM when the table or the output is full: nothing has changed then. */
+static inline int kr_look_at(kr_lookahead *l, const kr_batch_header *h) {
+    if (h->magic < 2 || h->producer_id < 0) return KR_OK;
+    if (!kr_is_control(h)) {
+        if (!(h->attributes & KR_TRANSACTIONAL_BIT)) return KR_OK;
+        if (kr_open_is_full(&l->open)) return KR_NEEDS_ROOM;
+        kr_open_transaction opened = {h->producer_id, h->base_offset, h->position};
+        kr_open_add(&l->open, opened);
+        return KR_OK;
+    }
+    if (!kr_is_marker_type(h) || kr_batch_crc(&l->input, h) != h->crc) return KR_OK;
+    int64_t at = kr_open_slot(&l->open, h->producer_id);
+    if (l->open.slots[at].producer_id != h->producer_id) return KR_OK; /* a transaction without data */
+    if (l->every || h->control_type != KR_COMMIT_MARKER) {
+        if (l->ended_count == l->ended_capacity) return KR_NEEDS_ROOM;
+        kr_ended_transaction ended = {h->producer_id, l->open.slots[at].first_offset, h->base_offset, h->control_type};
+        l->ended[l->ended_count++] = ended;
+    }
+    kr_open_remove(&l->open, at);
+    return KR_OK;
+}
+
+/* Whether a header follows from the one before, as a broker writes them. */
+static inline int kr_continues(const kr_lookahead *l, const kr_batch_header *h) {
+    if (h->magic > 2 || h->base_offset < 0 || h->base_offset < l->base_offset) return 0;
+    if (l->base_offset >= 0 && h->base_offset - l->base_offset > INT32_MAX) return 0;
+    return h->magic < 2 ? (h->attributes & ~0x0f) == 0 && kr_compression(h) < KR_LAST_COMPRESSION
+                        : (h->attributes & ~0x7f) == 0 && kr_compression(h) <= KR_LAST_COMPRESSION &&
+                              h->last_offset_delta >= 0 && h->records_count >= 0;
+}
+
+/* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM. */
+static inline int kr_lookahead_run(kr_lookahead *l, int64_t stop) {
+    kr_batch_header h;
+    kr_error e;
+    int64_t next;
+    while (l->position < l->input.size) {
+        if (l->position >= stop) return KR_CHUNK_FULL;
+        int status = kr_step(&l->input, l->position, &h, &e, &next);
+        if (status == KR_OK) {
+            if ((status = kr_look_at(l, &h)) != KR_OK) return status;
+            kr_prefetch_headers(&l->input, &h, next);
+            if (!kr_continues(l, &h)) l->is_chain = 0;
+            int64_t last = kr_last_offset(&h);
+            if (last >= l->next_offset && last < INT64_MAX) l->next_offset = last + 1;
+            l->base_offset = h.base_offset;
+        } else if (status == KR_TORN_TAIL) {
+            next = l->input.size;
+        } else {
+            l->is_chain = 0;
+        }
+        l->position = next;
+    }
+    return KR_END;
+}
+
+#endif
