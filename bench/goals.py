@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+import transactional as tx
 import works
 from growth import Growth
 from report import Block, short
@@ -63,6 +64,23 @@ class RatioGoal:
         return Outcome(self.text, LEAST, self.bound, ratios, self.excuse())
 
 
+@dataclass(frozen=True)
+class RateGoal:
+    """A goal on what one contender does a second, in millions."""
+
+    text: str
+    work: str
+    name: str
+    bound: float
+    workloads: tuple[str, ...]
+
+    def outcome(self, blocks: Sequence[Block]) -> Outcome:
+        """Look the rates up."""
+        chosen = [block for block in blocks if block.work == self.work and block.workload in self.workloads]
+        rates = [(block.workload or self.name, block[self.name].records_per_second / 1e6) for block in chosen]
+        return Outcome(self.text, LEAST, self.bound, rates)
+
+
 def _needs_x86_crc() -> str:
     info = Path("/proc/cpuinfo")
     if platform.machine() not in ("x86_64", "AMD64"):
@@ -83,7 +101,22 @@ RATIOS = [
     ),
     RatioGoal("crc32c, x memcpy", "crc32c", works.CRC32C, works.MEMCPY, 1.3, excuse=_needs_x86_crc),
     RatioGoal("header scan, x plain C loop", "scan", works.SCANNER, works.C_LOOP, 1.0),
+    RatioGoal("boundary scan, x headers and records walked", "boundaries", tx.BOUNDARIES, tx.WALK, 0.5),
+    RatioGoal("packed as a transaction, x encoded plain", "pack", tx.PACKED, tx.ENCODED, 0.97),
+    RatioGoal("commits every 10 MB, x none, 1,000 B", "commits", tx.PER_COMMIT, tx.WITHOUT, 0.97, (1000,)),
+    *(
+        RatioGoal(
+            f"read_committed, x read_uncommitted, {log}",
+            "read_committed", tx.committed(log), tx.uncommitted(log), bound,
+        )
+        for log, bound in ((tx.PLAIN_LOG, 0.99), (tx.COMMITTED_LOG, 0.99), (tx.ABORTED_LOG, 1))
+    ),
 ]  # fmt: skip
+
+RATES = [
+    RateGoal("boundary scan, M records/s, 100 B", "boundaries", tx.BOUNDARIES, 80, ("v100_b8", "v100_b64")),
+    RateGoal("plan_batches, M sizes/s", "plan", tx.PLAN, 200, ("",)),
+]
 
 
 def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
@@ -91,7 +124,7 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
     memory = [("peak", growth.peak_memory / MIB)] if growth.peak_memory is not None else []
     opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
     return [
-        *(goal.outcome(blocks) for goal in RATIOS),
+        *(goal.outcome(blocks) for goal in (*RATIOS, *RATES)),
         Outcome(f"MiB beside the mapping, {growth.log_text} read", MOST, MOST_MEMORY / MIB, memory, growth.memory_note),
         Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),
     ]

@@ -32,6 +32,7 @@ class Material:
 
     def __init__(self, workload: corpus.Workload, megabytes: float) -> None:
         self.workload = workload
+        self.megabytes = megabytes
         self.max_batch_bytes = workload.batch_kib << 10
         self.log = np.memmap(corpus.path(workload, megabytes), np.uint8, "r")
         headers = scanning.headers(self.log)

@@ -18,13 +18,15 @@ import corpus
 import goals
 import growth
 import report
+import transactional
 import works
 from material import Material
 from rounds import interleave
 
 WIDTH = 132
 QUICK = {"megabytes": 20, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
-EVERY = [*works.BY_NAME, "varint", "memory", "open"]
+ALONE = {"varint": works.varint, "plan": transactional.plan}  # on no log
+EVERY = [*works.BY_NAME, *ALONE, "memory", "open"]
 
 
 def main() -> int:
@@ -83,8 +85,8 @@ def measure(options: argparse.Namespace, progress: Console) -> Iterator[report.B
         if blocks:
             interleave([contender for block in blocks for contender in block.contenders], options.rounds)
         yield from blocks
-    if "varint" in options.works:
-        block = report.Block("varint", "", works.varint(options.megabytes))
+    for name in [name for name in ALONE if name in options.works]:
+        block = report.Block(name, "", ALONE[name](options.megabytes))
         interleave(block.contenders, options.rounds)
         yield block
 

@@ -12,6 +12,7 @@ import corpus
 import floors
 import kraftlog
 import scanning
+import transactional
 from material import Material
 from rounds import Contender
 
@@ -90,8 +91,12 @@ BY_NAME: dict[str, Callable[[Material], list[Contender]]] = {
     "encode": encode,
     "crc32c": crc32c,
     "scan": scan,
+    "boundaries": transactional.boundaries,
+    "pack": transactional.pack,
+    "commits": transactional.commits,
+    "read_committed": transactional.read_committed,
 }
-ON_PLAIN_LOGS = {"crc32c", "scan"}  # other logs would say nothing new
+ON_PLAIN_LOGS = {"crc32c", "scan", "boundaries", "pack", "commits", "read_committed"}  # others would say nothing new
 
 
 def _whole(m: Material, name: str, run: Callable[[], int | None]) -> Contender:

@@ -116,8 +116,8 @@ static inline int64_t kr_last_offset(const kr_batch_header *h) {
     return kr_add_wrapping(h->base_offset, h->last_offset_delta);
 }
 
-/* Of an uncompressed control batch, its first record: the key is version int16, type int16; the value of an ABORT (0) or
- * COMMIT (1) marker is version int16, coordinator_epoch int32. Reads at most KR_CONTROL_PREFIX bytes. */
+/* Of an uncompressed control batch, its first record: the key is version int16, type int16; the value of an ABORT (0)
+ * or COMMIT (1) marker is version int16, coordinator_epoch int32. Reads at most KR_CONTROL_PREFIX bytes. */
 enum { KR_CONTROL_PREFIX = KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 3 * KR_VARINT_MAX + 4 + 6, KR_LAST_MARKER = 1 };
 
 static inline void kr_control_load(const uint8_t *p, const uint8_t *end, kr_batch_header *h) {

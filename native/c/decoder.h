@@ -30,11 +30,12 @@ typedef struct {
     int8_t include_control;
     int64_t start_offset, end_offset; /* batches wholly outside [start_offset, end_offset) are passed over */
     int64_t start_timestamp;          /* as are batches whose max_timestamp is less */
-    /* hidden from a read_committed reader, and passed over: batches of these, which are in the order of their fields, */
+    /* hidden from a read_committed reader, and passed over: batches of these, which are in the order of their fields,
+     */
     const kr_aborted *aborted;
     int64_t aborted_count;
     int64_t stable_offset; /* and batches from there on; INT64_MAX: none */
-    int8_t is_hidden;      /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
+    int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
@@ -78,8 +79,7 @@ static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         const kr_aborted *t = &d->aborted[middle];
-        if (t->producer_id > h->producer_id ||
-            (t->producer_id == h->producer_id && t->first_offset > h->base_offset))
+        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first_offset > h->base_offset))
             high = middle;
         else
             low = middle + 1;

@@ -1,7 +1,8 @@
 /* Which transactions end in a stretch of log, from batch headers: a scan that runs ahead of a read_committed reader.
  *
  * A transaction of a producer begins with its first transactional batch and ends with its next marker. Open ones are
- * kept in a table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters full.
+ * kept in a table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters
+ * full.
  */
 #ifndef KRAFTLOG_LOOKAHEAD_H
 #define KRAFTLOG_LOOKAHEAD_H
@@ -99,7 +100,8 @@ static inline int kr_continues(const kr_lookahead *l, const kr_batch_header *h) 
                               h->last_offset_delta >= 0 && h->records_count >= 0;
 }
 
-/* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM. */
+/* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM.
+ */
 static inline int kr_lookahead_run(kr_lookahead *l, int64_t stop) {
     kr_batch_header h;
     kr_error e;

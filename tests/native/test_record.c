@@ -121,8 +121,59 @@ static void test_odd_but_sound(void) {
     }
 }
 
+/* Of the metadata log's records only its transaction markers, whatever form their varints have. */
+static void test_only_markers(void) {
+    static const struct {
+        const char *value;
+        int is_marker;
+    } cases[] = {
+        {"01 17 00 00", 1},
+        {"01 18 00 00", 1},
+        {"01 19 00 00", 1},
+        {"01 16 00 00", 0},
+        {"01 1a 00 00", 0},
+        {"00 17 00 00", 0},
+        {"01", 0},
+        {"", 0},
+        {"01 17", 1},
+        {"8100 17 00", 1},
+        {"01 9780808000", 1},
+        {"01 97", 0},
+        {"81", 0},
+        {"01 978001", 0},
+        {"0197808080", 0},
+        {"80808080 80 17", 0},
+    };
+    static bytes b, value, fields;
+    enum { COUNT = sizeof cases / sizeof *cases };
+    int markers = 0;
+    b.size = 0;
+    for (int i = 0; i < COUNT; i++) {
+        value.size = fields.size = 0;
+        put_hex(&value, cases[i].value);
+        put_hex(&fields, "00 00");
+        put_varint(&fields, i);
+        put_varint(&fields, -1);
+        put_field(&fields, value.at, value.size);
+        put_varint(&fields, 0);
+        put_record_of(&b, &fields);
+    }
+    for (int spare = 0; spare < 2; spare++) { /* the fast parser, and the careful one */
+        kr_batch_header h = walk_header(COUNT);
+        kr_columns c;
+        kr_error e;
+        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, KR_WANT_MARKERS, spare));
+        markers = 0;
+        for (int i = 0; i < COUNT; i++)
+            if (cases[i].is_marker) CHECK_INT(h.base_offset + i, c.offset[markers++]);
+        CHECK_INT(markers, c.rows);
+        room_free(&c);
+    }
+}
+
 int main(void) {
     kr_crc_init();
+    test_only_markers();
     test_values();
     test_log_append_time();
     test_control_types();

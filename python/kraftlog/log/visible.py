@@ -19,6 +19,7 @@ from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
+from kraftlog.log.mapping import map_file
 from kraftlog.log.metadata_boundaries import scan_boundaries
 from kraftlog.log.partitions import by_partition, is_metadata, opened_before_segment
 from kraftlog.log.ranges import Range, plan, relevant
@@ -68,11 +69,12 @@ def visible_ranges(
 def _metadata_ranges(
     group: list[Segment], options: ReadOptions, range_bytes: int | None, faults: list[Fault]
 ) -> Iterator[Range]:
+    nothing = MetadataView()
     scanned = list(scan_boundaries(group, faults, strict=options.strict))
-    if not scanned:
-        return
-    transactions = np.concatenate([part.transactions for part in scanned])
-    view = MetadataView(transactions, np.concatenate([part.illegal for part in scanned]))
+    view = MetadataView(
+        np.concatenate([nothing.transactions, *(part.transactions for part in scanned)]),
+        np.concatenate([nothing.illegal, *(part.illegal for part in scanned)]),
+    )
     for part in plan(group, options, range_bytes):
         yield replace(part, transactions=view)
 
@@ -120,7 +122,12 @@ class _PartitionRanges:
 
     def _look(self, segment: Segment, ahead: Lookahead, *, is_wanted: bool) -> Iterator[None]:
         """Go over the headers of a segment and cut it; returns after each range."""
-        buffer = open_segment(segment, [], strict=False)
+        try:
+            buffer = map_file(segment.path)
+        except OSError:
+            if is_wanted:
+                self._add(Range(segment, 0, NO_BOUND), self._low)  # whoever reads it reports why it cannot be read
+            return
         start, end = seek(segment, buffer, self._options) if is_wanted else (0, 0)
         size = memoryview(buffer).nbytes
         ahead.begin(buffer)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.records import NEVER, NO_TRANSACTION
-from kraftlog.transactions.boundaries import MetadataTransactions
+from kraftlog.transactions.boundaries import METADATA_TRANSACTION_DTYPE, MetadataTransactions
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN
 
 _FOREVER = np.iinfo(np.int64).max
@@ -76,7 +76,7 @@ class MetadataView:
         Offsets of the markers that are out of place, in order.
     """
 
-    transactions: MetadataTransactions
+    transactions: MetadataTransactions = field(default_factory=lambda: np.empty(0, METADATA_TRANSACTION_DTYPE))
     illegal: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     hides_offsets: bool = True
 
