@@ -97,23 +97,34 @@ def _transactions(m: Material, aborted_every: int) -> Iterator[pa.Buffer]:
 
 
 def boundaries(m: Material) -> list[Contender]:
-    """Log bytes to the transaction markers among the records, with checksums compared."""
+    """Bytes of a metadata log to the transaction markers among the records, with checksums compared."""
+    rows = pa.record_batch({"value": _metadata_values(m)})
+    log = kraftlog.encode(rows, max_batch_bytes=m.max_batch_bytes, timestamp_ms=corpus.FIRST_TIMESTAMP)
     return [
-        Contender(BOUNDARIES, lambda: _drain(scan_markers(m.log, [])), m.records, m.size),
-        Contender(WALK, lambda: _drain(kraftlog.decode(m.log, columns=[]).batches()), m.records, m.size),
+        Contender(BOUNDARIES, lambda: _drain(scan_markers(log, [])), m.records, log.size),
+        Contender(WALK, lambda: _drain(kraftlog.decode(log, columns=[]).batches()), m.records, log.size),
     ]
 
 
 def pack(m: Material) -> list[Contender]:
     """Values to batches of 8 KiB, as a metadata transaction and plain."""
-    values = m.table.column("value").combine_chunks()
-    values = values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+    values = _metadata_values(m)
     rows = pa.record_batch({"value": values})
     options = {"max_batch_bytes": METADATA_BATCH_BYTES}
     return [
         Contender(PACKED, lambda: _nothing(kraftlog.pack_transaction(values, "bench")), m.records, m.size),
         Contender(ENCODED, lambda: _nothing(kraftlog.encode(rows, **options)), m.records, m.size),
     ]
+
+
+def _metadata_values(m: Material) -> pa.Array:
+    """Return the values of a log with the head of a TopicRecord: frame version 1, api key 2, version 0."""
+    column = m.table.column("value").combine_chunks()
+    values = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    _, ends, data = values.buffers()
+    cells = np.frombuffer(data, np.uint8, len(values) * m.workload.value_bytes).reshape(len(values), -1).copy()
+    cells[:, :3] = (1, 2, 0)
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, ends, pa.py_buffer(cells)])
 
 
 def commits(m: Material) -> list[Contender]:

@@ -30,8 +30,7 @@ typedef struct {
     int8_t include_control;
     int64_t start_offset, end_offset; /* batches wholly outside [start_offset, end_offset) are passed over */
     int64_t start_timestamp;          /* as are batches whose max_timestamp is less */
-    /* hidden from a read_committed reader, and passed over: batches of these, which are in the order of their fields,
-     */
+    /* hidden from a read_committed reader: batches of these, which are in the order of their fields, */
     const kr_aborted *aborted;
     int64_t aborted_count;
     int64_t stable_offset; /* and batches from there on; INT64_MAX: none */

@@ -1,12 +1,13 @@
 /* Columns to record batches of magic 2, packed in order into batches of at most max_batch_bytes, header counted.
  *
  * Each record's size is worked out exactly, then it is written in place; the header is filled in when the batch is
- * closed. A batch may stay open from one set of columns to the next. Layouts: batch.h and record.h.
+ * closed. A batch may stay open from one set of columns to the next. A plan may say how many records each batch has;
+ * a batch that it fills too full is refused. Layouts: batch.h and record.h.
  */
 #ifndef KRAFTLOG_ENCODER_H
 #define KRAFTLOG_ENCODER_H
 
-#include "columns.h"
+#include "record.h"
 
 /* A column as Arrow holds it: value i lies in data[ends[i], ends[i + 1]). `ends` NULL: every value is null. */
 typedef struct {
@@ -20,7 +21,7 @@ typedef struct {
 typedef struct {
     int64_t rows;
     kr_binary_source key, value;
-    const int64_t *timestamp_ms; /* NULL: -1 for every record */
+    const int64_t *timestamp_ms; /* NULL: that of the encoder when the batch was opened */
     const int32_t *header_ends;  /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
     kr_binary_source header_key, header_value;
 } kr_source;
@@ -35,13 +36,17 @@ typedef struct {
     int32_t partition_leader_epoch;
     int16_t producer_epoch;
     int16_t attributes;
+    int64_t timestamp;            /* of records without one, in batches that are opened from now on */
+    const int32_t *batch_records; /* the plan: records of each of the next `planned` batches; or NULL */
+    int64_t planned;
+    int8_t refuse_markers; /* values that begin, end or abort a metadata transaction are refused */
     /* output, and the open batch at the end of it */
     uint8_t *out;
     int64_t capacity; /* KR_PADDING bytes more are allocated */
     int64_t written;
     int64_t batch_at; /* -1: none open */
-    int32_t count;
-    int64_t base_timestamp, max_timestamp;
+    int32_t count, most_records;
+    int64_t base_timestamp, max_timestamp, default_timestamp;
     int64_t row; /* where to go on in the source */
     kr_error error;
 } kr_encoder;
@@ -133,7 +138,7 @@ typedef struct {
 KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first,
                                            kr_measure *m) {
     int32_t offset_delta = is_first ? 0 : w->count;
-    m->timestamp = s->timestamp_ms ? s->timestamp_ms[i] : -1;
+    m->timestamp = s->timestamp_ms ? s->timestamp_ms[i] : is_first ? w->timestamp : w->default_timestamp;
     m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
     m->key_length = kr_source_length(&s->key, i);
     m->value_length = kr_source_length(&s->value, i);
@@ -162,10 +167,38 @@ KR_ALWAYS_INLINE void kr_record_write(kr_encoder *w, const kr_source *s, int64_t
     if (m->timestamp > w->max_timestamp) w->max_timestamp = m->timestamp;
 }
 
+static inline int kr_source_is_marker(const kr_binary_source *s, int64_t i) {
+    kr_record r;
+    int64_t length = kr_source_length(s, i);
+    if (length < 2) return 0;
+    r.value = s->data + s->ends[i];
+    r.value_length = (int32_t)length;
+    return kr_is_marker(&r);
+}
+
+/* What the first two bytes of values came to: whether one of them may be a marker is asked once, behind the loop. */
+typedef struct {
+    uint32_t bits; /* of all bytes */
+    uint32_t key;  /* least distance behind the first key of a marker */
+} kr_heads;
+
+KR_ALWAYS_INLINE void kr_heads_add(kr_heads *h, const uint8_t *p) {
+    uint16_t head;
+    memcpy(&head, p, 2);
+    uint32_t key = (uint32_t)(head >> 8) - KR_FIRST_MARKER_KEY;
+    h->bits |= head;
+    h->key = key < h->key ? key : h->key;
+}
+
+KR_ALWAYS_INLINE int kr_heads_may_be_marker(const kr_heads *h) {
+    return (h->bits & 0x8080) || h->key <= KR_LAST_MARKER_KEY - KR_FIRST_MARKER_KEY;
+}
+
 /* Writes a record that is not the first of its batch before its size is known: its length goes in front afterwards,
  * where room was left for as many bytes as it will take, most likely. Returns the end, or NULL where the batch is full,
  * memory is short, or there are headers: nothing is written then, as far as the encoder knows. */
-KR_ALWAYS_INLINE uint8_t *kr_record_try(const kr_encoder *w, const kr_source *s, int64_t i, int64_t timestamp) {
+KR_ALWAYS_INLINE uint8_t *kr_record_try(const kr_encoder *w, const kr_source *s, int64_t i, int64_t timestamp,
+                                        kr_heads *heads) {
     int64_t key_length = kr_source_length(&s->key, i), value_length = kr_source_length(&s->value, i);
     int64_t data = (key_length > 0 ? key_length : 0) + (value_length > 0 ? value_length : 0);
     int64_t full = w->batch_at + w->max_batch_bytes;
@@ -180,6 +213,7 @@ KR_ALWAYS_INLINE uint8_t *kr_record_try(const kr_encoder *w, const kr_source *s,
     p = kr_put_varint(p, w->count);
     p = kr_put_field(p, &s->key, i, key_length);
     p = kr_put_field(p, &s->value, i, value_length);
+    if (heads) kr_heads_add(heads, p - value_length);
     *p++ = 0;
     int64_t size = p - body;
     uint8_t *behind_length = kr_put_varint(start, (int32_t)size);
@@ -191,19 +225,28 @@ KR_ALWAYS_INLINE uint8_t *kr_record_try(const kr_encoder *w, const kr_source *s,
     return p - w->out <= full ? p : 0;
 }
 
-/* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
- * error.expected bytes; KR_RECORD_TOO_LARGE with the row in error.record_index. */
-static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
+static inline void kr_encoder_open_batch(kr_encoder *w, int64_t base_timestamp) {
+    w->batch_at = w->written;
+    w->written += KR_RECORD_BATCH_OVERHEAD;
+    w->count = 0;
+    w->most_records = w->planned > 0 ? *w->batch_records++ : w->max_batch_records;
+    w->planned -= w->planned > 0;
+    w->base_timestamp = w->max_timestamp = base_timestamp;
+    w->default_timestamp = w->timestamp;
+}
+
+KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *source, const int refuse_markers) {
     kr_encoder local = *encoder, *const w = &local; /* local: a store of bytes cannot change them */
     const kr_source columns = *source, *const s = &columns;
     int status = KR_OK;
     kr_measure m = {0, 0, 0, 0, 0, 0, 0};
+    kr_heads heads = {0, UINT32_MAX};
     int64_t i = w->row;
     for (; i < s->rows; i++) {
         int is_first = w->batch_at < 0;
-        if (!is_first && w->count < w->max_batch_records) {
-            int64_t timestamp = s->timestamp_ms ? s->timestamp_ms[i] : -1;
-            uint8_t *end = kr_record_try(w, s, i, timestamp);
+        if (!is_first && w->count < w->most_records) {
+            int64_t timestamp = s->timestamp_ms ? s->timestamp_ms[i] : w->default_timestamp;
+            uint8_t *end = kr_record_try(w, s, i, timestamp, refuse_markers ? &heads : 0);
             if (KR_LIKELY(end != 0)) {
                 w->written = end - w->out;
                 w->count++;
@@ -211,14 +254,21 @@ static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
                 continue;
             }
         }
+        if (refuse_markers && kr_source_is_marker(&s->value, i)) {
+            status = KR_UNEXPECTED_MARKER;
+            break;
+        }
         int64_t size = kr_record_measure(w, s, i, is_first, &m);
-        if (!is_first && (w->written - w->batch_at + size > w->max_batch_bytes || w->count >= w->max_batch_records)) {
+        int is_planned = w->batch_records && !is_first && w->count < w->most_records;
+        int is_full =
+            !is_first && (w->written - w->batch_at + size > w->max_batch_bytes || w->count >= w->most_records);
+        if (is_full && !is_planned) {
             kr_encoder_close_batch(w);
             is_first = 1;
             size = kr_record_measure(w, s, i, is_first, &m);
         }
         int64_t needed = size + (is_first ? KR_RECORD_BATCH_OVERHEAD : 0);
-        if (is_first && needed > w->max_batch_bytes) {
+        if (is_first ? needed > w->max_batch_bytes : is_full) {
             status = KR_RECORD_TOO_LARGE;
             break;
         }
@@ -226,24 +276,42 @@ static inline int kr_encoder_run(kr_encoder *encoder, const kr_source *source) {
             status = KR_NEEDS_ROOM;
             break;
         }
-        if (is_first) {
-            w->batch_at = w->written;
-            w->written += KR_RECORD_BATCH_OVERHEAD;
-            w->count = 0;
-            w->base_timestamp = m.timestamp;
-            w->max_timestamp = m.timestamp;
-        }
+        if (is_first) kr_encoder_open_batch(w, m.timestamp);
         kr_record_write(w, s, i, &m);
     }
+    if (refuse_markers && kr_heads_may_be_marker(&heads))
+        for (int64_t row = encoder->row; row < i; row++)
+            if (kr_source_is_marker(&s->value, row)) {
+                status = KR_UNEXPECTED_MARKER;
+                i = row;
+            }
     *encoder = local;
     encoder->row = i;
     if (status == KR_RECORD_TOO_LARGE)
         kr_fail(&encoder->error, status, local.written, local.max_batch_bytes,
-                KR_RECORD_BATCH_OVERHEAD + m.body + kr_uvarint64_size(2 * (uint64_t)m.body));
+                (local.batch_at < 0 ? KR_RECORD_BATCH_OVERHEAD : local.written - local.batch_at) + m.body +
+                    kr_uvarint64_size(2 * (uint64_t)m.body));
+    else if (status == KR_UNEXPECTED_MARKER)
+        kr_fail(&encoder->error, status, local.written, 0, 0);
     else if (status != KR_OK)
         kr_fail(&encoder->error, status, local.written, KR_RECORD_BATCH_OVERHEAD + KR_VARINT_MAX + m.body, 0);
     encoder->error.record_index = (int32_t)i;
     return status;
+}
+
+/* Apart, so that each loop has the registers to itself. */
+static __attribute__((noinline)) int kr_encoder_run_any(kr_encoder *w, const kr_source *s) {
+    return kr_encoder_run_as(w, s, 0);
+}
+
+static __attribute__((noinline)) int kr_encoder_run_refusing(kr_encoder *w, const kr_source *s) {
+    return kr_encoder_run_as(w, s, 1);
+}
+
+/* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
+ * error.expected bytes; KR_RECORD_TOO_LARGE and KR_UNEXPECTED_MARKER with the row in error.record_index. */
+static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
+    return w->refuse_markers ? kr_encoder_run_refusing(w, s) : kr_encoder_run_any(w, s);
 }
 
 #endif

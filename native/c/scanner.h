@@ -10,7 +10,7 @@ enum kr_check { KR_CHECK_NOTHING, KR_CHECK_ALL, KR_CHECK_CONTROL };
 typedef struct {
     kr_input input;
     int64_t position, end;
-    int8_t check; /* a kr_check */
+    int8_t check;   /* a kr_check */
     kr_error error; /* of the fault that stopped the last run */
     int64_t fault_at, torn_at;
 } kr_scanner;

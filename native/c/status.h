@@ -41,7 +41,8 @@
     X(BAD_RECORD_SIZE, "bad_record_size", "record length {expected}, but its fields take {actual} bytes") \
     X(BAD_INNER_MAGIC, "bad_inner_magic", "a message of magic {actual} inside a wrapper of magic {expected}") \
     /* faults of a caller */ \
-    X(RECORD_TOO_LARGE, "record_too_large", "a batch of this record alone takes {actual} bytes, the cap is {expected}")
+    X(RECORD_TOO_LARGE, "record_too_large", "a batch of this record alone takes {actual} bytes, the cap is {expected}") \
+    X(UNEXPECTED_MARKER, "unexpected_marker", "it begins, ends or aborts a transaction")
 /* clang-format on */
 
 enum kr_status {

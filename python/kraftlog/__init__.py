@@ -10,12 +10,16 @@ from kraftlog.errors import (
     CorruptRecordError,
     Fault,
     InvalidRecordError,
+    InvalidTransactionStateError,
     RecordError,
     RecordTooLargeError,
     UnsupportedCompressionTypeError,
 )
 from kraftlog.log.log import Log, open
+from kraftlog.log.metadata_writer import MetadataLogWriter
 from kraftlog.stream import Stream
+from kraftlog.transactions.metadata_transaction import pack_transaction
+from kraftlog.transactions.packing import plan_batches
 
 __version__ = "0.1.0"
 
@@ -25,7 +29,9 @@ __all__ = [
     "Encoder",
     "Fault",
     "InvalidRecordError",
+    "InvalidTransactionStateError",
     "Log",
+    "MetadataLogWriter",
     "RecordError",
     "RecordTooLargeError",
     "Stream",
@@ -36,5 +42,7 @@ __all__ = [
     "encode",
     "encode_marker",
     "open",
+    "pack_transaction",
+    "plan_batches",
     "varint",
 ]

@@ -1,8 +1,14 @@
 """Exceptions, and the faults that become rows of the ``errors`` table.
 
-The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/status.h``; what concerns whole
-files (``unreadable_file``, ``not_read``, ``bad_index``, ``index_mismatch``, ``offset_goes_back``,
-``bad_last_offset_delta``) is named where it is found, in ``kraftlog.log``.
+The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/status.h``. What concerns whole
+files and logs is named where it is found, in ``kraftlog.log``:
+
+- files: ``unreadable_file``, ``not_read``, ``bad_index``, ``index_mismatch``, ``txnindex_mismatch``, ``bad_snapshot``,
+  ``snapshot_mismatch``, ``not_recovered``;
+- offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
+- producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``, ``bad_message``;
+- the metadata log: ``begin_inside_transaction``, ``end_outside_transaction``, ``begun_before_log``,
+  ``marker_in_snapshot``, ``bad_marker``.
 """
 
 from __future__ import annotations
@@ -155,6 +161,12 @@ class RecordTooLargeError(RecordError):
     """A record that does not fit a batch of ``max_batch_bytes`` (Kafka: MESSAGE_TOO_LARGE)."""
 
     kafka_code = 10
+
+
+class InvalidTransactionStateError(ValueError):
+    """Work that the state of the log's transaction does not allow (Kafka: INVALID_TXN_STATE)."""
+
+    kafka_code = 48
 
 
 def error_from_fault(fault: Fault) -> RecordError:

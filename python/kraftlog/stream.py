@@ -19,7 +19,7 @@ def errors_table(faults: list[Fault]) -> pa.Table:
 def rows_of(columns: list[pa.Array], arrow_schema: pa.Schema, count: int) -> pa.RecordBatch:
     """Return columns as a record batch; one without columns has a number of rows all the same."""
     if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+        return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
 

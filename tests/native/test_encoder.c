@@ -68,6 +68,7 @@ static kr_encoder encoder_of(int64_t max_bytes, int32_t max_records) {
     w.base_sequence = INT32_MAX - 3;
     w.producer_epoch = 2;
     w.partition_leader_epoch = 6;
+    w.timestamp = -1;
     w.batch_at = -1;
     return w;
 }
@@ -119,6 +120,7 @@ static void check_decoded(const kr_encoder *w, const kr_source *s) {
     d.check_crc = 1;
     d.start_offset = INT64_MIN;
     d.end_offset = INT64_MAX;
+    d.stable_offset = INT64_MAX;
     d.start_timestamp = INT64_MIN;
     d.torn_at = -1;
     d.columns = room_make(s->rows + w->written / KR_SMALLEST_RECORD + 2, w->written, w->written, WANT_ALL);
@@ -233,11 +235,78 @@ static void test_cap_to_the_byte(void) {
     }
 }
 
+/* A source of ten records that take ten bytes each. */
+static kr_source ten_records(int32_t *ends, uint8_t *data) {
+    kr_source s = {0};
+    memset(data, 5, 30);
+    for (int i = 0; i <= 10; i++) ends[i] = 3 * i;
+    s.rows = 10;
+    s.value = (kr_binary_source){ends, data, 30, 0, 0};
+    return s;
+}
+
+/* Batches end where the plan says, also when the room runs out in between; a batch that is too full is refused. */
+static void test_plan(void) {
+    int32_t ends[11], plan[] = {3, 1, 6};
+    uint8_t data[30];
+    kr_source s = ten_records(ends, data);
+    for (int64_t room = 0; room <= 400; room++) {
+        kr_encoder w = encoder_of(KR_RECORD_BATCH_OVERHEAD + 60, INT32_MAX);
+        w.batch_records = plan;
+        w.planned = 3;
+        give_room(&w, room);
+        while (kr_encoder_run(&w, &s) == KR_NEEDS_ROOM) give_room(&w, w.written + w.error.expected);
+        kr_encoder_close_batch(&w);
+        int64_t at = 0;
+        for (int i = 0; i < 3; i++) {
+            CHECK_INT(plan[i], kr_load_int32(w.out + at + KR_RECORDS_COUNT_AT));
+            at += KR_LOG_OVERHEAD + kr_load_int32(w.out + at + KR_LENGTH_AT);
+        }
+        CHECK_INT(w.written, at);
+        free(w.out);
+    }
+    for (int32_t most = 1; most < 10; most++) {
+        kr_encoder w = encoder_of(KR_RECORD_BATCH_OVERHEAD + 10 * most, INT32_MAX);
+        int32_t all = 10;
+        w.batch_records = &all;
+        w.planned = 1;
+        give_room(&w, 1000);
+        CHECK_STATUS(KR_RECORD_TOO_LARGE, kr_encoder_run(&w, &s));
+        CHECK_ERROR(((kr_error){KR_RECORD_TOO_LARGE, most, w.written, w.max_batch_bytes, w.max_batch_bytes + 10, 0}),
+                    &w.error);
+        free(w.out);
+    }
+}
+
+/* A marker is found wherever it is, and when the room runs out; other records are none. */
+static void test_markers(void) {
+    static const uint8_t forms[][3] = {{1, 23, 0}, {1, 24, 0}, {1, 25, 0}, {0x81, 0, 24}, {1, 0x97, 0},
+                                       {1, 22, 0}, {1, 26, 0}, {2, 23, 0}, {0x80, 0, 24}, {1, 0x97, 1}};
+    int32_t ends[11];
+    uint8_t data[30];
+    for (int form = 0; form < 10; form++)
+        for (int row = 0; row < 10; row++)
+            for (int64_t room = 0; room <= 200; room += 7) {
+                kr_source s = ten_records(ends, data);
+                kr_encoder w = encoder_of(100, INT32_MAX);
+                memcpy(data + 3 * row, forms[form], 3);
+                w.refuse_markers = 1;
+                give_room(&w, room);
+                int status;
+                while ((status = kr_encoder_run(&w, &s)) == KR_NEEDS_ROOM) give_room(&w, w.written + w.error.expected);
+                CHECK_STATUS(form < 5 ? KR_UNEXPECTED_MARKER : KR_OK, status);
+                if (form < 5) CHECK_INT(row, w.error.record_index);
+                free(w.out);
+            }
+}
+
 int main(void) {
     kr_crc_init();
     test_round_trip();
     test_every_capacity();
     test_record_too_large();
     test_cap_to_the_byte();
+    test_plan();
+    test_markers();
     return check_report("encoder");
 }

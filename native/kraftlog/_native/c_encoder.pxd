@@ -1,4 +1,4 @@
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from kraftlog._native.c_decoder cimport kr_error
 
@@ -22,8 +22,13 @@ cdef extern from "encoder.h" nogil:
         int64_t base_offset, producer_id, max_batch_bytes
         int32_t max_batch_records, base_sequence, partition_leader_epoch
         int16_t producer_epoch, attributes
+        int64_t timestamp
+        const int32_t *batch_records
+        int64_t planned
+        int8_t refuse_markers
         uint8_t *out
         int64_t capacity, written, batch_at
+        int32_t count
         int64_t row
         kr_error error
 

@@ -1,10 +1,10 @@
 """Arrow columns to record batches: lends the columns to native/c/encoder.h and owns what it writes."""
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from kraftlog._native.c_crc cimport kr_crc_init
-from kraftlog._native.c_decoder cimport KR_NEEDS_ROOM, KR_OK, KR_PADDING
+from kraftlog._native.c_decoder cimport KR_NEEDS_ROOM, KR_OK, KR_PADDING, KR_RECORD_BATCH_OVERHEAD
 from kraftlog._native.c_encoder cimport (
     kr_binary_source,
     kr_encoder,
@@ -62,13 +62,15 @@ cdef class Source:
 
 
 cdef class Encoder:
-    """Packs sources into record batches, one behind the other."""
+    """Packs sources into record batches, one behind the other. ``batch_records``: int32, or None."""
 
     cdef kr_encoder state
     cdef Arena arena
+    cdef Input plan
 
     def __init__(self, *, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id, int16_t producer_epoch,
-                 int32_t base_sequence, int attributes, int64_t max_batch_bytes, int32_t max_batch_records):
+                 int32_t base_sequence, int attributes, int64_t max_batch_bytes, int32_t max_batch_records,
+                 batch_records, bint refuse_markers, int64_t timestamp_ms):
         memset(&self.state, 0, sizeof(kr_encoder))
         self.state.base_offset = base_offset
         self.state.partition_leader_epoch = partition_leader_epoch
@@ -78,7 +80,21 @@ cdef class Encoder:
         self.state.attributes = attributes
         self.state.max_batch_bytes = max_batch_bytes
         self.state.max_batch_records = max_batch_records
+        if batch_records is not None:
+            self.plan = Input(batch_records)
+            self.state.batch_records = <const int32_t *>self.plan.data
+            self.state.planned = self.plan.size // sizeof(int32_t)
+        self.state.refuse_markers = refuse_markers
+        self.state.timestamp = timestamp_ms
         self.state.batch_at = -1
+
+    @property
+    def timestamp_ms(self):
+        return self.state.timestamp
+
+    @timestamp_ms.setter
+    def timestamp_ms(self, int64_t timestamp_ms):
+        self.state.timestamp = timestamp_ms
 
     cdef void _reserve(self, int64_t more):
         """Room for so many bytes more, with what is written so far kept."""
@@ -93,18 +109,43 @@ cdef class Encoder:
         self.state.capacity = self.state.written + more
 
     def write(self, Source source, int64_t size_hint):
-        """Writes all rows. Returns None, or why a row cannot be written, as (status, row, expected, actual)."""
+        """Writes all rows and returns None, or none of them and why: status, row, expected and actual size, and how many
+        records the open batch had by then."""
+        return self._write(&source.state, size_hint)
+
+    def write_marker(self, const uint8_t[::1] value):
+        """Writes a row that is a value alone, whether or not it is a marker. Returns what ``write`` does."""
+        cdef int32_t[2] ends = [0, <int32_t>value.shape[0]]
+        cdef int8_t refuse_markers = self.state.refuse_markers
+        cdef kr_source source
+        memset(&source, 0, sizeof(kr_source))
+        source.rows = 1
+        source.value.ends = ends
+        source.value.data = &value[0]
+        source.value.data_size = value.shape[0]
+        self.state.refuse_markers = 0
+        try:
+            return self._write(&source, value.shape[0] + 2 * KR_RECORD_BATCH_OVERHEAD)
+        finally:
+            self.state.refuse_markers = refuse_markers
+
+    cdef object _write(self, const kr_source *source, int64_t size_hint):
         cdef int status = KR_NEEDS_ROOM
         cdef int64_t more = size_hint
+        cdef kr_encoder before = self.state
         self.state.row = 0
         while status == KR_NEEDS_ROOM:
             self._reserve(more)
             with nogil:
-                status = kr_encoder_run(&self.state, &source.state)
+                status = kr_encoder_run(&self.state, source)
             more = max(self.state.error.expected, self.state.written // 2)
         if status == KR_OK:
             return None
-        return status, self.state.error.record_index, self.state.error.expected, self.state.error.actual
+        before.out, before.capacity = self.state.out, self.state.capacity
+        cdef kr_encoder failed = self.state
+        self.state = before
+        return (status, failed.error.record_index, failed.error.expected, failed.error.actual,
+                0 if failed.batch_at < 0 else failed.count)
 
     def close_batch(self):
         """Ends the open batch, if there is one."""
@@ -114,6 +155,8 @@ cdef class Encoder:
         """The closed batches as a memoryview; an open one is carried over into new memory."""
         cdef Arena arena = self.arena
         cdef int64_t end = self.state.written if self.state.batch_at < 0 else self.state.batch_at
+        if end == 0:
+            return memoryview(b"")
         cdef int64_t left = self.state.written - end
         cdef uint8_t *rest = self.state.out + end
         self.arena = None
@@ -124,7 +167,7 @@ cdef class Encoder:
             memcpy(self.state.out, rest, left)
             self.state.written = left
             self.state.batch_at = 0
-        return memoryview(arena)[:end] if arena is not None else memoryview(b"")
+        return memoryview(arena)[:end]
 
 
 def seal_batch(buffer):

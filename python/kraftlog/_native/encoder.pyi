@@ -1,3 +1,6 @@
+import numpy as np
+import numpy.typing as npt
+
 from kraftlog.types import Buffer
 
 class Source:
@@ -21,8 +24,13 @@ class Encoder:
         attributes: int,
         max_batch_bytes: int,
         max_batch_records: int,
+        batch_records: npt.NDArray[np.int32] | None,
+        refuse_markers: bool,
+        timestamp_ms: int,
     ) -> None: ...
-    def write(self, source: Source, size_hint: int) -> tuple[int, int, int, int] | None: ...
+    timestamp_ms: int
+    def write(self, source: Source, size_hint: int) -> tuple[int, int, int, int, int] | None: ...
+    def write_marker(self, value: bytes) -> tuple[int, int, int, int, int] | None: ...
     def close_batch(self) -> None: ...
     def take(self) -> memoryview: ...
 

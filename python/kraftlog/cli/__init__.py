@@ -8,7 +8,7 @@ import sys
 import click
 
 import kraftlog
-from kraftlog.cli import demo, dump, recover, stats, tables, verify
+from kraftlog.cli import demo, dump, pack, recover, stats, tables, verify
 from kraftlog.errors import RecordError
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
@@ -32,12 +32,13 @@ class Commands(click.Group):
 def commands() -> None:
     """Read Kafka's log files without a broker.
 
-    PATHS are segment files, folders of partitions, log directories, or globs of these. Nothing is written to them.
+    PATHS are segment files, folders of partitions, log directories, or globs of these. Nothing is written to them, but
+    by recover --write.
     The exit code is 1 when something could not be read, 2 when the command was not understood.
     """
 
 
-for command in (*tables.COMMANDS, dump.dump, verify.verify, stats.stats, recover.recover, demo.demo):
+for command in (*tables.COMMANDS, dump.dump, verify.verify, stats.stats, recover.recover, pack.pack, demo.demo):
     commands.add_command(command)
 
 

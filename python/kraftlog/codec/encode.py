@@ -7,21 +7,24 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import (
+    CHECK_NOTHING,
     CONTROL_BIT,
     LOG_OVERHEAD,
     RECORD_BATCH_OVERHEAD,
     TRANSACTIONAL_BIT,
     Scanner,
 )
+from kraftlog._native.status import CODES, TEXTS
 from kraftlog.codec.compression import COMPRESSION_TYPES, compress
 from kraftlog.codec.headers import NO_TIMESTAMP
-from kraftlog.errors import RecordTooLargeError
+from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 
 RECORD_OVERHEAD = 24  # bytes beside key and value that most records take less than
 MOST_RECORDS = 2**31 - 1
@@ -43,12 +46,18 @@ class Encoder:
     max_batch_bytes : int
         Most bytes of a batch, header counted, before compression.
     max_batch_records : int, optional
+    batch_records : array_like of int, optional
+        A plan, such as ``plan_batches`` makes: how many records each batch takes.
     base_offset : int
         Of the first record; the others follow without gaps.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
         As in the batch header; -1 means none.
     is_transactional, is_control : bool
         Bits of the batch attributes.
+    timestamp_ms : int
+        Of records of rows without a column of timestamps. May be set later; holds for batches that start after that.
+    refuse_markers : bool
+        Whether values that begin, end or abort a metadata transaction are refused.
     """
 
     def __init__(
@@ -58,6 +67,7 @@ class Encoder:
         compression_level: int | None = None,
         max_batch_bytes: int = 1 << 20,
         max_batch_records: int | None = None,
+        batch_records: npt.ArrayLike | None = None,
         base_offset: int = 0,
         partition_leader_epoch: int = -1,
         producer_id: int = -1,
@@ -65,6 +75,8 @@ class Encoder:
         base_sequence: int = -1,
         is_transactional: bool = False,
         is_control: bool = False,
+        timestamp_ms: int = NO_TIMESTAMP,
+        refuse_markers: bool = False,
     ) -> None:
         if compression not in COMPRESSION_TYPES:
             raise ValueError(f"compression {compression!r} is not one of {', '.join(COMPRESSION_TYPES)}")
@@ -74,12 +86,17 @@ class Encoder:
             )
         if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
             raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
+        if batch_records is not None and max_batch_records is not None:
+            raise ValueError("max_batch_records is for batches that are not planned; give either it or batch_records")
         if is_transactional and producer_id < 0:
             raise ValueError("a transactional batch needs a producer_id")
+        plan = None if batch_records is None else _plan(batch_records)
         self._compression = COMPRESSION_TYPES.index(compression)
         self._level = compression_level
         self._base_offset = base_offset
         self._rows = 0
+        self._markers = 0
+        self._planned = LARGEST_OFFSET if plan is None else int(plan.sum(dtype=np.int64))
         self._native = native.Encoder(
             base_offset=base_offset,
             partition_leader_epoch=partition_leader_epoch,
@@ -89,10 +106,27 @@ class Encoder:
             attributes=self._compression | TRANSACTIONAL_BIT * is_transactional | CONTROL_BIT * is_control,
             max_batch_bytes=max_batch_bytes,
             max_batch_records=max_batch_records or MOST_RECORDS,
+            batch_records=plan,
+            refuse_markers=refuse_markers,
+            timestamp_ms=timestamp_ms,
         )
 
+    @property
+    def timestamp_ms(self) -> int:
+        """Of records of rows without a column of timestamps."""
+        return self._native.timestamp_ms
+
+    @timestamp_ms.setter
+    def timestamp_ms(self, timestamp_ms: int) -> None:
+        self._native.timestamp_ms = timestamp_ms
+
+    @property
+    def next_offset(self) -> int:
+        """Of the record that is written next."""
+        return self._base_offset + self._rows + self._markers
+
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows behind those written before.
+        """Add rows behind those written before; when that fails, none of them is added.
 
         Parameters
         ----------
@@ -103,22 +137,41 @@ class Encoder:
         Raises
         ------
         RecordTooLargeError
-            When a record alone takes more than ``max_batch_bytes``. Nothing of what the encoder holds should be used.
+            When a record alone takes more than ``max_batch_bytes``, or a batch of as many records as the plan says
+            does.
+        InvalidRecordError
+            When a value is a marker, and these are refused.
         ValueError
-            When there is no column to encode, or one that is not known, or offsets would not fit 64 bits.
+            When there is no column to encode, or one that is not known, or offsets would not fit 64 bits, or there are
+            more rows than planned.
         """
-        if self._base_offset + self._rows + rows.num_rows > LARGEST_OFFSET:
-            raise ValueError(
-                f"base_offset {self._base_offset} and {self._rows + rows.num_rows} rows do not fit 64 bits"
-            )
+        self._check_offsets(rows.num_rows)
         source, data_bytes = _source(rows)
-        failure = self._native.write(source, data_bytes + RECORD_OVERHEAD * rows.num_rows + RECORD_BATCH_OVERHEAD)
-        if failure is not None:
-            _, row, expected, actual = failure
-            raise RecordTooLargeError(
-                f"record {self._rows + row}: a batch of it alone takes {actual} bytes, max_batch_bytes is {expected}"
-            )
+        size_hint = data_bytes + RECORD_OVERHEAD * rows.num_rows + RECORD_BATCH_OVERHEAD
+        self._check(self._native.write(source, size_hint))
         self._rows += rows.num_rows
+
+    def write_marker(self, value: bytes) -> None:
+        """Add a record of a value alone; it is not one of the rows that messages count."""
+        self._check_offsets(1)
+        self._check(self._native.write_marker(value))
+        self._markers += 1
+
+    def _check_offsets(self, rows: int) -> None:
+        if self.next_offset + rows > LARGEST_OFFSET:
+            raise ValueError(f"base_offset {self._base_offset} and {self._rows + rows} rows do not fit 64 bits")
+        if self._rows + self._markers + rows > self._planned:
+            raise ValueError(f"batch_records plans {self._planned} records, but there are more")
+
+    def _check(self, failure: tuple[int, int, int, int, int] | None) -> None:
+        if failure is None:
+            return
+        status, row, expected, actual, together = failure
+        row += self._rows
+        if CODES[status] == "unexpected_marker":
+            raise InvalidRecordError(f"record {row}: {TEXTS['unexpected_marker']}")
+        size = f"with it the batch of {together + 1} records that is planned" if together else "a batch of it alone"
+        raise RecordTooLargeError(f"record {row}: {size} takes {actual} bytes, max_batch_bytes is {expected}")
 
     def take(self) -> pa.Buffer:
         """Return the batches that are complete; the last one stays open for further rows."""
@@ -143,8 +196,15 @@ class Encoder:
         return b"".join(parts)
 
 
+def _plan(batch_records: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    plan = np.asarray(batch_records)
+    if plan.ndim != 1 or (plan.size and (plan.dtype.kind not in "iu" or plan.min() < 1 or plan.max() > MOST_RECORDS)):
+        raise ValueError(f"batch_records is not a list of numbers between 1 and {MOST_RECORDS}")
+    return np.ascontiguousarray(plan, np.int32)
+
+
 def _batch_extents(data: memoryview) -> Iterator[tuple[int, int]]:
-    scanner = Scanner(data, 0, len(data), False)
+    scanner = Scanner(data, 0, len(data), CHECK_NOTHING)
     more = True
     while more:
         headers, more, _ = scanner.run(HEADERS_AT_ONCE)
@@ -252,6 +312,7 @@ def encode(
     compression_level: int | None = None,
     max_batch_bytes: int = 1 << 20,
     max_batch_records: int | None = None,
+    batch_records: npt.ArrayLike | None = None,
     base_offset: int = 0,
     partition_leader_epoch: int = -1,
     producer_id: int = -1,
@@ -259,6 +320,7 @@ def encode(
     base_sequence: int = -1,
     is_transactional: bool = False,
     is_control: bool = False,
+    timestamp_ms: int = NO_TIMESTAMP,
 ) -> pa.Buffer:
     """Encode rows as record batches, in order, in as few batches as the caps allow.
 
@@ -276,12 +338,16 @@ def encode(
         Most bytes of a batch, header counted, before compression.
     max_batch_records : int, optional
         Most records of a batch.
+    batch_records : array_like of int, optional
+        A plan, such as ``plan_batches`` makes: how many records each batch takes. The cap still holds.
     base_offset : int
         Of the first record; the others follow without gaps.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
         As in the batch header; -1 means none. Sequences go on from batch to batch and wrap as Kafka's do.
     is_transactional, is_control : bool
         Bits of the batch attributes.
+    timestamp_ms : int
+        Of all records, when there is no column of timestamps.
 
     Returns
     -------
@@ -291,7 +357,8 @@ def encode(
     Raises
     ------
     RecordTooLargeError
-        When a record alone takes more than ``max_batch_bytes``; names its index, its size and the cap.
+        When a record alone takes more than ``max_batch_bytes``, or a batch of as many records as the plan says does;
+        names the record's index, the size and the cap.
     ValueError
         When an option or a column is not what it should be.
 
@@ -307,6 +374,7 @@ def encode(
         compression_level=compression_level,
         max_batch_bytes=max_batch_bytes,
         max_batch_records=max_batch_records,
+        batch_records=batch_records,
         base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,
         producer_id=producer_id,
@@ -314,6 +382,7 @@ def encode(
         base_sequence=base_sequence,
         is_transactional=is_transactional,
         is_control=is_control,
+        timestamp_ms=timestamp_ms,
     )
     for batch in itertools.filterfalse(lambda b: b.num_rows == 0, _record_batches(rows)):
         encoder.write(batch)

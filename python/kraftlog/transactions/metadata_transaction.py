@@ -1,0 +1,205 @@
+"""A transaction of the metadata log (KIP-868) as batches: Begin, records, End or Abort."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from kraftlog.codec.encode import MOST_RECORDS, Encoder
+from kraftlog.codec.headers import NO_TIMESTAMP
+from kraftlog.codec.metadata_markers import abort_transaction, begin_transaction, end_transaction
+from kraftlog.codec.metadata_version import has_metadata_transactions, metadata_version_level
+from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
+
+LARGEST_BATCH_BYTES = 8 << 20  # that a Raft quorum of Kafka takes
+ONE_BATCH = (MOST_RECORDS,)  # a plan that is broken by a second batch
+
+Values: TypeAlias = pa.Array | pa.ChunkedArray | Iterable["Values"]
+
+
+def value_batches(records: Values) -> Iterator[pa.RecordBatch]:
+    """Return serialized metadata records as rows with a column ``value``.
+
+    Parameters
+    ----------
+    records : pyarrow.Array or pyarrow.ChunkedArray of binary, list of bytes, or iterable of these
+
+    Raises
+    ------
+    ValueError
+        When one is null, or something is not an array.
+    """
+    if isinstance(records, pa.ChunkedArray):
+        records = records.chunks
+    elif isinstance(records, list) and records and isinstance(records[0], bytes):
+        records = pa.array(records, pa.binary())
+    if isinstance(records, pa.Array):
+        if records.null_count:
+            index = records.is_null().index(True).as_py()
+            raise ValueError(f"record {index} is null; a metadata record has a value")
+        if len(records):
+            yield pa.RecordBatch.from_arrays([records], ["value"])
+        return
+    if isinstance(records, str | bytes) or not isinstance(records, Iterable):
+        raise ValueError(f"records are {type(records).__name__}, not an Arrow array")
+    for each in records:
+        yield from value_batches(each)
+
+
+def metadata_encoder(
+    max_batch_bytes: int,
+    base_offset: int,
+    partition_leader_epoch: int,
+    timestamp_ms: int,
+    *,
+    max_batch_records: int | None = None,
+    one_batch: bool = False,
+) -> Encoder:
+    """Return an encoder of metadata records that takes no transaction markers among them.
+
+    Parameters
+    ----------
+    max_batch_bytes, max_batch_records, base_offset, partition_leader_epoch, timestamp_ms
+        As for ``Encoder``.
+    one_batch : bool
+        Refuse records that do not fit one batch.
+    """
+    if max_batch_bytes > LARGEST_BATCH_BYTES:
+        raise ValueError(f"max_batch_bytes {max_batch_bytes} is more than Kafka's {LARGEST_BATCH_BYTES}")
+    return Encoder(
+        max_batch_bytes=max_batch_bytes,
+        max_batch_records=None if one_batch else max_batch_records,
+        batch_records=[max_batch_records or MOST_RECORDS] if one_batch else None,
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        timestamp_ms=timestamp_ms,
+        refuse_markers=True,
+    )
+
+
+class TransactionEncoder:
+    """Packs one transaction of the metadata log, a piece at a time; for one in memory use ``pack_transaction``.
+
+    Parameters
+    ----------
+    name : str, optional
+        Of the transaction; at most 255 bytes of UTF-8.
+    metadata_version : int or str, optional
+        Below 3.6-IV1 there are no markers, and the whole must fit one batch.
+    max_batch_bytes, max_batch_records, base_offset, partition_leader_epoch, timestamp_ms
+        As for ``Encoder``.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+        max_batch_records: int | None = None,
+        base_offset: int = 0,
+        partition_leader_epoch: int = 0,
+        timestamp_ms: int = NO_TIMESTAMP,
+        metadata_version: int | str | None = None,
+    ) -> None:
+        begin = begin_transaction(name)
+        self.has_markers = has_metadata_transactions(metadata_version_level(metadata_version))
+        self.encoder = metadata_encoder(
+            max_batch_bytes,
+            base_offset,
+            partition_leader_epoch,
+            timestamp_ms,
+            max_batch_records=max_batch_records,
+            one_batch=not self.has_markers,
+        )
+        if self.has_markers:
+            self.encoder.write_marker(begin)
+
+    def write(self, rows: pa.RecordBatch) -> pa.Buffer:
+        """Add rows as ``Encoder.write`` does; return the batches that are complete."""
+        self.encoder.write(rows)
+        return self.encoder.take()
+
+    def end(self) -> pa.Buffer:
+        """End the transaction; return the last batches."""
+        if self.has_markers:
+            self.encoder.write_marker(end_transaction())
+        return self.encoder.finish()
+
+    def abort(self, reason: str | None = None) -> pa.Buffer:
+        """Abort the transaction; return the last batches, which are none where there are no markers."""
+        if not self.has_markers:
+            return pa.py_buffer(b"")
+        self.encoder.write_marker(abort_transaction(reason))
+        return self.encoder.finish()
+
+
+def pack_transaction(
+    records: Values,
+    name: str | None = None,
+    max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+    *,
+    max_batch_records: int | None = None,
+    base_offset: int = 0,
+    partition_leader_epoch: int = 0,
+    timestamp_ms: int = NO_TIMESTAMP,
+    metadata_version: int | str | None = None,
+) -> pa.Buffer:
+    """Pack metadata records into a transaction (KIP-868), in as few batches as their order allows.
+
+    Parameters
+    ----------
+    records : pyarrow.Array or pyarrow.ChunkedArray of binary, list of bytes, or iterable of these
+        Serialized metadata records: frame version, api key, version, message. They are copied once, into their batch.
+    name : str, optional
+        Of the transaction, at most 255 bytes of UTF-8; None is not the empty name.
+    max_batch_bytes : int
+        Most bytes of a batch, header counted; at most 8 MiB.
+    max_batch_records : int, optional
+        Most records of a batch.
+    base_offset : int
+        Of the Begin record; the others follow without gaps.
+    partition_leader_epoch : int
+        As in the batch header.
+    timestamp_ms : int
+        Of all records: a controller has the time of the append here; -1 means none.
+    metadata_version : int or str, optional
+        A level or a name, by default the newest. Below 3.6-IV1 (level 13) there are no transactions: the records must
+        fit one batch, and ``name`` is not written.
+
+    Returns
+    -------
+    pyarrow.Buffer
+        Batches one behind the other; owns its memory.
+
+    Raises
+    ------
+    RecordTooLargeError
+        When a record alone takes more than ``max_batch_bytes``, or the version has no transactions and the records do
+        not fit one batch; names the record's index, the size and the cap.
+    InvalidRecordError
+        When one of the records begins, ends or aborts a transaction.
+    ValueError
+        When an option, or the type of the records, is not what it should be.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> no_op = bytes.fromhex("01140000")
+    >>> data = pack_transaction([no_op, no_op], "two at once")
+    >>> [value.hex() for value in kraftlog.decode(data).to_table()["value"].to_pylist()]
+    ['01170001000c0c74776f206174206f6e6365', '01140000', '01140000', '01180000']
+    """
+    packed = TransactionEncoder(
+        name,
+        max_batch_bytes=max_batch_bytes,
+        max_batch_records=max_batch_records,
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        timestamp_ms=timestamp_ms,
+        metadata_version=metadata_version,
+    )
+    for rows in value_batches(records):
+        packed.encoder.write(rows)
+    return packed.end()

@@ -1,0 +1,90 @@
+"""Packing plan: how many records each batch takes, worked out from sizes alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog.codec.cursor import uvarint
+from kraftlog.codec.encode import MOST_RECORDS
+from kraftlog.errors import RecordTooLargeError
+
+DEFAULT_BATCH_BYTES = 8192  # of KIP-868: what a fetch of the metadata log takes at a time
+_FRAME = 5  # bytes of attributes, timestamp delta, offset delta, null key, number of headers
+
+
+def plan_batches(
+    sizes: npt.ArrayLike, max_batch_bytes: int = DEFAULT_BATCH_BYTES, max_batch_records: int | None = None
+) -> npt.NDArray[np.int64]:
+    """Plan batches for records in order: as few as the caps allow.
+
+    The plan is exact for records as the metadata log has them: null keys, no headers, and one timestamp for the whole
+    batch. ``Encoder`` packs such records in the same way; ``batch_records`` makes it follow a plan.
+
+    Parameters
+    ----------
+    sizes : array_like, int64[n] or int32[n]
+        Bytes of each record's value; -1 for null.
+    max_batch_bytes : int
+        Most bytes of a batch, its header counted.
+    max_batch_records : int, optional
+        Most records of a batch.
+
+    Returns
+    -------
+    numpy.ndarray, int64[batches]
+        Number of records in each batch.
+
+    Raises
+    ------
+    RecordTooLargeError
+        When a record alone takes more than ``max_batch_bytes``; names its index, its size and the cap.
+    ValueError
+        When a size is less than -1, or a cap is out of bounds.
+
+    Examples
+    --------
+    >>> plan_batches([4000, 4000, 100, 8000])
+    array([3, 1])
+    """
+    from kraftlog.transactions import packing_kernels
+
+    if not RECORD_BATCH_OVERHEAD < max_batch_bytes < 2**31:
+        raise ValueError(f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
+    if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
+        raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
+    given = _integers(sizes)
+    counts = np.empty(len(given), np.int64)
+    batches, bad = packing_kernels.plan(given, max_batch_bytes, max_batch_records or MOST_RECORDS, counts)
+    if bad >= 0:
+        raise _refusal(bad, int(given[bad]), max_batch_bytes)
+    return counts[:batches].copy()
+
+
+def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.int32]:
+    given = np.asarray(sizes)
+    if given.size == 0:
+        return np.empty(0, np.int64)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or given.dtype == np.uint64:
+        raise ValueError(f"sizes are not a list of integers, but {given.dtype} in {given.ndim} dimensions")
+    if given.dtype != np.int32:
+        given = given.astype(np.int64, copy=False)
+    view = np.ascontiguousarray(given).view()
+    view.flags.writeable = False  # one compiled kernel, whether or not the caller's array may be written to
+    return view
+
+
+def _refusal(index: int, size: int, max_batch_bytes: int) -> ValueError:
+    if size < -1:
+        return ValueError(f"record {index}: size {size} is less than -1")
+    length = max(size, 0)
+    body = _FRAME + _varint_size(length) + length
+    alone = RECORD_BATCH_OVERHEAD + _varint_size(body) + body
+    return RecordTooLargeError(
+        f"record {index}: a batch of it alone takes {alone} bytes, max_batch_bytes is {max_batch_bytes}"
+    )
+
+
+def _varint_size(value: int) -> int:
+    return len(uvarint(2 * value))

@@ -1,0 +1,60 @@
+"""Numba kernel of the packing plan: compiled on first use, cached on disk; ``packing`` imports it when it is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+RECORD_BATCH_OVERHEAD = 61
+FRAME = 5  # bytes of attributes, timestamp delta, offset delta of one byte, null key, number of headers
+SHORT_DELTAS = 1 << 6  # offset deltas below this take one byte
+
+
+@njit(inline="always")
+def varint_size(value: int) -> int:
+    """Return the bytes of a varint of a number from 0 on, without a branch: sizes are hard to predict."""
+    return 1 + (value >= 1 << 6) + (value >= 1 << 13) + (value >= 1 << 20) + (value >= 1 << 27)
+
+
+@njit(inline="always")
+def body_size(size: int) -> int:
+    """Return the bytes of a record behind its length; null, given as -1, takes as much as a value of no bytes."""
+    length = max(size, 0)
+    return FRAME + varint_size(length) + length
+
+
+@njit(cache=True, nogil=True)
+def plan(
+    sizes: npt.NDArray[np.int64] | npt.NDArray[np.int32],
+    max_batch_bytes: int,
+    max_batch_records: int,
+    counts: npt.NDArray[np.int64],
+) -> tuple[int, int]:
+    """Fill ``counts``; return how many batches there are, and the first record that fits no batch (-1: all do)."""
+    batches = 0
+    count = 0
+    room = 0
+    for i in range(len(sizes)):
+        size = np.int64(sizes[i])
+        if size < -1 or size > max_batch_bytes:
+            return batches, i
+        shortest = body_size(int(size))
+        first = taken = shortest + varint_size(shortest)
+        if count >= SHORT_DELTAS:
+            body = shortest + varint_size(count) - 1
+            taken = body + varint_size(body)
+        if taken > room or count == max_batch_records:
+            counts[batches] = count
+            batches += count > 0
+            count = 0
+            taken = first
+            room = max_batch_bytes - RECORD_BATCH_OVERHEAD
+            if taken > room:
+                return batches, i
+        room -= taken
+        count += 1
+    if count:
+        counts[batches] = count
+        batches += 1
+    return batches, -1
