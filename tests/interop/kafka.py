@@ -10,7 +10,7 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -58,19 +58,51 @@ class Broker:
 
     def create(self, topics: Iterable[Line]) -> None:
         """Create topics: {"name", "partitions", "configs"} each."""
-        self._jvm.run("Topics", self._address, lines=topics)
+        failed = {name: error for name, error in self.try_to_create(topics).items() if error is not None}
+        assert not failed
+
+    def try_to_create(self, topics: Iterable[Line]) -> dict[str, str | None]:
+        """Create topics, and say by their names which exception each of them met, or None."""
+        return {line["name"]: line["error"] for line in self._run("Topics", lines=topics)}
 
     def produce(self, lines: Iterable[Line]) -> None:
         """Let Kafka's own producers carry out the lines: records, and what Produce.java says of the others."""
-        self._jvm.run("Produce", self._address, lines=lines)
+        self._run("Produce", lines=lines)
 
     def consume(self, topics: Iterable[str]) -> list[Line]:
         """Return every record of the topics, as Kafka's own consumer sees it."""
-        return [json.loads(line) for line in self._jvm.run("Consume", self._address, *topics)]
+        return self.consume_at("read_uncommitted", topics)[0]
 
-    @property
-    def _address(self) -> str:
-        return f"127.0.0.1:{self._port}"
+    def consume_at(self, isolation_level: str, topics: Iterable[str]) -> tuple[list[Line], dict[tuple[str, int], int]]:
+        """Return the records that an isolation level shows, and the position it ends at in each partition."""
+        lines = self._run("Consume", isolation_level, *topics)
+        records = [line for line in lines if "position" not in line]
+        ends = {(line["topic"], line["partition"]): line["position"] for line in lines if "position" in line}
+        return records, ends
+
+    def transactions(self, topics: Iterable[str]) -> tuple[list[Line], list[Line]]:
+        """Return what the broker knows of the topics' producers, and its coordinator of transactional ids."""
+        lines = self._run("Transactions", *topics)
+        ids = [line for line in lines if "transactional_id" in line]
+        return [line for line in lines if "transactional_id" not in line], ids
+
+    def forget_the_clean_shutdown(self) -> None:
+        """Make Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""
+        (self.log_dir / ".kafka_cleanshutdown").unlink()
+        (self.log_dir / "recovery-point-offset-checkpoint").unlink()
+
+    def replace_log(self, topic: str, partition: int, segments: Mapping[int, bytes]) -> None:
+        """Make segments a partition's whole log: what Kafka kept beside the old one must not speak for it."""
+        folder = self.log_dir / f"{topic}-{partition}"
+        for old in folder.iterdir():
+            if old.name != "partition.metadata":  # it says which topic this is
+                old.unlink()
+        for base_offset, data in segments.items():
+            (folder / f"{base_offset:020}.log").write_bytes(data)
+
+    def _run(self, main: str, *arguments: str, lines: Iterable[Line] = ()) -> list[Line]:
+        printed = self._jvm.run(main, f"127.0.0.1:{self._port}", *arguments, lines=lines)
+        return [json.loads(line) for line in printed]
 
     def _wait_until_it_listens(self) -> None:
         assert self._process is not None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from jvm import Line
 
 TIMESTAMP = 1_700_000_000_000
+COLUMNS = ["topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"]
 
 _KEYS = [b"key", None, b"", "ключ".encode(), b"\x00" * 200]
 _HEADERS: list[list[tuple[str, bytes | None]]] = [
@@ -22,7 +23,7 @@ _HEADERS: list[list[tuple[str, bytes | None]]] = [
     [("ключ", "значение".encode()), ("鍵", b"\x00\xff"), ("🔑", None), ("é", b"\xe9")],
     [(f"many-{i}", bytes([i])) for i in range(40)],
 ]
-_COLUMNS = pa.schema(
+_TO_ENCODE = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
@@ -61,11 +62,11 @@ def table(lines: Iterable[Line]) -> pa.Table:
         }
         for line in lines
     ]
-    return pa.Table.from_pylist(rows, _COLUMNS)
+    return pa.Table.from_pylist(rows, _TO_ENCODE)
 
 
 def lines(records: pa.Table) -> Iterator[Line]:
-    """Turn what kraftlog read into lines, one for each row."""
+    """Turn what kraftlog read, with these COLUMNS, into lines, one for each row."""
     for row in records.to_pylist():
         yield {
             "topic": row["topic"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,8 +45,8 @@ def consumed(broker: Broker, written: Partitions, appended: Partitions) -> tuple
     with broker:
         broker.create({"name": topic, "partitions": len(SHAPES), "configs": {}} for topic in topics)
     for (topic, partition), lines in written.items():
-        _place(broker.log_dir / f"{topic}-{partition}", lines, topic.removeprefix("written-"), SHAPES[partition])
-    _forget_the_clean_shutdown(broker.log_dir)
+        broker.replace_log(topic, partition, _segments(lines, topic.removeprefix("written-"), SHAPES[partition]))
+    broker.forget_the_clean_shutdown()
     with broker:
         before = broker.consume(topics)
         broker.produce([{"producer": {}}, *(line for lines in appended.values() for line in lines)])
@@ -55,22 +54,13 @@ def consumed(broker: Broker, written: Partitions, appended: Partitions) -> tuple
     return by_partition(before), by_partition(after)
 
 
-def _place(directory: Path, lines: list[Line], codec: str, shape: dict[str, Any]) -> None:
-    """Make the lines the partition's whole log: what Kafka kept beside the old, empty one must not speak for it."""
-    for old in directory.iterdir():
-        if old.name != "partition.metadata":  # it says which topic this is
-            old.unlink()
+def _segments(lines: list[Line], codec: str, shape: dict[str, Any]) -> dict[int, bytes]:
     idempotent = "base_sequence" in shape
+    segments = {}
     for start, end in [(0, SECOND_SEGMENT), (SECOND_SEGMENT, COUNT)] if idempotent else [(0, COUNT)]:
         options = shape | {"base_offset": start} | ({"base_sequence": start} if idempotent else {})
-        data = kraftlog.encode(table(lines[start:end]), compression=codec, **options)
-        (directory / f"{start:020}.log").write_bytes(data)
-
-
-def _forget_the_clean_shutdown(log_dir: Path) -> None:
-    """Make Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""
-    (log_dir / ".kafka_cleanshutdown").unlink()
-    (log_dir / "recovery-point-offset-checkpoint").unlink()
+        segments[start] = kraftlog.encode(table(lines[start:end]), compression=codec, **options).to_pybytes()
+    return segments
 
 
 @pytest.mark.parametrize("partition", range(len(SHAPES)), ids=str)

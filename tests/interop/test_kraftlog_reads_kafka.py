@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from jvm import Line
 from kafka import Broker
-from records import by_partition, lines, made
+from records import COLUMNS, by_partition, lines, made
 
 import kraftlog
 
@@ -20,7 +20,6 @@ TRANSACTIONS = "transactions"
 TOPICS = {f"{codec}-{time}": (codec, time) for codec in CODECS for time in TIMES}
 TOPICS[TRANSACTIONS] = "zstd", "CreateTime"
 PARTITIONS = range(2)
-COLUMNS = ["topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"]
 
 Partitions = dict[tuple[str, int], list[Line]]
 

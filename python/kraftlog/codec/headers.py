@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native.scanner import (
@@ -114,7 +113,7 @@ def _delete_horizon_ms(headers: Headers) -> pa.Array:
 
 
 _DERIVED: dict[str, Callable[[Headers], pa.Array]] = {
-    "size_in_bytes": lambda h: pc.cast(pa.array(h["batch_length"] + LOG_OVERHEAD), pa.int64()),
+    "size_in_bytes": lambda h: pa.array(h["batch_length"].astype(np.int64) + LOG_OVERHEAD),
     "last_offset": lambda h: pa.array(last_offsets(h)),
     "crc_ok": _crc_ok,
     "compression": lambda h: named(h["attributes"] & COMPRESSION_MASK, COMPRESSION_NAMES),

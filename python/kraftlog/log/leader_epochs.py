@@ -48,7 +48,8 @@ class LeaderEpochs:
                 self._entries[epoch] = min(first_offset, self._entries.get(epoch, first_offset))
 
     def assign(self, epoch: int, first_offset: int) -> None:
-        """Begin an epoch."""
+        """Begin an epoch; one before it that has no records is forgotten, as Kafka does."""
+        self._entries = {known: offset for known, offset in self._entries.items() if offset < first_offset}
         self._entries[epoch] = first_offset
 
     def write(self) -> None:

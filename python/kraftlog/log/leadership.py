@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from kraftlog.codec.control_records import control_batch, leader_change
 from kraftlog.codec.encode import Encoder
 from kraftlog.codec.metadata_markers import abort_transaction
 from kraftlog.codec.metadata_version import has_metadata_transactions
-from kraftlog.errors import InvalidTransactionStateError
+from kraftlog.errors import CorruptRecordError, InvalidTransactionStateError
 from kraftlog.log.durable import write_file
 from kraftlog.log.leader_epochs import LeaderEpochs
 from kraftlog.log.log_appender import LogAppender
@@ -35,12 +36,15 @@ class LogEnd:
     epochs : LeaderEpochs
     is_in_transaction : bool
         Whether it ends inside a transaction.
+    quorum_epoch : int
+        That ``quorum-state`` knows of; -1 when it says nothing.
     """
 
     base_offset: int
     state: SegmentState
     epochs: LeaderEpochs
     is_in_transaction: bool
+    quorum_epoch: int
 
 
 def find_end(folder: Path, index_interval_bytes: int) -> LogEnd:
@@ -59,9 +63,10 @@ def find_end(folder: Path, index_interval_bytes: int) -> LogEnd:
     paths = [folder / f"{base:020d}.log" for base in bases]
     snapshots = [_snapshot_id(name) for name in names if parse_checkpoint_file(name) == "" and name[0].isdigit()]
     snapshot_end, snapshot_epoch = max(snapshots, default=(0, -1))
+    quorum_epoch = _quorum_epoch(folder / "quorum-state")
     if not paths:
         epochs = LeaderEpochs(folder, snapshot_end, [(snapshot_epoch, snapshot_end)])
-        return LogEnd(snapshot_end, empty_segment(snapshot_end, index_interval_bytes), epochs, False)
+        return LogEnd(snapshot_end, empty_segment(snapshot_end, index_interval_bytes), epochs, False, quorum_epoch)
     state = read_segment(paths[-1], bases[-1], index_interval_bytes)
     if state.next_offset < snapshot_end:
         raise ValueError(f"{folder}: the log ends at offset {state.next_offset}, before its snapshot of {snapshot_end}")
@@ -69,7 +74,17 @@ def find_end(folder: Path, index_interval_bytes: int) -> LogEnd:
     if not epochs.is_in_file:
         for base, path in zip(bases, paths, strict=True):
             epochs.add(read_segment(path, base, index_interval_bytes).epochs)
-    return LogEnd(bases[-1], state, epochs, ends_inside_transaction(paths, state.size))
+    return LogEnd(bases[-1], state, epochs, ends_inside_transaction(paths, state.size), quorum_epoch)
+
+
+def _quorum_epoch(path: Path) -> int:
+    """Return the epoch that a node of the quorum has seen; another one may lead under it."""
+    if not path.exists():
+        return -1
+    try:
+        return int(json.loads(path.read_text())["leaderEpoch"])
+    except (ValueError, KeyError, TypeError):
+        raise CorruptRecordError(f"{path.parent.name}/{path.name}: not JSON with a number leaderEpoch") from None
 
 
 def _snapshot_id(name: str) -> tuple[int, int]:
@@ -83,12 +98,14 @@ def check_may_lead(end: LogEnd, epoch: int, metadata_version_level: int) -> None
     Raises
     ------
     ValueError
-        When the log has a larger epoch.
+        When the log, or its quorum, has a larger epoch.
     InvalidTransactionStateError
         When it ends inside a transaction, and that cannot be aborted.
     """
     if epoch < end.epochs.last:
         raise ValueError(f"leader_epoch {epoch} is less than the last one of the log, {end.epochs.last}")
+    if epoch < end.quorum_epoch:
+        raise ValueError(f"leader_epoch {epoch} is less than that of quorum-state, {end.quorum_epoch}")
     if not end.is_in_transaction:
         return
     if epoch == end.epochs.last:

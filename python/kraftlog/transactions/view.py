@@ -47,8 +47,10 @@ class ProducerView:
         """Return the state of the transaction that each record belongs to."""
         is_data = headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT
         per_batch = np.where(is_data & (headers["magic"] >= 2), COMMITTED, NO_TRANSACTION).astype(np.int8)
-        for transaction in self.transactions[self.transactions["state"] != COMMITTED]:
-            base = headers["base_offset"]
+        base = headers["base_offset"]
+        around = self.transactions[self.transactions["state"] != COMMITTED]
+        around = around[(around["first_offset"] <= base.max()) & (around["marker_offset"] > base.min())]
+        for transaction in around:
             own = is_data & (headers["producer_id"] == transaction["producer_id"])
             own &= (base >= transaction["first_offset"]) & (base < transaction["marker_offset"])
             per_batch[own] = transaction["state"]

@@ -11,20 +11,21 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Prints every record of the topics, from the first offset to what was the log end at the start; a record of an
- * open or aborted transaction too, as it is in the log as well. Arguments: the broker, then the topics.
+ * Prints every record of the topics that the isolation level lets through, from the first offset to what was the end
+ * at the start: of the log, or of what is stable. Then prints the position it has come to in each partition.
+ * Arguments: the broker, the isolation level, then the topics.
  */
 public final class Consume {
     private static final long LIMIT_NANOS = Duration.ofSeconds(60).toNanos();
 
     public static void main(String[] args) throws Exception {
         Map<String, Object> configs =
-                Map.of("bootstrap.servers", args[0], "isolation.level", "read_uncommitted", "auto.offset.reset", "none");
+                Map.of("bootstrap.servers", args[0], "isolation.level", args[1], "auto.offset.reset", "none");
         try (var consumer =
                         new KafkaConsumer<>(configs, new ByteArrayDeserializer(), new ByteArrayDeserializer());
                 var out = new BufferedOutputStream(System.out)) {
             List<TopicPartition> partitions = new ArrayList<>();
-            for (String topic : List.of(args).subList(1, args.length)) {
+            for (String topic : List.of(args).subList(2, args.length)) {
                 consumer.partitionsFor(topic).forEach(p -> partitions.add(new TopicPartition(topic, p.partition())));
             }
             consumer.assign(partitions);
@@ -38,11 +39,17 @@ public final class Consume {
         long start = System.nanoTime();
         while (ends.entrySet().stream().anyMatch(end -> consumer.position(end.getKey()) < end.getValue())) {
             if (System.nanoTime() - start > LIMIT_NANOS) {
-                throw new TimeoutException("the consumer did not reach the log ends " + ends);
+                throw new TimeoutException("the consumer did not reach the ends " + ends);
             }
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(500))) {
                 out.write(Json.line(record));
             }
+        }
+        for (TopicPartition partition : ends.keySet()) {
+            out.write(Json.line(Map.of(
+                    "topic", partition.topic(),
+                    "partition", partition.partition(),
+                    "position", consumer.position(partition))));
         }
     }
 }

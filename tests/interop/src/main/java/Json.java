@@ -62,7 +62,11 @@ final class Json {
         for (Header header : record.headers()) {
             headers.addArray().add(header.key()).add(hex(header.value()));
         }
-        return (MAPPER.writeValueAsString(line) + "\n").getBytes(StandardCharsets.UTF_8);
+        return line((Object) line);
+    }
+
+    static byte[] line(Object object) throws IOException {
+        return (MAPPER.writeValueAsString(object) + "\n").getBytes(StandardCharsets.UTF_8);
     }
 
     private static byte[] bytes(JsonNode hex) {

@@ -1,0 +1,83 @@
+import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.record.internal.FileRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.common.utils.LogContext;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.loader.MetadataBatchLoader;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.raft.Batch;
+import org.apache.kafka.raft.LeaderAndEpoch;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
+import org.apache.kafka.server.fault.FaultHandler;
+
+/**
+ * Loads a metadata log as a broker does and prints a line {"name", "partitions"} for each topic of the last image.
+ * Arguments: the folder of the partition, and after what the image is published: "batch", or "log", which is how a
+ * broker finds a log of less than 8 MiB when it starts.
+ */
+public final class Image {
+    private static final LeaderAndEpoch LEADER = new LeaderAndEpoch(OptionalInt.of(1), 1);
+    private static final FaultHandler FAULTS = (message, cause) -> new IllegalStateException(message, cause);
+
+    private MetadataImage image = MetadataImage.EMPTY;
+
+    public static void main(String[] args) throws Exception {
+        Image image = new Image();
+        image.load(Path.of(args[0]), args[1].equals("batch"));
+        image.print();
+    }
+
+    private void load(Path folder, boolean publishEach) throws Exception {
+        var loader = new MetadataBatchLoader(
+                new LogContext(), Time.SYSTEM, FAULTS, (delta, to, manifest) -> image = to, (type, name) -> true);
+        loader.resetToImage(image);
+        for (File segment : segments(folder)) {
+            try (FileRecords records = FileRecords.open(segment, false)) {
+                for (RecordBatch batch : records.batches()) {
+                    if (batch.isControlBatch()) {
+                        continue;
+                    }
+                    loader.loadBatch(read(batch), LEADER);
+                    if (publishEach) {
+                        loader.maybeFlushBatches(LEADER, true);
+                    }
+                }
+            }
+        }
+        loader.maybeFlushBatches(LEADER, true);
+    }
+
+    private static List<File> segments(Path folder) throws Exception {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.filter(file -> file.toString().endsWith(".log")).sorted().map(Path::toFile).toList();
+        }
+    }
+
+    private static Batch<ApiMessageAndVersion> read(RecordBatch batch) {
+        List<ApiMessageAndVersion> records = new ArrayList<>();
+        for (Record record : batch) {
+            records.add(MetadataRecordSerde.INSTANCE.read(new ByteBufferAccessor(record.value()), record.valueSize()));
+        }
+        return Batch.data(
+                batch.baseOffset(), batch.partitionLeaderEpoch(), batch.maxTimestamp(), batch.sizeInBytes(), records);
+    }
+
+    private void print() throws Exception {
+        for (var topic : new TreeMap<>(image.topics().topicsByName()).values()) {
+            System.out.write(
+                    Json.line(Map.of("name", topic.name(), "partitions", topic.partitions().size())));
+        }
+        System.out.flush();
+    }
+}
