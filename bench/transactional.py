@@ -23,6 +23,7 @@ PLAN = "plan_batches"
 ABORTED_EVERY = 5
 MB_PER_COMMIT = 10  # what a producer of 100 MB/s writes in 100 ms
 METADATA_BATCH_BYTES = 8 << 10
+MB_PER_TRANSACTION = 8
 
 
 def uncommitted(log: str) -> str:
@@ -107,14 +108,20 @@ def boundaries(m: Material) -> list[Contender]:
 
 
 def pack(m: Material) -> list[Contender]:
-    """Values to batches of 8 KiB, as a metadata transaction and plain."""
+    """Values to batches of 8 KiB, as metadata transactions of 8 MB and plain."""
     values = _metadata_values(m)
-    rows = pa.record_batch({"value": values})
-    options = {"max_batch_bytes": METADATA_BATCH_BYTES}
-    return [
-        Contender(PACKED, lambda: _nothing(kraftlog.pack_transaction(values, "bench")), m.records, m.size),
-        Contender(ENCODED, lambda: _nothing(kraftlog.encode(rows, **options)), m.records, m.size),
-    ]
+    rows = MB_PER_TRANSACTION * corpus.MB // m.workload.value_bytes
+    parts = [values.slice(at, rows) for at in range(0, m.records, rows)]
+
+    def packed() -> None:
+        for part in parts:
+            kraftlog.pack_transaction(part, "bench")
+
+    def encoded() -> None:
+        for part in parts:
+            kraftlog.encode(pa.record_batch({"value": part}), max_batch_bytes=METADATA_BATCH_BYTES)
+
+    return [Contender(PACKED, packed, m.records, m.size), Contender(ENCODED, encoded, m.records, m.size)]
 
 
 def _metadata_values(m: Material) -> pa.Array:

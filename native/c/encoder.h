@@ -235,9 +235,22 @@ static inline void kr_encoder_open_batch(kr_encoder *w, int64_t base_timestamp) 
     w->default_timestamp = w->timestamp;
 }
 
-KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *source, const int refuse_markers) {
+/* Whether there is nothing but values, none of them null: records of the metadata log. */
+static inline int kr_is_values_alone(const kr_source *s) {
+    return !s->key.ends && !s->timestamp_ms && !s->header_ends && s->value.ends && !s->value.validity;
+}
+
+/* The same source, of which the compiler knows that it is so. */
+KR_ALWAYS_INLINE kr_source kr_values_of(const kr_source *s) {
+    const kr_binary_source none = {0, 0, 0, 0, 0}, values = {s->value.ends, s->value.data, s->value.data_size, 0, 0};
+    const kr_source alone = {s->rows, none, values, 0, 0, none, none};
+    return alone;
+}
+
+KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *source, const int refuse_markers,
+                                       const int values_alone) {
     kr_encoder local = *encoder, *const w = &local; /* local: a store of bytes cannot change them */
-    const kr_source columns = *source, *const s = &columns;
+    const kr_source columns = values_alone ? kr_values_of(source) : *source, *const s = &columns;
     int status = KR_OK;
     kr_measure m = {0, 0, 0, 0, 0, 0, 0};
     kr_heads heads = {0, UINT32_MAX};
@@ -301,17 +314,22 @@ KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *sou
 
 /* Apart, so that each loop has the registers to itself. */
 static __attribute__((noinline)) int kr_encoder_run_any(kr_encoder *w, const kr_source *s) {
-    return kr_encoder_run_as(w, s, 0);
+    return kr_encoder_run_as(w, s, 0, 0);
 }
 
 static __attribute__((noinline)) int kr_encoder_run_refusing(kr_encoder *w, const kr_source *s) {
-    return kr_encoder_run_as(w, s, 1);
+    return kr_encoder_run_as(w, s, 1, 0);
+}
+
+static __attribute__((noinline)) int kr_encoder_run_metadata(kr_encoder *w, const kr_source *s) {
+    return kr_encoder_run_as(w, s, 1, 1);
 }
 
 /* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
  * error.expected bytes; KR_RECORD_TOO_LARGE and KR_UNEXPECTED_MARKER with the row in error.record_index. */
 static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
-    return w->refuse_markers ? kr_encoder_run_refusing(w, s) : kr_encoder_run_any(w, s);
+    if (!w->refuse_markers) return kr_encoder_run_any(w, s);
+    return kr_is_values_alone(s) ? kr_encoder_run_metadata(w, s) : kr_encoder_run_refusing(w, s);
 }
 
 #endif
