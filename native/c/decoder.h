@@ -17,9 +17,9 @@ typedef struct {
 
 enum { KR_MAX_FAULTS = 16, KR_FAULTS_OF_A_BATCH = 2 };
 
-/* An aborted transaction: transactional batches of the producer with base offsets in [first_offset, marker_offset). */
+/* An aborted transaction: transactional batches of the producer that start at bytes [first, marker). */
 typedef struct {
-    int64_t producer_id, first_offset, marker_offset;
+    int64_t producer_id, first, marker;
 } kr_aborted;
 
 typedef struct {
@@ -33,7 +33,6 @@ typedef struct {
     /* hidden from a read_committed reader: batches of these, which are in the order of their fields, */
     const kr_aborted *aborted;
     int64_t aborted_count;
-    int64_t stable_offset; /* and batches from there on; INT64_MAX: none */
     int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
@@ -78,19 +77,14 @@ static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         const kr_aborted *t = &d->aborted[middle];
-        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first_offset > h->base_offset))
+        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first > h->position))
             high = middle;
         else
             low = middle + 1;
     }
     if (low == 0) return 0;
     const kr_aborted *t = &d->aborted[low - 1];
-    return t->producer_id == h->producer_id && h->base_offset < t->marker_offset;
-}
-
-static inline int kr_is_hidden(const kr_decoder *d, const kr_batch_header *h) {
-    int is_behind = h->base_offset >= d->stable_offset && d->stable_offset != INT64_MAX;
-    return is_behind || kr_is_aborted(d, h);
+    return t->producer_id == h->producer_id && h->position < t->marker;
 }
 
 /* A batch that is not decoded is not checked either: its length must lead to something. */
@@ -242,8 +236,9 @@ static inline int kr_decode_next(kr_decoder *d) {
         return KR_OK;
     }
     if (next < d->input.size) __builtin_prefetch(d->input.start + next);
-    d->is_hidden = (int8_t)kr_is_hidden(d, &h);
-    if ((d->is_hidden || kr_is_outside(d, &h)) && kr_length_is_believed(d, &h, next)) {
+    d->is_hidden = (int8_t)kr_is_aborted(d, &h);
+    int is_checked = !d->is_hidden || !d->check_crc || kr_batch_crc(&d->input, &h) == h.crc; /* whose batch it is */
+    if ((d->is_hidden || kr_is_outside(d, &h)) && is_checked && kr_length_is_believed(d, &h, next)) {
         d->position = next;
         return KR_OK;
     }

@@ -1,22 +1,26 @@
 /* Which transactions end in a stretch of log, from batch headers: a scan that runs ahead of a read_committed reader.
  *
- * A transaction of a producer begins with its first transactional batch and ends with its next marker. Open ones are
+ * A transaction of a producer begins with its first transactional batch and ends with its next marker. Where is told by
+ * places, which rise along the log whatever offsets say: number of the file, then byte in it. Open transactions are
  * kept in a table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters
  * full.
+ *
+ * A header is believed when the next one follows from it. Else, and of markers always, the crc is compared, and a batch
+ * whose crc does not match is passed over as the decoder passes over it.
  */
 #ifndef KRAFTLOG_LOOKAHEAD_H
 #define KRAFTLOG_LOOKAHEAD_H
 
 #include "scanner.h"
 
-enum { KR_NO_PRODUCER = -1, KR_COMMIT_MARKER = 1 };
+enum { KR_NO_PRODUCER = -1, KR_COMMIT_MARKER = 1, KR_PLACE_BITS = 40 /* of the byte: files of up to 1 TiB */ };
 
 typedef struct {
-    int64_t producer_id, first_offset, position; /* of its first batch in its file; -1: not known */
+    int64_t producer_id, first_offset, first_place;
 } kr_open_transaction;
 
 typedef struct {
-    int64_t producer_id, first_offset, marker_offset, state; /* of the marker: 0 aborted, 1 committed */
+    int64_t producer_id, first_place, marker_place, marker_offset, state; /* of the marker: 0 aborted, 1 committed */
 } kr_ended_transaction;
 
 typedef struct {
@@ -27,14 +31,19 @@ typedef struct {
 typedef struct {
     kr_input input;
     int64_t position;
-    int64_t base_offset; /* of the batch before; INT64_MIN at the start */
-    int64_t next_offset; /* behind the largest offset so far */
+    int64_t file;        /* number of the input */
+    int64_t base_offset; /* of the batch before; -1 at the start */
     int8_t is_chain;     /* every header so far follows plausibly from the one before */
     int8_t every;        /* whether committed transactions are put out as well */
+    int8_t check_all;    /* whether the crc of every batch is compared */
     kr_open_table open;
     kr_ended_transaction *ended;
     int64_t ended_count, ended_capacity;
 } kr_lookahead;
+
+static inline int64_t kr_place(const kr_lookahead *l, int64_t position) {
+    return (int64_t)((uint64_t)l->file << KR_PLACE_BITS) + position;
+}
 
 static inline int64_t kr_open_slot(const kr_open_table *t, int64_t producer_id) {
     uint64_t mask = (uint64_t)t->capacity - 1, at = ((uint64_t)producer_id * 0x9e3779b97f4a7c15ull) >> 20 & mask;
@@ -75,7 +84,7 @@ static inline int kr_look_at(kr_lookahead *l, const kr_batch_header *h) {
     if (!kr_is_control(h)) {
         if (!(h->attributes & KR_TRANSACTIONAL_BIT)) return KR_OK;
         if (kr_open_is_full(&l->open)) return KR_NEEDS_ROOM;
-        kr_open_transaction opened = {h->producer_id, h->base_offset, h->position};
+        kr_open_transaction opened = {h->producer_id, h->base_offset, kr_place(l, h->position)};
         kr_open_add(&l->open, opened);
         return KR_OK;
     }
@@ -84,20 +93,31 @@ static inline int kr_look_at(kr_lookahead *l, const kr_batch_header *h) {
     if (l->open.slots[at].producer_id != h->producer_id) return KR_OK; /* a transaction without data */
     if (l->every || h->control_type != KR_COMMIT_MARKER) {
         if (l->ended_count == l->ended_capacity) return KR_NEEDS_ROOM;
-        kr_ended_transaction ended = {h->producer_id, l->open.slots[at].first_offset, h->base_offset, h->control_type};
+        kr_ended_transaction ended = {h->producer_id, l->open.slots[at].first_place, kr_place(l, h->position),
+                                      h->base_offset, h->control_type};
         l->ended[l->ended_count++] = ended;
     }
     kr_open_remove(&l->open, at);
     return KR_OK;
 }
 
-/* Whether a header follows from the one before, as a broker writes them. */
+/* Whether a header is one that a broker writes behind the one before. */
 static inline int kr_continues(const kr_lookahead *l, const kr_batch_header *h) {
     if (h->magic > 2 || h->base_offset < 0 || h->base_offset < l->base_offset) return 0;
     if (l->base_offset >= 0 && h->base_offset - l->base_offset > INT32_MAX) return 0;
     return h->magic < 2 ? (h->attributes & ~0x0f) == 0 && kr_compression(h) < KR_LAST_COMPRESSION
                         : (h->attributes & ~0x7f) == 0 && kr_compression(h) <= KR_LAST_COMPRESSION &&
                               h->last_offset_delta >= 0 && h->records_count >= 0;
+}
+
+/* Whether a batch is to be taken; if not, `next` is where to go on. */
+static inline int kr_is_believed(kr_lookahead *l, const kr_batch_header *h, int64_t *next) {
+    int follows = *next >= l->input.size || kr_is_followed(&l->input, h, *next);
+    if (!kr_continues(l, h) || !follows) l->is_chain = 0;
+    if (follows && !l->check_all) return 1;
+    if (kr_batch_crc(&l->input, h) == h->crc) return 1;
+    *next = kr_behind_bad_batch(&l->input, h);
+    return 0;
 }
 
 /* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM.
@@ -110,16 +130,14 @@ static inline int kr_lookahead_run(kr_lookahead *l, int64_t stop) {
         if (l->position >= stop) return KR_CHUNK_FULL;
         int status = kr_step(&l->input, l->position, &h, &e, &next);
         if (status == KR_OK) {
-            if ((status = kr_look_at(l, &h)) != KR_OK) return status;
             kr_prefetch_headers(&l->input, &h, next);
-            if (!kr_continues(l, &h)) l->is_chain = 0;
-            int64_t last = kr_last_offset(&h);
-            if (last >= l->next_offset && last < INT64_MAX) l->next_offset = last + 1;
-            l->base_offset = h.base_offset;
-        } else if (status == KR_TORN_TAIL) {
-            next = l->input.size;
-        } else {
+            int is_believed = kr_is_believed(l, &h, &next);
+            if (is_believed && (status = kr_look_at(l, &h)) != KR_OK) return status;
+            if (is_believed) l->base_offset = h.base_offset;
+        } else if (status != KR_TORN_TAIL) {
             l->is_chain = 0;
+        } else {
+            next = l->input.size;
         }
         l->position = next;
     }

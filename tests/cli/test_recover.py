@@ -79,7 +79,7 @@ def test_damage(kraftlog_command: Callable[..., object], tmp_path: Path):
     segment = log / "t-0" / "00000000000000000000.log"
     done = kraftlog_command("recover", log, "--write", "--format", "jsonl")
     assert done.returncode == 1
-    assert json.loads(done.stdout)["action"] == "keep"
+    assert json.loads(done.stdout)["action"] == "refuse"
     assert "not_recovered: t-0/00000000000000000000.log: batch at byte 254" in done.stderr
     assert segment.stat().st_size == 1032
     done = kraftlog_command("recover", log, "--write", "--cut-damage")

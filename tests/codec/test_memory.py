@@ -27,7 +27,6 @@ def test_a_large_batch_takes_a_few_times_its_size(records: int):
         start_offset=0,
         end_offset=10,
         start_timestamp=0,
-        stable_offset=10,
         chunk_rows=100,
         chunk_bytes=1000,
     )

@@ -51,7 +51,7 @@ def run(folder: Path, options: RecoverOptions) -> list[Action]:
 
 
 def changes(actions: list[Action]) -> dict[str, str]:
-    return {action.path.name: action.action for action in actions if action.action != "keep"}
+    return {action.path.name: action.action for action in actions if action.action not in ("keep", "refuse")}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -379,3 +379,18 @@ def test_index_files_show_their_interval(scenario: str, copy: Callable[[Path], P
         run(folder, WRITE)
         for path in lost:
             assert path.read_bytes() == (golden / path.name).read_bytes(), path.name
+
+
+def test_damaged_offsets_do_not_stop_other_partitions(copy: Callable[[Path], Path]):
+    """No index can hold such an offset; the partition is refused, and the next one repaired."""
+    folder = copy(GOLDEN / "transactions" / "log")
+    log = folder / "__transaction_state-0" / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    at = [int(p) for p in kraftlog.open(log).batches(["position"])["position"].to_pylist()][5]
+    data[at + 1] ^= 1 << 6
+    log.write_bytes(data)
+    lost = folder / "orders-0" / "00000000000000000000.index"
+    lost.unlink()
+    actions = run(folder, WRITE)
+    assert [action.path for action in actions if action.is_refusal] == [log]
+    assert lost.exists()

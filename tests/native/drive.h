@@ -26,7 +26,6 @@ static inline void drive_open(drive *v, const uint8_t *p, int64_t size, int64_t 
     d->check_crc = 1;
     d->start_offset = INT64_MIN;
     d->end_offset = INT64_MAX;
-    d->stable_offset = INT64_MAX;
     d->start_timestamp = INT64_MIN;
     d->torn_at = -1;
     d->columns = room_make(rows, chunk_bytes, 2 * rows, WANT_ALL);

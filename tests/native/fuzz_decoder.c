@@ -32,7 +32,6 @@ static pass whole_pass(const uint8_t *p, int64_t size) {
     s.d.include_control = 1;
     s.d.start_offset = INT64_MIN;
     s.d.end_offset = INT64_MAX;
-    s.d.stable_offset = INT64_MAX;
     s.d.start_timestamp = INT64_MIN;
     s.d.torn_at = -1;
     s.rows = size / KR_SMALLEST_RECORD + 2;
@@ -72,13 +71,16 @@ static void check_bounds(pass *s, int64_t size) {
     static outcome bounded;
     s->d.start_offset = random_below(2) ? interesting() : random_below(1000);
     s->d.end_offset = random_below(2) ? interesting() : random_below(1000);
-    s->d.stable_offset = random_below(2) ? INT64_MAX : random_below(1000);
+    kr_aborted aborted[] = {{interesting(), random_below(1000), random_below(4000)}, {77, 0, random_below(4000)}};
+    s->d.aborted = aborted;
+    s->d.aborted_count = random_below(3);
     s->d.start_timestamp = random_below(2) ? interesting() : INT64_MIN;
     s->d.position = random_below(4) ? 0 : random_below(size + 1);
     s->d.end = random_below(4) ? size : random_below(size + 1);
     s->d.check_crc = (int8_t)random_below(2);
     s->d.include_control = (int8_t)random_below(2);
     run_pass(s, &seeds, &bounded);
+    s->d.aborted_count = 0;
 }
 
 /* Headers a few at a time: positions rise, faults lie between them; the result as a hash. */

@@ -120,7 +120,6 @@ static void check_decoded(const kr_encoder *w, const kr_source *s) {
     d.check_crc = 1;
     d.start_offset = INT64_MIN;
     d.end_offset = INT64_MAX;
-    d.stable_offset = INT64_MAX;
     d.start_timestamp = INT64_MIN;
     d.torn_at = -1;
     d.columns = room_make(s->rows + w->written / KR_SMALLEST_RECORD + 2, w->written, w->written, WANT_ALL);

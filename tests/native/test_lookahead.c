@@ -3,7 +3,7 @@
 #include "check.h"
 #include "lookahead.h"
 
-enum { PRODUCERS = 40, STEPS = 400, SLOTS = 64, TRANSACTIONAL = 0x10, CONTROL = 0x20 };
+enum { PRODUCERS = 40, STEPS = 400, SLOTS = 64, FILE_NUMBER = 3, TRANSACTIONAL = 0x10, CONTROL = 0x20 };
 
 static bytes b, records;
 
@@ -38,7 +38,8 @@ static kr_lookahead lookahead_of(const uint8_t *p, int64_t size, kr_open_transac
     kr_lookahead l;
     memset(&l, 0, sizeof l);
     l.input = kr_input_make(p, size);
-    l.base_offset = INT64_MIN;
+    l.base_offset = -1;
+    l.file = FILE_NUMBER;
     l.is_chain = 1;
     l.open.slots = slots;
     l.open.capacity = SLOTS;
@@ -56,7 +57,7 @@ static void check_open(const kr_lookahead *l, const int64_t *first, const int64_
         if (first[i] < 0) continue;
         count++;
         CHECK_INT(first[i], slot->first_offset);
-        CHECK_INT(position[i], slot->position);
+        CHECK_INT(((int64_t)FILE_NUMBER << KR_PLACE_BITS) + position[i], slot->first_place);
     }
     CHECK_INT(count, l->open.count);
 }
@@ -77,7 +78,8 @@ static void test_against_search(int every) {
                 position[i] = at;
             }
         } else if (first[i] >= 0) {
-            kr_ended_transaction e = {producer(i), first[i], offset, marker};
+            int64_t file = (int64_t)FILE_NUMBER << KR_PLACE_BITS;
+            kr_ended_transaction e = {producer(i), file + position[i], file + at, offset, marker};
             if (every || marker == 0) expected[expected_count++] = e;
             first[i] = -1;
         }
@@ -92,7 +94,7 @@ static void test_against_search(int every) {
             CHECK_TRUE(status == KR_END || l.position >= stop);
         }
         CHECK_STATUS(KR_END, status);
-        CHECK_INT(STEPS, l.next_offset);
+        CHECK_INT(STEPS - 1, l.base_offset);
         CHECK_INT(1, l.is_chain);
         CHECK_INT(expected_count, l.ended_count);
         CHECK_INT(0, memcmp(expected, ended, (size_t)expected_count * sizeof *ended));
@@ -142,7 +144,44 @@ static void test_what_does_not_count(void) {
     CHECK_STATUS(KR_END, kr_lookahead_run(&l, b.size));
     CHECK_INT(1, l.open.count);
     CHECK_INT(0, l.ended_count);
-    CHECK_INT(6, l.next_offset);
+    CHECK_INT(5, l.base_offset);
+}
+
+/* A batch whose length leads nowhere is not believed, and no batch behind it is passed over. */
+static void test_bad_length(void) {
+    kr_open_transaction slots[SLOTS];
+    kr_ended_transaction ended[4];
+    for (int check_all = 0; check_all < 2; check_all++) {
+        b.size = 0;
+        put_producer_batch(0, 9, TRANSACTIONAL, 0);
+        int64_t second = b.size;
+        for (int i = 1; i < 4; i++) put_producer_batch(i, i, TRANSACTIONAL, 0);
+        put_producer_batch(4, 1, TRANSACTIONAL | CONTROL, 0);
+        set_big_endian(b.at + KR_LENGTH_AT, 2 * second + 7, 4);
+        kr_lookahead l = lookahead_of(b.at, b.size, slots, ended, 4);
+        l.check_all = (int8_t)check_all;
+        CHECK_STATUS(KR_END, kr_lookahead_run(&l, b.size));
+        CHECK_INT(2, l.open.count);
+        CHECK_INT(1, l.ended_count);
+        CHECK_INT(((int64_t)FILE_NUMBER << KR_PLACE_BITS) + second, ended[0].first_place);
+        CHECK_INT(0, l.is_chain);
+    }
+}
+
+/* With each crc compared a batch that is damaged inside opens nothing. */
+static void test_check_all(void) {
+    kr_open_transaction slots[SLOTS];
+    kr_ended_transaction ended[4];
+    b.size = 0;
+    put_producer_batch(0, 1, TRANSACTIONAL, 0);
+    b.at[b.size - 1] ^= 1;
+    put_producer_batch(1, 2, TRANSACTIONAL, 0);
+    for (int check_all = 0; check_all < 2; check_all++) {
+        kr_lookahead l = lookahead_of(b.at, b.size, slots, ended, 4);
+        l.check_all = (int8_t)check_all;
+        CHECK_STATUS(KR_END, kr_lookahead_run(&l, b.size));
+        CHECK_INT(check_all ? 1 : 2, l.open.count);
+    }
 }
 
 /* Any bytes: no read outside, and an end. */
@@ -173,6 +212,8 @@ int main(void) {
     test_against_search(1);
     test_room();
     test_what_does_not_count();
+    test_bad_length();
+    test_check_all();
     test_damage();
     return check_report("lookahead");
 }

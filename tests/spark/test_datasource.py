@@ -49,6 +49,15 @@ def test_read_committed(spark, name: str):
         assert comparable(rows_of(read_ranges(spark, folder, **options))) == expected
 
 
+def test_headers_at_read_committed(spark):
+    """Batches and segments are those of the files at any isolation level."""
+    folder = str(GOLDEN / "transactions" / "log")
+    for table in ("batches", "segments"):
+        options = {"isolationLevel": "read_committed", "table": table, "rangeBytes": "1k"}
+        source = spark.read.format("kraftlog").options(**options).load(folder)
+        assert comparable(rows_of(source)) == comparable(expected_rows(table, Path(folder)))
+
+
 def test_hanging(spark):
     folder = str(GOLDEN / "transactions_hanging" / "log")
     source = spark.read.format("kraftlog").option("table", "hanging_transactions").load(folder)

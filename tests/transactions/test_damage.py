@@ -122,3 +122,67 @@ def test_a_transaction_that_began_before_the_log(tmp_path: Path):
     assert offsets(log) == []
     assert log.last_stable_offsets()["last_stable_offset"].to_pylist() == [0]
     assert [row["first_offset"] for row in log.transactions().to_pylist() if row["state"] == "open"] == [0]
+
+
+BASE_OFFSET, BATCH_LENGTH, LAST_OFFSET_DELTA = 0, 8, 23
+
+
+def among_aborted(*, still_open: bool = False) -> ProducerModel:
+    """Return a log with a plain batch, an aborted transaction around another plain one, and more behind it."""
+    model = ProducerModel()
+    model.data(-1, 1, transactional=False)
+    model.data(-1, 1, transactional=False)
+    for _ in range(2):
+        model.data(1, 1, transactional=True)
+    model.marker(1, "ABORT")
+    model.data(-1, 1, transactional=False)
+    if still_open:
+        model.data(2, 1, transactional=True)
+    return model
+
+
+@pytest.mark.parametrize("still_open", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "byte", "value", "lost"),
+    [
+        (0, LAST_OFFSET_DELTA, 0x01, [0]),  # its last offset would be behind all others
+        (0, BATCH_LENGTH + 3, 0xC8, [0]),  # its length leads over other batches
+        (0, BATCH_LENGTH, 0x01, [0]),
+        (2, LAST_OFFSET_DELTA, 0x01, []),
+        (2, BATCH_LENGTH + 3, 0xC8, []),
+        (3, BATCH_LENGTH + 3, 0xC8, []),
+        (3, BASE_OFFSET + 3, 0x01, []),  # which no crc covers
+        (2, BASE_OFFSET + 3, 0x01, []),
+    ],
+)
+def test_aborted_records_stay_hidden_beside_damage(
+    tmp_path: Path, batch: int, byte: int, value: int, lost: list[int], still_open: bool
+):
+    model = among_aborted(still_open=still_open)
+    log = damaged_log(tmp_path, model, batch, byte, value)
+    expected = [offset for offset in model.visible if offset not in lost]
+    assert offsets(log) == expected
+    options = kraftlog.log.log.read_options(isolation_level="read_committed")
+    ranged = log.scan("records", ["offset"], options, range_bytes=1, workers=2)
+    assert ranged.to_table()["offset"].to_pylist() == expected
+
+
+def test_damage_in_an_aborted_batch_is_reported(tmp_path: Path):
+    """Its producer id may be what is damaged: then the records of somebody else would be passed over."""
+    log = damaged_log(tmp_path, among_aborted(), 2, RECORD, 0xFF)
+    stream = log.records(["offset"], isolation_level="read_committed")
+    assert stream.to_table()["offset"].to_pylist() == [0, 1, 5]
+    assert [fault.error for fault in stream.faults] == ["bad_crc"]
+
+
+def test_a_log_that_was_appended_twice(tmp_path: Path):
+    """Offsets go back; what belongs to a transaction is told by places in the file."""
+    model = among_aborted()
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    (partition / "00000000000000000000.log").write_bytes(2 * model.log)
+    log = kraftlog.open(partition)
+    options = kraftlog.log.log.read_options(isolation_level="read_committed")
+    for range_bytes in (None, 1, 200):
+        stream = log.scan("records", ["offset"], options, range_bytes=range_bytes)
+        assert stream.to_table()["offset"].to_pylist() == 2 * model.visible

@@ -296,3 +296,27 @@ def test_a_real_log_begins_with_bootstrap_records():
             "size_in_bytes": 193,
         }
     ]
+
+
+def test_a_delete_horizon_is_no_start(tmp_path: Path):
+    """The cleaner puts it in the place of the base timestamp."""
+    rows = kraftlog.open(GOLDEN / "compaction" / "log").transactions().to_pylist()
+    with_data = [row for row in rows if row["first_offset"] is not None and row["end_timestamp"] is not None]
+    assert with_data
+    assert all(row["start_timestamp"] < row["end_timestamp"] for row in with_data)
+
+
+def test_hanging_reads_the_whole_log():
+    """Of a part it could not tell whether a transaction has ended."""
+    whole = kraftlog.open(GOLDEN / "transactions_hanging" / "log").hanging_transactions()
+    part = GOLDEN / "transactions_hanging" / "log" / "orders-late-0" / "00000000000000000000.log"
+    assert kraftlog.open(part).hanging_transactions() == whole
+    bounded = kraftlog.log.log.read_options(start_timestamp=2208988800000, end_offset=1)
+    assert kraftlog.open(part.parent).scan("hanging_transactions", None, bounded).to_table() == whole
+
+
+def test_control_records_are_in_no_metadata_transaction():
+    log, expected = metadata_case("controller_failover")
+    controls = [row["offset"] for row in expected["records"] if row["type"].startswith("control")]
+    stream = log.records(["offset", "is_control"], isolation_level="read_committed", include_control=True)
+    assert [row["offset"] for row in stream.to_table().to_pylist() if row["is_control"]] == controls

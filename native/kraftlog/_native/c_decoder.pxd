@@ -103,7 +103,7 @@ cdef extern from "decoder.h" nogil:
         int64_t skipped
 
     ctypedef struct kr_aborted:
-        int64_t producer_id, first_offset, marker_offset
+        int64_t producer_id, first, marker
 
     ctypedef struct kr_decoder:
         kr_input input
@@ -114,7 +114,6 @@ cdef extern from "decoder.h" nogil:
         int64_t start_offset, end_offset, start_timestamp
         const kr_aborted *aborted
         int64_t aborted_count
-        int64_t stable_offset
         kr_columns columns
         kr_fault faults[16]
         int32_t faults_count

@@ -140,7 +140,7 @@ cdef class Decoder:
 
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
-                 int64_t chunk_bytes, int64_t stable_offset, aborted=None):
+                 int64_t chunk_bytes, aborted=None):
         self.source = Input(buffer)
         self.state.input = kr_input_make(self.source.data, self.source.size)
         self.state.position = start
@@ -151,7 +151,6 @@ cdef class Decoder:
         self.state.start_offset = start_offset
         self.state.end_offset = end_offset
         self.state.start_timestamp = start_timestamp
-        self.state.stable_offset = stable_offset
         self.state.torn_at = -1
         if aborted is not None:
             self.aborted = Input(aborted)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport INT64_MIN, int8_t, int64_t
+from libc.stdint cimport int8_t, int64_t
 from libc.string cimport memcpy
 
 from kraftlog._native.c_crc cimport kr_crc_init
@@ -13,12 +13,13 @@ from kraftlog._native.memory cimport Arena, Input
 cdef extern from "lookahead.h" nogil:
     enum:
         KR_NO_PRODUCER
+        KR_PLACE_BITS
 
     ctypedef struct kr_open_transaction:
-        int64_t producer_id, first_offset, position
+        int64_t producer_id, first_offset, first_place
 
     ctypedef struct kr_ended_transaction:
-        int64_t producer_id, first_offset, marker_offset, state
+        int64_t producer_id, first_place, marker_place, marker_offset, state
 
     ctypedef struct kr_open_table:
         kr_open_transaction *slots
@@ -26,8 +27,8 @@ cdef extern from "lookahead.h" nogil:
 
     ctypedef struct kr_lookahead:
         kr_input input
-        int64_t position, base_offset, next_offset
-        int8_t is_chain, every
+        int64_t position, file, base_offset
+        int8_t is_chain, every, check_all
         kr_open_table open
         kr_ended_transaction *ended
         int64_t ended_count, ended_capacity
@@ -41,7 +42,10 @@ cdef enum:
     FIRST_SLOTS = 64
     FIRST_ENDED = 1024
 
-ENDED_DTYPE = np.dtype([("producer_id", "i8"), ("first_offset", "i8"), ("marker_offset", "i8"), ("state", "i8")])
+PLACE_BITS = KR_PLACE_BITS
+ENDED_DTYPE = np.dtype(
+    [(name, "i8") for name in ("producer_id", "first_place", "marker_place", "marker_offset", "state")]
+)
 if ENDED_DTYPE.itemsize != sizeof(kr_ended_transaction):
     raise ImportError(f"ENDED_DTYPE has {ENDED_DTYPE.itemsize} bytes")
 
@@ -53,16 +57,17 @@ cdef class Lookahead:
     cdef Arena slots, ended
     cdef kr_lookahead state
 
-    def __init__(self, opened, bint every):
+    def __init__(self, opened, bint every, bint check_all):
         """``opened``: producer id and first offset of transactions that are open at the start."""
         cdef kr_open_transaction added
         self.state.every = every
-        self.state.next_offset = 0
+        self.state.check_all = check_all
+        self.state.file = -1
         self._grow_table(FIRST_SLOTS)
         for producer_id, first_offset in opened:
             if 2 * (self.state.open.count + 1) > self.state.open.capacity:
                 self._grow_table(2 * self.state.open.capacity)
-            added.producer_id, added.first_offset, added.position = producer_id, first_offset, -1
+            added.producer_id, added.first_offset, added.first_place = producer_id, first_offset, -1
             kr_open_add(&self.state.open, added)
 
     cdef void _grow_table(self, int64_t capacity):
@@ -93,7 +98,8 @@ cdef class Lookahead:
         self.source = Input(buffer)
         self.state.input = kr_input_make(self.source.data, self.source.size)
         self.state.position = 0
-        self.state.base_offset = INT64_MIN
+        self.state.file += 1
+        self.state.base_offset = -1
         self.state.is_chain = True
 
     def run(self, int64_t stop):
@@ -119,31 +125,26 @@ cdef class Lookahead:
         return self.state.position
 
     @property
-    def next_offset(self):
-        """Behind the largest offset so far."""
-        return self.state.next_offset
-
-    @property
     def is_chain(self):
         """Whether every header of this file follows plausibly from the one before."""
         return bool(self.state.is_chain)
 
     def open(self):
-        """Producer id, first offset and position in its file (-1: not known) of the open transactions."""
+        """Producer id, first offset and first place (-1: before the first file) of the open transactions."""
         table = self.state.open
         return [
-            (table.slots[i].producer_id, table.slots[i].first_offset, table.slots[i].position)
+            (table.slots[i].producer_id, table.slots[i].first_offset, table.slots[i].first_place)
             for i in range(table.capacity) if table.slots[i].producer_id != KR_NO_PRODUCER
         ]
 
     @property
-    def first_unstable_offset(self):
-        """First offset of the earliest open transaction; None when none is open."""
+    def first_unstable_place(self):
+        """Where the earliest open transaction begins; None when none is open."""
         cdef int64_t i, least = 0
         cdef bint found = False
         for i in range(self.state.open.capacity):
             if self.state.open.slots[i].producer_id != KR_NO_PRODUCER:
-                if not found or self.state.open.slots[i].first_offset < least:
-                    least = self.state.open.slots[i].first_offset
+                if not found or self.state.open.slots[i].first_place < least:
+                    least = self.state.open.slots[i].first_place
                 found = True
         return least if found else None

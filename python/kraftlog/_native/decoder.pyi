@@ -34,7 +34,6 @@ class Decoder:
         start_timestamp: int,
         chunk_rows: int,
         chunk_bytes: int,
-        stable_offset: int,
         aborted: Buffer | None = None,
     ) -> None: ...
     def run(self) -> int: ...

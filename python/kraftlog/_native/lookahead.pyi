@@ -7,13 +7,13 @@ import numpy.typing as npt
 from kraftlog.types import Buffer
 
 ENDED_DTYPE: np.dtype[Any]
+PLACE_BITS: int
 
 class Lookahead:
     position: int
-    next_offset: int
     is_chain: bool
-    first_unstable_offset: int | None
-    def __init__(self, opened: Iterable[tuple[int, int]], every: bool) -> None: ...
+    first_unstable_place: int | None
+    def __init__(self, opened: Iterable[tuple[int, int]], every: bool, check_all: bool) -> None: ...
     def begin(self, buffer: Buffer) -> None: ...
     def run(self, stop: int) -> tuple[bool, npt.NDArray[np.void]]: ...
     def open(self) -> list[tuple[int, int, int]]: ...

@@ -88,11 +88,16 @@ class _RichTable:
         self._console = Console(file=cast(IO[str], _TextFile(file)), width=width, highlight=False, emoji=False)
         self._rows = 0
         self._waiting: list[list[str]] = []
+        # what is piped on is for programs as well: there only the bytes of records are cut
+        self._longest = [None if pa.types.is_string(f.type) and not file.isatty() else LONGEST_CELL for f in schema]
 
     def write(self, batch: pa.RecordBatch) -> None:
         for at in range(0, batch.num_rows, ROWS_PER_TABLE):
-            columns = [plain_values(column, self._text) for column in batch.slice(at, ROWS_PER_TABLE).columns]
-            self._waiting += [[_cell(value) for value in row] for row in zip(*columns, strict=True)]
+            columns = [
+                [_cell(value, longest) for value in plain_values(column, self._text)]
+                for column, longest in zip(batch.slice(at, ROWS_PER_TABLE).columns, self._longest, strict=True)
+            ]
+            self._waiting += map(list, zip(*columns, strict=True))
             if len(self._waiting) >= ROWS_PER_TABLE:
                 self._print(self._waiting)
                 self._waiting = []
@@ -150,15 +155,18 @@ class _TextFile:
         return self._file.fileno()
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, longest: int | None) -> str:
     if value is None:
         return NULL
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        return _cell(" ".join(f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value))
+        pairs = (f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value)
+        return _cell(" ".join(pairs), longest)
     text = str(value).translate(_CONTROL_CHARACTERS)
-    return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    if longest is None or len(text) <= longest:
+        return text
+    return text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 _CONTROL_CHARACTERS = dict.fromkeys((*range(32), *range(127, 160)), "�")

@@ -55,9 +55,9 @@ def recover(
     """Cut torn tails, and rebuild .index, .timeindex, .txnindex and .snapshot files that are not what the log says.
 
     PATHS are folders of partitions or log directories. Without --write nothing is touched. With it the lock of the log
-    directory is taken, so that no broker may run on it. Removed files are renamed to .deleted. A segment with sound
-    batches behind damage, or with segments behind a torn tail, is left as it is and the exit code is 1, unless
-    --cut-damage is given.
+    directory is taken (a file .lock, which stays), so that no broker may run on it. Removed files are renamed to
+    .deleted. A segment with sound batches behind damage, or with segments behind a torn tail, is left as it is and the
+    exit code is 1, unless --cut-damage is given.
 
     \b
     Example:
@@ -80,7 +80,7 @@ def recover(
             while some := list(islice(actions, ACTIONS_AT_ONCE)):
                 counts.update(action.action for _, action in some)
                 faults += [_fault(segment, action) for segment, action in some if action.is_refusal]
-                shown = [row for row in some if show_all or row[1].action != "keep" or row[1].is_refusal][:left]
+                shown = [row for row in some if show_all or row[1].action != "keep"][:left]
                 left = None if left is None else left - len(shown)
                 for batch in recovery_table(shown).select(shown_columns.names).to_batches():
                     writer.write(batch)
@@ -97,6 +97,8 @@ def _summary(counts: Counter[str], *, done: bool) -> str:
         for action, word in words.items()
         if counts[action]
     ]
+    if counts["refuse"]:
+        parts.append(f"{counts['refuse']} refused")
     hint = "; nothing was touched, --write does it" if parts and not done else ""
     return f"{counts['keep']} files kept, {', '.join(parts) or 'nothing to do'}{hint}"
 

@@ -37,8 +37,6 @@ class RecordDecoder:
         Values of the columns ``topic`` and ``partition``, and what is known of transactions.
     only_markers : bool
         Whether rows are only the transaction markers of a metadata log; headers are then those of all batches.
-    stable_offset : int
-        Batches from there on are passed over.
 
     Attributes
     ----------
@@ -56,7 +54,6 @@ class RecordDecoder:
         origin: Origin = Origin(),  # noqa: B008  (frozen)
         *,
         only_markers: bool = False,
-        stable_offset: int = NO_BOUND,
     ) -> None:
         self.schema = arrow_schema
         self.options = options
@@ -82,7 +79,6 @@ class RecordDecoder:
             start_timestamp=options.start_timestamp,
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
-            stable_offset=stable_offset,
             aborted=_bytes(origin.transactions.aborted() if hides and origin.transactions else None),
         )
         self._decompressor = Decompressor(options.max_decompressed_bytes)
@@ -144,7 +140,7 @@ class RecordDecoder:
         options = self.options
         keep = np.ones(rows.chunk.rows, bool)
         if self._hides_offsets and self.origin.transactions is not None:
-            keep &= self.origin.transactions.shows(rows.numbers("offset"))
+            keep &= self.origin.transactions.shows(rows.headers, rows.numbers("offset"))
         if options.bounds_offsets:
             offsets = rows.numbers("offset")
             keep &= (offsets >= options.start_offset) & (offsets < options.end_offset)

@@ -36,10 +36,10 @@ class TransactionView(Protocol):
     def aborted(self) -> npt.NDArray[np.int64] | None:
         """Return the transactions whose batches are not decoded.
 
-        Rows are producer_id, first_offset, marker_offset, in this order.
+        Rows, in order, are producer_id and the bytes of the file from which on and up to which batches are theirs.
         """
 
-    def shows(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def shows(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return whether records at these offsets are visible, as far as offsets tell."""
 
     def states(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:

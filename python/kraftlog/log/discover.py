@@ -101,7 +101,8 @@ def discover(paths: PathLike | Iterable[PathLike]) -> Discovery:
             _discover_file(path, found)
     unique = {segment.path.resolve(): segment for segment in found.segments}
     found.segments = sorted(
-        unique.values(), key=lambda s: (s.topic or "", s.partition or 0, s.base_offset or 0, str(s.path))
+        unique.values(),
+        key=lambda s: (s.topic or "", s.partition or 0, s.path.parent, bool(s.state), s.base_offset or 0, s.path),
     )
     return found
 

@@ -28,6 +28,7 @@ from kraftlog.transactions.producer_state import ProducerState
 
 TRANSACTION_TOPIC = "__transaction_state"
 _COLUMNS = schema.RECORDS.select(["key", "value", "offset"])
+_ABORT = "kafka-transactions.sh --bootstrap-server <broker> abort"
 
 Coordinators = dict[str, TransactionMetadata]
 
@@ -40,21 +41,29 @@ def hanging_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions."""
-    coordinators, partitions = read_coordinators(segments, options, faults)
+    everything = ReadOptions(strict=options.strict)  # a part of a log would tell of transactions that have long ended
+    coordinators, partitions = read_coordinators(segments, everything, faults)
     by_producer = {metadata.producer_id: metadata for metadata in coordinators.values()}
     rows = []
     for group in by_partition(segments):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_TOPIC:
             continue
-        for state in producer_states(group, options, faults, on_progress):
+        for state in producer_states(_whole(group), everything, faults, on_progress):
             if state.current_transaction_first_offset is None:
                 continue
             metadata = by_producer.get(state.producer_id)
             reason = _why_hanging(group[0], metadata, partitions)
             if reason is not None:
-                rows.append(_row(group[0], state, metadata, reason))
+                rows.append(_row(group[0], state, metadata, reason, is_known=partitions > 0))
     if rows:
         yield _columns(rows, arrow_schema)
+
+
+def _whole(group: list[Segment]) -> list[Segment]:
+    """Return all segments of a partition, whichever of them are asked for."""
+    if group[0].state or group[0].topic is None:
+        return group
+    return discover(group[0].path.absolute().parent).segments
 
 
 def read_coordinators(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> tuple[Coordinators, int]:
@@ -97,7 +106,9 @@ def _why_hanging(segment: Segment, metadata: TransactionMetadata | None, partiti
     return None
 
 
-def _row(segment: Segment, state: ProducerState, metadata: TransactionMetadata | None, reason: str) -> dict[str, Any]:
+def _row(
+    segment: Segment, state: ProducerState, metadata: TransactionMetadata | None, reason: str, *, is_known: bool
+) -> dict[str, Any]:
     start = state.current_transaction_first_offset
     return {
         "topic": segment.topic,
@@ -109,8 +120,9 @@ def _row(segment: Segment, state: ProducerState, metadata: TransactionMetadata |
         "last_timestamp_ms": state.last_timestamp,
         "transactional_id": metadata.transactional_id if metadata else None,
         "reason": reason,
-        "command": "kafka-transactions.sh --bootstrap-server <broker> abort"
-        f" --topic {segment.topic} --partition {segment.partition} --start-offset {start}",
+        "command": f"{_ABORT} --topic {segment.topic} --partition {segment.partition} --start-offset {start}"
+        if is_known
+        else None,
     }
 
 

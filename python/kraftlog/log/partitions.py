@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable
 from pathlib import Path
 
+from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.log.discover import Segment
-from kraftlog.log.read import located
+from kraftlog.log.read import located, open_segment
+from kraftlog.log.scan import HeaderScan
 from kraftlog.log.small_files import read_producer_snapshot
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
 
 METADATA_TOPIC = "__cluster_metadata"
+FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records that only a Raft log has
 
 
-def by_partition(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
-    """Group segments by partition; a snapshot, and a segment that is not live, stands alone."""
+def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Group the segments of each folder, in the order of their offsets.
 
-    def partition(segment: Segment) -> tuple[Path, Path | None]:
-        return segment.path.parent, segment.path if segment.state else None
-
-    for _, group in groupby(segments, partition):
-        yield list(group)
+    What is not a live segment of a log stands alone: a snapshot, a segment in another state, a file of another name.
+    """
+    groups: dict[Path, list[Segment]] = {}
+    for segment in segments:
+        is_alone = segment.state or segment.base_offset is None
+        groups.setdefault(segment.path if is_alone else segment.path.absolute().parent, []).append(segment)
+    return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
 
 
 def is_metadata(segment: Segment) -> bool:
-    """Whether a segment is of the metadata log."""
-    return segment.topic == METADATA_TOPIC
+    """Whether a segment is of the metadata log; outside of a partition's folder its first batch tells."""
+    if segment.topic is not None:
+        return segment.topic == METADATA_TOPIC
+    headers = next(HeaderScan(open_segment(segment, [], strict=False)).headers(1), None)
+    return headers is not None and bool(headers["control_type"][0] >= FIRST_RAFT_TYPE)
 
 
 def producers_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:

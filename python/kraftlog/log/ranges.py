@@ -32,8 +32,6 @@ class Range:
         Of its segment.
     transactions : TransactionView or None
         What is known of the transactions of its records.
-    stable_offset : int
-        The last stable offset, for a read_committed reader; records behind it are not read.
     buffer : buffer, optional
         The segment, if it is mapped already; it does not go along to another process.
     """
@@ -43,7 +41,6 @@ class Range:
     end: int
     is_first: bool = True
     transactions: TransactionView | None = None
-    stable_offset: int = NO_BOUND
     buffer: Buffer | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:

@@ -72,9 +72,7 @@ def read_range(
     buffer = part.buffer if part.buffer is not None else open_segment(segment, faults, strict=options.strict)
     origin = Origin(segment.topic, segment.partition, part.transactions)
     found: list[Fault] = []
-    decoder = RecordDecoder(
-        buffer, part.start, part.end, arrow_schema, options, origin, stable_offset=part.stable_offset
-    )
+    decoder = RecordDecoder(buffer, part.start, part.end, arrow_schema, options, origin)
     done = part.start
     try:
         for batch in decoder.batches(found):

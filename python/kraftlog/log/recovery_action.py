@@ -31,11 +31,10 @@ class Action:
 
     Attributes
     ----------
-    action : {"cut", "write", "remove", "keep"}
+    action : {"cut", "write", "remove", "keep", "refuse"}
+        ``refuse``: the file is damaged, and kept all the same.
     size_before, size_after : int or None
         In bytes; None when there is no file.
-    is_refusal : bool
-        The file is kept although it is damaged.
     data : bytes
         What is written.
     """
@@ -45,8 +44,12 @@ class Action:
     size_before: int | None
     size_after: int | None
     reason: str
-    is_refusal: bool = False
     data: bytes = field(default=b"", repr=False)
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether a damaged file is kept."""
+        return self.action == "refuse"
 
 
 def keep(path: Path, there: bytes, reason: str) -> Action:
@@ -70,4 +73,4 @@ def remove(path: Path, reason: str) -> Action:
 
 def refuse(path: Path, size: int, reason: str) -> Action:
     """Leave a damaged file as it is."""
-    return Action(path, "keep", size, size, reason, is_refusal=True)
+    return Action(path, "refuse", size, size, reason)

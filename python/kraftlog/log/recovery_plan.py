@@ -109,7 +109,7 @@ class RecoveryPlan:
             return
         try:
             self._rebuild.begin_with(read_producer_snapshot(path))
-        except CorruptRecordError as error:
+        except (OSError, CorruptRecordError) as error:
             yield remove(path, str(error))
 
     def _snapshot(self, offset: int) -> Action:
@@ -119,7 +119,7 @@ class RecoveryPlan:
         if there is not None and there != data and not self._rebuild.is_complete:
             try:
                 self._rebuild.producers_are(read_producer_snapshot(path))
-            except CorruptRecordError as error:
+            except (OSError, CorruptRecordError) as error:
                 return write(path, there, data, str(error))
             return keep(path, there, "knows producers of which the log no longer has all batches")
         return write(path, there, data)

@@ -92,9 +92,9 @@ def metadata_transaction_rows(
     faults: list[Fault],
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the table metadata_transactions, of metadata logs and of files that are in no partition's folder."""
+    """Return the table metadata_transactions."""
     for group in by_partition(segments):
-        if not is_metadata(group[0]) and group[0].topic is not None:
+        if not is_metadata(group[0]):
             continue
         for scanned in scan_boundaries(group, faults, strict=options.strict, on_progress=on_progress):
             scanned = _metadata_within(scanned, options)

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from kraftlog._native.lookahead import ENDED_DTYPE, Lookahead
+from kraftlog._native.lookahead import ENDED_DTYPE, PLACE_BITS, Lookahead
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.metadata_boundaries import scan_boundaries
@@ -26,7 +25,7 @@ from kraftlog.log.ranges import Range, plan, relevant
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
 from kraftlog.log.seek import seek
-from kraftlog.transactions.producer import NONE, OPEN, TransactionFold, Transactions, opened_before
+from kraftlog.transactions.producer import OPEN
 from kraftlog.transactions.view import MetadataView, ProducerView
 
 LOOKAHEAD_BYTES = 64 << 20  # a new range costs as much as decoding some KiB
@@ -81,7 +80,7 @@ def _metadata_ranges(
 
 @dataclass
 class _Pending:
-    """A range, and the offsets [low, high) of its records."""
+    """A range, and the places [low, high) that it takes."""
 
     part: Range
     low: int
@@ -97,8 +96,7 @@ class _PartitionRanges:
         self._range_bytes = range_bytes
         self._every = every  # whether committed transactions matter as well
         self._pending: deque[_Pending] = deque()
-        self._ended: list[npt.NDArray[np.void]] = []
-        self._low = -NO_BOUND
+        self._ended = [np.empty(0, ENDED_DTYPE)]
 
     def ranges(self, faults: list[Fault]) -> Iterator[Range]:
         wanted = list(relevant(self._group, self._options))
@@ -109,28 +107,42 @@ class _PartitionRanges:
         while opened is None and first > 0:
             first -= 1
             opened = opened_before_segment(self._group[first], faults)
+        if faults and self._options.strict:
+            raise error_from_fault(faults[0])
         before = [] if opened is None else list(zip(opened["producer_id"], opened["first_offset"], strict=True))
-        ahead = Lookahead(before, self._every)
+        segments = self._group[first:]
+        ahead = Lookahead(before, self._every, False)
         paths = {segment.path for segment in wanted}
-        for segment in self._group[first:]:
-            for _ in self._look(segment, ahead, is_wanted=segment.path in paths):
-                yield from self._decided(ahead.first_unstable_offset)
+        for file, segment in enumerate(segments):
+            for _ in self._look(segment, file, ahead, is_wanted=segment.path in paths):
+                yield from self._before(ahead.first_unstable_place)
             paths.discard(segment.path)
             if not paths and not self._pending:
                 return
-        yield from self._rest(self._still_open(ahead, first, before))
+        still_open = self._still_open(ahead, segments, before)
+        commits = self._options.isolation_level == READ_COMMITTED
+        stable = min((place for _, _, place in still_open), default=NO_BOUND) if commits else NO_BOUND
+        open_rows = [(producer_id, place, NO_BOUND, NO_BOUND, OPEN) for producer_id, _, place in still_open]
+        self._ended.append(np.array(open_rows, ENDED_DTYPE))
+        yield from self._before(stable)
+        if self._pending and self._pending[0].low < stable:  # a read_committed reader stops inside of it
+            waiting = self._pending[0]
+            waiting.part, waiting.high = replace(waiting.part, end=_byte(stable)), stable
+            yield from self._before(stable)
 
-    def _look(self, segment: Segment, ahead: Lookahead, *, is_wanted: bool) -> Iterator[None]:
+    def _look(self, segment: Segment, file: int, ahead: Lookahead, *, is_wanted: bool) -> Iterator[None]:
         """Go over the headers of a segment and cut it; returns after each range."""
         try:
             buffer = map_file(segment.path)
         except OSError:
-            if is_wanted:
-                self._add(Range(segment, 0, NO_BOUND), self._low)  # whoever reads it reports why it cannot be read
+            buffer = None
+        ahead.begin(b"" if buffer is None else buffer)
+        if buffer is None and is_wanted:
+            self._add(file, Range(segment, 0, NO_BOUND), 0)  # whoever reads it reports why it cannot be read
+        if buffer is None:
             return
         start, end = seek(segment, buffer, self._options) if is_wanted else (0, 0)
         size = memoryview(buffer).nbytes
-        ahead.begin(buffer)
         begin, goes_on = start, True
         while goes_on:
             stop = begin + self._range_bytes
@@ -139,69 +151,66 @@ class _PartitionRanges:
             if len(ended):
                 self._ended.append(ended)
             if goes_on and ahead.is_chain and ahead.position < end:
-                self._add(Range(segment, begin, ahead.position, begin == start, buffer=buffer), ahead.next_offset)
+                self._add(file, Range(segment, begin, ahead.position, begin == start, buffer=buffer), ahead.position)
                 begin = ahead.position
                 yield
         if is_wanted:
-            self._add(Range(segment, begin, end, begin == start, buffer=buffer), ahead.next_offset)
+            self._add(file, Range(segment, begin, end, begin == start, buffer=buffer), size)
         yield
 
-    def _add(self, part: Range, high: int) -> None:
-        self._pending.append(_Pending(part, self._low, high))
-        self._low = high
+    def _add(self, file: int, part: Range, end: int) -> None:
+        self._pending.append(_Pending(part, _place(file, part.start), _place(file, end)))
 
-    def _decided(self, unstable: int | None) -> Iterator[Range]:
-        """Return the ranges that lie before every open transaction."""
+    def _before(self, unstable: int | None) -> Iterator[Range]:
+        """Return the ranges that lie before every open transaction, each with the transactions that reach into it."""
+        if not self._pending or (unstable is not None and self._pending[0].high > unstable):
+            return
+        ended = np.concatenate(self._ended)
+        ended = ended[np.argsort(ended["first_place"], kind="stable")]
+        around, begun = ended[:0], 0
         while self._pending and (unstable is None or self._pending[0].high <= unstable):
-            yield self._with_view(self._pending.popleft(), [])
-        keep_from = self._pending[0].low if self._pending else self._low
-        self._ended = [some for some in self._ended if some["marker_offset"][-1] > keep_from]
-
-    def _rest(self, still_open: list[tuple[int, int]]) -> Iterator[Range]:
-        """Return the ranges that are left when the log has ended; a read_committed reader stops before open ones."""
-        commits = self._options.isolation_level == READ_COMMITTED
-        stable = min((first for _, first in still_open), default=NO_BOUND) if commits else NO_BOUND
-        while self._pending:
             waiting = self._pending.popleft()
-            if waiting.low < stable:
-                part = self._with_view(waiting, still_open)
-                yield replace(part, stable_offset=stable) if stable < waiting.high else part
+            begins = int(np.searchsorted(ended["first_place"], waiting.high))
+            around = np.concatenate((around, ended[begun:begins]))
+            around = around[around["marker_place"] > waiting.low]
+            begun = begins
+            ordered = around[np.lexsort((around["first_place"], around["producer_id"]))]
+            view = ProducerView(ordered, waiting.low >> PLACE_BITS)
+            yield replace(waiting.part, transactions=view)
+        self._ended = [around, ended[begun:]]
 
-    def _with_view(self, waiting: _Pending, still_open: list[tuple[int, int]]) -> Range:
-        open_rows = [(producer_id, first, NO_BOUND, OPEN) for producer_id, first in still_open]
-        around = np.concatenate([np.array(open_rows, ENDED_DTYPE), *self._ended])
-        concerns = (around["first_offset"] < waiting.high) & (around["marker_offset"] > waiting.low)
-        return replace(waiting.part, transactions=ProducerView(around[concerns]))
-
-    def _still_open(self, ahead: Lookahead, first: int, before: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return producer id and first offset of the transactions that are open at the end of the log.
+    def _still_open(
+        self, ahead: Lookahead, segments: list[Segment], before: list[tuple[int, int]]
+    ) -> list[tuple[int, int, int]]:
+        """Return producer id, first offset and first place of the transactions that are open at the end of the log.
 
         A header whose batch is damaged may seem to open a transaction, and would hide all that follows. If an open one
         starts with a bad batch, everything is gone over once more, with each crc compared.
         """
         found = ahead.open()
-        if all(self._starts_soundly(first_offset, position) for _, first_offset, position in found):
-            return [(producer_id, first_offset) for producer_id, first_offset, _ in found]
-        opened = opened_before([(producer_id, 0, first_offset) for producer_id, first_offset in before])
-        fold, ended = TransactionFold(opened), [np.empty(0, ENDED_DTYPE)]
-        for segment in self._group[first:]:
-            for headers in HeaderScan(open_segment(segment, [], strict=False), check_crc=True).headers():
-                rows = fold.add(headers)
-                ended.append(_as_ended(rows[rows["first_offset"] != NONE]))
-        self._ended = ended
-        return list(zip(fold.open["producer_id"].tolist(), fold.open["first_offset"].tolist(), strict=True))
-
-    def _starts_soundly(self, first_offset: int, position: int) -> bool:
-        holders = [segment for segment in self._group if (segment.base_offset or 0) <= first_offset]
-        if position < 0 or not holders:
-            return True  # a snapshot says so
-        buffer = open_segment(holders[-1], [], strict=False)
-        batch = HeaderScan(buffer, position, position + 1, check_crc=True)
-        return all(header["crc_ok"].all() for header in batch.headers())
+        if all(_starts_soundly(segments, place) for _, _, place in found):
+            return found
+        exact = Lookahead(before, self._every, True)
+        self._ended = []
+        for segment in segments:
+            buffer = open_segment(segment, [], strict=False)
+            exact.begin(buffer)
+            self._ended.append(exact.run(memoryview(buffer).nbytes)[1])
+        return exact.open()
 
 
-def _as_ended(transactions: Transactions) -> npt.NDArray[np.void]:
-    rows = np.empty(len(transactions), ENDED_DTYPE)
-    for name in ENDED_DTYPE.names or ():
-        rows[name] = transactions[name]
-    return rows
+def _starts_soundly(segments: list[Segment], place: int) -> bool:
+    if place < 0:
+        return True  # a snapshot says so
+    buffer = open_segment(segments[place >> PLACE_BITS], [], strict=False)
+    position = _byte(place)
+    headers = list(HeaderScan(buffer, position, position + 1, check_crc=True).headers())
+    return bool(headers) and bool(headers[0]["crc_ok"].all())
+
+
+def _place(file: int, position: int) -> int:
+    return (file << PLACE_BITS) + position
+
+
+def _byte(place: int) -> int:
+    return place & ((1 << PLACE_BITS) - 1)

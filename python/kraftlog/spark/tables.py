@@ -18,7 +18,7 @@ from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.log import Log, read_options
 from kraftlog.log.log import open as open_log
 from kraftlog.log.partitions import by_partition
-from kraftlog.log.ranges import Range
+from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import read_range
 from kraftlog.log.tables import index_rows
 from kraftlog.log.transaction_checks import beside_faults, marker_faults
@@ -185,8 +185,11 @@ def plan_parts(request: Request) -> Iterator[Part]:
     """
     log = request.log()
     if request.table not in PARTITION_TABLES:
-        cut = request.table in ("records", "errors")
-        yield from log.ranges(request.options, request.range_bytes if cut else None, _library_columns(request), [])
+        cut = request.range_bytes if request.table in ("records", "errors") else None
+        if request.table == "records":
+            yield from log.ranges(request.options, cut, _library_columns(request), [])
+        else:
+            yield from plan(log.found.segments, request.options, cut)
     if request.table in (*PARTITION_TABLES, "errors"):
         yield from (WholePartition(tuple(group)) for group in by_partition(log.found.segments))
     if request.table in ("errors", "segments"):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.scanner import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
+from kraftlog._native.scanner import CONTROL_BIT, DELETE_HORIZON_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers, last_offsets
 
 ABORTED, COMMITTED, OPEN = 0, 1, 2  # the first two are the control types of the markers
@@ -68,7 +68,10 @@ def of_batches(headers: Headers) -> Transactions:
     parts["records_count"] = np.where(data, chosen["records_count"].clip(min=0), 0)
     parts["batches"] = data
     parts["size_in_bytes"] = np.where(data, chosen["batch_length"].astype(np.int64) + LOG_OVERHEAD, 0)
-    parts["start_timestamp"] = np.where(data, chosen["base_timestamp"], NONE)
+    # where the cleaner has been, the base timestamp is that of a delete horizon
+    has_horizon = chosen["attributes"] & DELETE_HORIZON_BIT != 0
+    first_timestamp = np.where(has_horizon, chosen["max_timestamp"], chosen["base_timestamp"])
+    parts["start_timestamp"] = np.where(data, first_timestamp, NONE)
     parts["end_timestamp"] = np.where(data, NONE, chosen["max_timestamp"])
     parts["last_timestamp"] = np.where(data, chosen["max_timestamp"], NONE)
     parts["coordinator_epoch"] = chosen["coordinator_epoch"]
@@ -137,9 +140,11 @@ class TransactionFold:
         parts = of_batches(headers)
         if not len(parts):
             return parts
-        joined = join(np.concatenate((self.open, parts)))
+        concerned = np.isin(self.open["producer_id"], parts["producer_id"])
+        joined = join(np.concatenate((self.open[concerned], parts)))
         ended = int(np.searchsorted(joined["state"] == OPEN, True))
-        self.open = joined[ended:]
+        still_open = np.concatenate((self.open[~concerned], joined[ended:]))
+        self.open = still_open[np.argsort(still_open["first_offset"], kind="stable")]
         return joined[:ended]
 
     @property

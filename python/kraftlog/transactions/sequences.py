@@ -66,15 +66,17 @@ class SequenceCheck:
         new = self._rows(headers)
         if not len(new):
             return
-        rows = np.concatenate((self._before, new))
+        concerned = np.isin(self._before["producer_id"], new["producer_id"])
+        rows = np.concatenate((self._before[concerned], new))
         rows = rows[by_producer(rows["producer_id"])]
         before_data = _previous(rows, rows["kind"] != _MARKER)
         before_state = _previous(rows, rows["kind"] != _PLAIN)
         if self._compare_sequences:
             yield from _gaps(rows, before_data)
         yield from _interleaved(rows, before_state)
-        self._before = rows[_last(rows, rows["kind"] != _MARKER) | _last(rows, rows["kind"] != _PLAIN)]
-        self._before["is_new"] = False
+        last = rows[_last(rows, rows["kind"] != _MARKER) | _last(rows, rows["kind"] != _PLAIN)]
+        last["is_new"] = False
+        self._before = np.concatenate((self._before[~concerned], last))
 
     def _rows(self, headers: Headers) -> _Rows:
         missing = self._count_missing(headers)

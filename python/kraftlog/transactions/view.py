@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog._native.lookahead import PLACE_BITS
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.records import NEVER, NO_TRANSACTION
@@ -14,56 +16,80 @@ from kraftlog.transactions.boundaries import METADATA_TRANSACTION_DTYPE, Metadat
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN
 
 _FOREVER = np.iinfo(np.int64).max
-_ABORTED_FIELDS = ("producer_id", "first_offset", "marker_offset")
 
 
 @dataclass(frozen=True)
 class ProducerView:
-    """Transactions of producers around a range of a partition.
+    """Transactions of producers around a range of a segment.
 
     Attributes
     ----------
     transactions : numpy.ndarray
-        Of ``ENDED_DTYPE``. Those that have data in the range and are aborted or open, with a ``marker_offset`` behind
-        all others; for ``visible_at`` all that began before the end of the range and ended behind its start.
+        Of ``ENDED_DTYPE``, by producer id and place. Those that reach into the range and are aborted or open; for
+        ``visible_at`` committed ones, too. An open one has its marker behind all others.
+    file : int
+        Number of the segment, by which places count.
     """
 
     transactions: npt.NDArray[np.void]
+    file: int
     hides_offsets: bool = False
+
+    def _positions(self, name: str) -> npt.NDArray[np.int64]:
+        """Return places as bytes of the segment; what lies before it is 0, what lies behind it behind every byte."""
+        places = self.transactions[name] - (self.file << PLACE_BITS)
+        return np.where(places < 0, 0, np.where(places >> PLACE_BITS != 0, _FOREVER, places))
 
     def aborted(self) -> npt.NDArray[np.int64] | None:
         """Return the transactions whose batches need not be decoded."""
-        chosen = self.transactions[self.transactions["state"] == ABORTED]
-        if not len(chosen):
+        chosen = self.transactions["state"] == ABORTED
+        if not chosen.any():
             return None
-        ordered = np.sort(chosen, order=["producer_id", "first_offset"])
-        return np.stack([ordered[name] for name in _ABORTED_FIELDS], axis=1)
+        columns = [self.transactions["producer_id"], self._positions("first_place"), self._positions("marker_place")]
+        return np.stack([column[chosen] for column in columns], axis=1)
 
-    def shows(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return True for every record: what is hidden is hidden by whole batches."""
         return np.ones(len(offsets), bool)
 
+    @cached_property
+    def _ordered(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the producers, and a key for each transaction that rises with producer and first byte."""
+        producers, number = np.unique(self.transactions["producer_id"], return_inverse=True)
+        return producers, (number.astype(np.int64) << PLACE_BITS) + self._positions("first_place")
+
+    def _states_of_batches(self, headers: Headers) -> npt.NDArray[np.int8]:
+        is_data = headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT
+        states = np.where(is_data & (headers["magic"] >= 2), COMMITTED, NO_TRANSACTION).astype(np.int8)
+        if not len(self.transactions):
+            return states
+        producers, keys = self._ordered
+        number = np.searchsorted(producers, headers["producer_id"]).clip(max=len(producers) - 1)
+        key = (number << PLACE_BITS) + headers["position"]
+        at = np.searchsorted(keys, key, side="right") - 1  # the last that begins at or before the batch
+        own = is_data & (at >= 0) & (self.transactions["producer_id"][at] == headers["producer_id"])
+        own &= headers["position"] < self._positions("marker_place")[at]
+        return np.where(own, self.transactions["state"][at], states).astype(np.int8)
+
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return the state of the transaction that each record belongs to."""
-        is_data = headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT
-        per_batch = np.where(is_data & (headers["magic"] >= 2), COMMITTED, NO_TRANSACTION).astype(np.int8)
-        base = headers["base_offset"]
-        around = self.transactions[self.transactions["state"] != COMMITTED]
-        around = around[(around["first_offset"] <= base.max()) & (around["marker_offset"] > base.min())]
-        for transaction in around:
-            own = is_data & (headers["producer_id"] == transaction["producer_id"])
-            own &= (base >= transaction["first_offset"]) & (base < transaction["marker_offset"])
-            per_batch[own] = transaction["state"]
-        return np.repeat(per_batch, headers["rows"])
+        return np.repeat(self._states_of_batches(headers), headers["rows"])
+
+    @cached_property
+    def _latest(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return first bytes in order, and the largest marker offset up to each, behind one for no transaction."""
+        order = np.argsort(self._positions("first_place"), kind="stable")
+        offsets = np.maximum.accumulate(self.transactions["marker_offset"][order])
+        return self._positions("first_place")[order], np.append(NONE, offsets)
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the offset that moved the last stable offset behind each record, or its own."""
-        ordered = np.sort(self.transactions, order="first_offset")
-        latest = np.append(NONE, np.maximum.accumulate(ordered["marker_offset"]))
-        at = np.maximum(offsets, latest[np.searchsorted(ordered["first_offset"], offsets, side="right")])
-        hidden = self.states(headers, offsets) == ABORTED
-        hidden |= np.repeat(headers["attributes"] & CONTROL_BIT != 0, headers["rows"])
-        return np.where(hidden | (at == _FOREVER), NEVER, at)
+        first, latest = self._latest
+        ended = latest[np.searchsorted(first, headers["position"], side="right")]
+        states = self._states_of_batches(headers)
+        hidden = (states == ABORTED) | (ended == _FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
+        at = np.maximum(offsets, np.repeat(ended, headers["rows"]))
+        return np.where(np.repeat(hidden, headers["rows"]), NEVER, at)
 
 
 @dataclass(frozen=True)
@@ -85,14 +111,16 @@ class MetadataView:
     def aborted(self) -> None:
         """Return None: a batch may lie in a transaction with a part of its records only."""
 
-    def _find(self, offsets: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
-        """Return state and end of the transaction that each offset lies in."""
+    def _find(
+        self, headers: Headers, offsets: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+        """Return state and end of the transaction that each record lies in; control records lie in none."""
         rows = self.transactions
-        ends = np.where(rows["state"] == OPEN, _FOREVER, rows["end_offset"])
+        ends = np.append(np.where(rows["state"] == OPEN, _FOREVER, rows["end_offset"]), NONE)
         at = np.searchsorted(rows["begin_offset"], offsets, side="right") - 1
-        within = (at >= 0) & (offsets <= np.append(ends, NONE)[at])
+        within = (at >= 0) & (offsets <= ends[at]) & ~_are_control(headers)
         states = np.where(within, np.append(rows["state"], NO_TRANSACTION)[at], NO_TRANSACTION)
-        return states.astype(np.int8), np.where(within, np.append(ends, NONE)[at], offsets)
+        return states.astype(np.int8), np.where(within, ends[at], offsets)
 
     def _is_marker(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         rows = self.transactions
@@ -100,16 +128,18 @@ class MetadataView:
 
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return the state of the transaction that each record lies in; its markers belong to it."""
-        is_control = np.repeat(headers["attributes"] & CONTROL_BIT != 0, headers["rows"])
-        return np.where(is_control, NO_TRANSACTION, self._find(offsets)[0]).astype(np.int8)
+        return self._find(headers, offsets)[0]
 
-    def shows(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return whether records are outside of transactions, or in committed ones, and no markers."""
-        states, _ = self._find(offsets)
+        states, _ = self._find(headers, offsets)
         return np.asarray(((states == NO_TRANSACTION) | (states == COMMITTED)) & ~self._is_marker(offsets))
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the offset of the End of each record's transaction, or its own outside of transactions."""
-        _, ends = self._find(offsets)
-        is_control = np.repeat(headers["attributes"] & CONTROL_BIT != 0, headers["rows"])
-        return np.where(self.shows(offsets) & ~is_control, ends, NEVER)
+        _, ends = self._find(headers, offsets)
+        return np.where(self.shows(headers, offsets) & ~_are_control(headers), ends, NEVER)
+
+
+def _are_control(headers: Headers) -> npt.NDArray[np.bool_]:
+    return np.repeat(headers["attributes"] & CONTROL_BIT != 0, headers["rows"])
