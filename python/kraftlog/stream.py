@@ -36,6 +36,13 @@ class Stream:
     produce : callable
         Starts one pass; is given the list that it must append faults to.
 
+    Attributes
+    ----------
+    faults : list of Fault
+        What the last pass could not read.
+    notes : list of str
+        What else there is to know of the last pass, such as where a read_committed reader stopped.
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -49,10 +56,12 @@ class Stream:
         self.schema = arrow_schema
         self._produce = produce
         self.faults: list[Fault] = []
+        self.notes: list[str] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read from the start; ``faults`` and ``errors`` are complete when the iterator is used up."""
         self.faults = []
+        self.notes.clear()
         return self._produce(self.faults)
 
     def to_table(self) -> pa.Table:

@@ -320,3 +320,14 @@ def test_control_records_are_in_no_metadata_transaction():
     controls = [row["offset"] for row in expected["records"] if row["type"].startswith("control")]
     stream = log.records(["offset", "is_control"], isolation_level="read_committed", include_control=True)
     assert [row["offset"] for row in stream.to_table().to_pylist() if row["is_control"]] == controls
+
+
+def test_it_is_said_where_read_committed_ends():
+    log = kraftlog.open(GOLDEN / "transactions" / "log", topics=["orders"])
+    stream = log.records(["offset"], isolation_level="read_committed")
+    for _ in range(2):
+        stream.to_table()
+        assert stream.notes == [
+            "orders-1: read_committed ends at offset 47, where a transaction of producer 7 is open",
+            "orders-2: read_committed ends at offset 21, where a transaction of producer 7 is open",
+        ]

@@ -52,6 +52,8 @@ def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
                 writer.write(batch)
                 if left == 0:
                     break
+    for note in stream.notes:
+        print(note, file=sys.stderr)
     sys.exit(report_faults(stream.faults))
 
 

@@ -105,7 +105,7 @@ class Log:
                 faults.append(fault)
             if table == "records":
                 size = range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None
-                parts = self.ranges(options, size, arrow_schema.names, faults)
+                parts = self.ranges(options, size, arrow_schema.names, faults, stream.notes)
                 return read_ranges(parts, arrow_schema, options, faults, workers, on_progress)
             if table in _BY_SEGMENTS:
                 return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, on_progress)
@@ -115,14 +115,20 @@ class Log:
                 return tables.index_rows(segments, arrow_schema, options, faults)
             return self._error_rows(arrow_schema, options, faults, workers, on_progress)
 
-        return Stream(arrow_schema, produce)
+        stream = Stream(arrow_schema, produce)
+        return stream
 
     def ranges(
-        self, options: ReadOptions, range_bytes: int | None, columns: Sequence[str], faults: list[Fault]
+        self,
+        options: ReadOptions,
+        range_bytes: int | None,
+        columns: Sequence[str],
+        faults: list[Fault],
+        notes: list[str],
     ) -> Iterator[Range]:
         """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
         if needs_transactions(options, columns):
-            return visible_ranges(self.found.segments, options, range_bytes, columns, faults)
+            return visible_ranges(self.found.segments, options, range_bytes, columns, faults, notes)
         return plan(self.found.segments, options, range_bytes)
 
     def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -244,7 +250,7 @@ class Log:
         workers: int,
         on_progress: Progress | None,
     ) -> Iterator[pa.RecordBatch]:
-        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None, [], faults)
+        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None, [], faults, [])
         nothing = schema.RECORDS.select([])
         for _ in read_ranges(parts, nothing, options, faults, workers, on_progress):
             pass

@@ -21,6 +21,7 @@ from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.metadata_boundaries import scan_boundaries
 from kraftlog.log.partitions import by_partition, is_metadata, opened_before_segment
+from kraftlog.log.names import printable
 from kraftlog.log.ranges import Range, plan, relevant
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
@@ -42,6 +43,7 @@ def visible_ranges(
     range_bytes: int | None,
     columns: Sequence[str],
     faults: list[Fault],
+    notes: list[str],
 ) -> Iterator[Range]:
     """Return the ranges to read, in order, with what is known of their transactions.
 
@@ -56,13 +58,15 @@ def visible_ranges(
         Of the ``records`` table.
     faults : list of Fault
         Receives markers of metadata transactions that are out of place, and unreadable snapshots.
+    notes : list of str
+        Receives where a read_committed reader stops.
     """
     for group in by_partition(segments):
         if is_metadata(group[0]):
             yield from _metadata_ranges(group, options, range_bytes, faults)
         else:
             parts = _PartitionRanges(group, options, range_bytes or LOOKAHEAD_BYTES, "visible_at" in columns)
-            yield from parts.ranges(faults)
+            yield from parts.ranges(faults, notes)
 
 
 def _metadata_ranges(
@@ -98,7 +102,7 @@ class _PartitionRanges:
         self._pending: deque[_Pending] = deque()
         self._ended = [np.empty(0, ENDED_DTYPE)]
 
-    def ranges(self, faults: list[Fault]) -> Iterator[Range]:
+    def ranges(self, faults: list[Fault], notes: list[str]) -> Iterator[Range]:
         wanted = list(relevant(self._group, self._options))
         if not wanted:
             return
@@ -121,7 +125,11 @@ class _PartitionRanges:
                 return
         still_open = self._still_open(ahead, segments, before)
         commits = self._options.isolation_level == READ_COMMITTED
-        stable = min((place for _, _, place in still_open), default=NO_BOUND) if commits else NO_BOUND
+        stable = NO_BOUND
+        if commits and still_open:
+            producer_id, offset, stable = min(still_open, key=lambda transaction: transaction[2])
+            where = f"{printable(segments[-1].path.parent.name)}: read_committed ends at offset {offset}"
+            notes.append(f"{where}, where a transaction of producer {producer_id} is open")
         open_rows = [(producer_id, place, NO_BOUND, NO_BOUND, OPEN) for producer_id, _, place in still_open]
         self._ended.append(np.array(open_rows, ENDED_DTYPE))
         yield from self._before(stable)

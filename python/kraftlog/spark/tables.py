@@ -187,7 +187,7 @@ def plan_parts(request: Request) -> Iterator[Part]:
     if request.table not in PARTITION_TABLES:
         cut = request.range_bytes if request.table in ("records", "errors") else None
         if request.table == "records":
-            yield from log.ranges(request.options, cut, _library_columns(request), [])
+            yield from log.ranges(request.options, cut, _library_columns(request), [], [])
         else:
             yield from plan(log.found.segments, request.options, cut)
     if request.table in (*PARTITION_TABLES, "errors"):
