@@ -69,12 +69,16 @@ def _whole(group: list[Segment]) -> list[Segment]:
 def read_coordinators(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> tuple[Coordinators, int]:
     """Return the last record of each transactional id in the log directories that segments are in.
 
-    Also returns how many partitions of ``__transaction_state`` were found there.
+    Also returns how many partitions of ``__transaction_state`` were found there; of replicas of one the longest counts.
     """
     directories = sorted({segment.path.absolute().parent.parent for segment in segments if segment.topic is not None})
     folders = [folder for directory in directories for folder in directory.glob(f"{TRANSACTION_TOPIC}-*")]
+    replicas = by_partition(discover(folders).segments) if folders else []
+    longest: dict[int | None, list[Segment]] = {}
+    for group in sorted(replicas, key=lambda group: (group[-1].base_offset or 0, group[-1].size)):
+        longest[group[0].partition] = group
     found: Coordinators = {}
-    for segment in discover(folders).segments if folders else ():
+    for segment in (segment for group in longest.values() for segment in group):
         for batch in read_range(Range(segment, 0, NO_BOUND), _COLUMNS, options, faults):
             for key, value, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 try:
@@ -82,7 +86,7 @@ def read_coordinators(segments: list[Segment], options: ReadOptions, faults: lis
                 except InvalidRecordError as error:
                     fault = Fault("bad_message", f"offset {offset}: {error}", base_offset=offset)
                     faults.append(located(segment, fault))
-    return found, len(folders)
+    return found, len(longest)
 
 
 def _apply(found: Coordinators, key: bytes | None, value: bytes | None) -> None:

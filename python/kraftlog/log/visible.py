@@ -20,8 +20,8 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.metadata_boundaries import scan_boundaries
-from kraftlog.log.partitions import by_partition, is_metadata, opened_before_segment
 from kraftlog.log.names import printable
+from kraftlog.log.partitions import by_partition, is_metadata, opened_before_segment
 from kraftlog.log.ranges import Range, plan, relevant
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
