@@ -190,6 +190,17 @@ def test_metadata_cut_anywhere(kinds: list[str], batch_records: int):
         assert np.concatenate(folded).tolist() == whole.transactions.tolist()
 
 
+def test_every_byte_of_a_metadata_log_is_a_place_to_cut():
+    kinds = ["data", "begin", "data", "begin", "data", "abort", "data", "end", "begin", "data", "end", "data", "begin"]
+    _, log = metadata_log(kinds, 3)
+    starts = [int(at) for headers in HeaderScan(log).headers() for at in headers["position"]]
+    whole = resolve(boundaries_of(log, 0, len(log)))
+    for cut in range(len(log) + 1):
+        rest = next((at for at in starts if at >= cut), len(log))
+        joined = resolve(boundaries_of(log, 0, cut).join(boundaries_of(log, rest, len(log))))
+        assert joined.transactions.tolist() == whole.transactions.tolist()
+
+
 def test_odd_markers():
     """Varints longer than needed are markers as well; other frames and near misses are none."""
     values = [
