@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog._native.scanner import CONTROL_BIT
 from kraftlog.codec.cursor import uvarint
-from kraftlog.codec.encode import RECORD_OVERHEAD, encode
 from kraftlog.codec.headers import CONTROL_TYPES
+from kraftlog.codec.single_record import encode_record
 
 _VERSION = 0
 _NO_TAGGED_FIELDS = b"\0"
@@ -66,11 +66,11 @@ def control_batch(
     timestamp_ms : int
     """
     key = struct.pack(">hh", _VERSION, CONTROL_TYPES.index(control_type))
-    return encode(
-        pa.record_batch({"key": pa.array([key], pa.binary()), "value": pa.array([value], pa.binary())}),
-        max_batch_bytes=RECORD_BATCH_OVERHEAD + RECORD_OVERHEAD + len(key) + len(value),
+    return encode_record(
+        key,
+        value,
         base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,
-        is_control=True,
         timestamp_ms=timestamp_ms,
+        attributes=CONTROL_BIT,
     )

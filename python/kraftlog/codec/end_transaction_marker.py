@@ -6,8 +6,9 @@ import struct
 
 import pyarrow as pa
 
-from kraftlog.codec.encode import encode
+from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import CONTROL_TYPES, NO_TIMESTAMP
+from kraftlog.codec.single_record import encode_record
 
 MARKER_TYPES = ("ABORT", "COMMIT")
 _VERSION = 0
@@ -59,13 +60,15 @@ def encode_marker(
         raise ValueError(f"control_type {control_type!r} is not one of {', '.join(MARKER_TYPES)}")
     key = struct.pack(">hh", _VERSION, CONTROL_TYPES.index(control_type))
     value = struct.pack(">hi", _VERSION, coordinator_epoch)
-    row = {"key": pa.array([key]), "value": pa.array([value]), "timestamp_ms": pa.array([timestamp_ms], pa.int64())}
-    return encode(
-        pa.record_batch(row),
+    if producer_id < 0:
+        raise ValueError("a marker needs a producer_id")
+    return encode_record(
+        key,
+        value,
         base_offset=base_offset,
         partition_leader_epoch=partition_leader_epoch,
+        timestamp_ms=timestamp_ms,
+        attributes=CONTROL_BIT | TRANSACTIONAL_BIT,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        is_transactional=True,
-        is_control=True,
     )

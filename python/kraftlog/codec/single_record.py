@@ -1,0 +1,47 @@
+"""A batch of one record, straight from bytes: markers are written one at a time, and many of them."""
+
+from __future__ import annotations
+
+import struct
+
+import pyarrow as pa
+
+from kraftlog._native import encoder as native
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+
+_ENDS = struct.Struct("=ii")  # of a column of one value, as Arrow has them
+_LARGEST_FRAME = 32  # bytes of a record without headers beside its key and value
+
+
+def encode_record(
+    key: bytes,
+    value: bytes,
+    *,
+    base_offset: int,
+    partition_leader_epoch: int,
+    timestamp_ms: int,
+    attributes: int,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+) -> pa.Buffer:
+    """Return the batch; fields of its header are as in ``Encoder``, ``attributes`` as the format has them."""
+    size = RECORD_BATCH_OVERHEAD + _LARGEST_FRAME + len(key) + len(value)
+    encoder = native.Encoder(
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=-1,
+        attributes=attributes,
+        max_batch_bytes=size,
+        max_batch_records=1,
+        batch_records=None,
+        refuse_markers=False,
+        timestamp_ms=timestamp_ms,
+    )
+    source = native.Source(1)
+    source.set_key(None, _ENDS.pack(0, len(key)), pa.py_buffer(key), 0)
+    source.set_value(None, _ENDS.pack(0, len(value)), pa.py_buffer(value), 0)
+    encoder.write(source, size)
+    encoder.close_batch()
+    return pa.py_buffer(encoder.take())
