@@ -251,6 +251,13 @@ STATS = TableSchema(
     },
 )
 
+# not a table of its own on the command line
+LAST_STABLE_OFFSETS = TableSchema(
+    "last_stable_offsets",
+    "a partition, and where a read_committed reader stops in it",
+    {**_PARTITION, "last_stable_offset": pa.int64()},
+)
+
 # not a table that is read, but what is done
 RECOVERY = TableSchema(
     "recovery",

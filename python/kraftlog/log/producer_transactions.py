@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from kraftlog import schema
 from kraftlog.codec.headers import last_offsets
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
@@ -15,10 +16,6 @@ from kraftlog.log.partitions import by_partition, opened_before_segment
 from kraftlog.log.read import Progress, located, open_segment
 from kraftlog.log.scan import HeaderScan
 from kraftlog.transactions.producer import TransactionFold, Transactions
-
-_LAST_STABLE_OFFSETS = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("last_stable_offset", pa.int64())]
-)
 
 
 @dataclass(frozen=True)
@@ -59,4 +56,4 @@ def last_stable_offsets(segments: list[Segment]) -> pa.Table:
         *_, last = fold_segments(group, [])
         stable = int(last.still_open["first_offset"][0]) if len(last.still_open) else last.next_offset
         rows.append({"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable})
-    return pa.Table.from_pylist(rows, schema=_LAST_STABLE_OFFSETS)
+    return pa.Table.from_pylist(rows, schema=schema.LAST_STABLE_OFFSETS.select())

@@ -147,11 +147,6 @@ class TransactionFold:
         self.open = still_open[np.argsort(still_open["first_offset"], kind="stable")]
         return joined[:ended]
 
-    @property
-    def first_unstable_offset(self) -> int | None:
-        """First offset of the earliest open transaction: the last stable offset of a log that ends here."""
-        return int(self.open["first_offset"][0]) if len(self.open) else None
-
 
 def opened_before(producers: list[tuple[int, int, int]]) -> Transactions:
     """Return transactions that a producer snapshot names as open.
