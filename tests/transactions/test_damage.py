@@ -8,6 +8,7 @@ import pytest
 from model import ProducerModel
 
 import kraftlog
+from golden_files import GOLDEN
 from kraftlog.log.scan import HeaderScan
 
 
@@ -186,3 +187,20 @@ def test_a_log_that_was_appended_twice(tmp_path: Path):
     for range_bytes in (None, 1, 200):
         stream = log.scan("records", ["offset"], options, range_bytes=range_bytes)
         assert stream.to_table()["offset"].to_pylist() == 2 * model.visible
+
+
+def test_a_metadata_batch_that_cannot_be_read_is_reported(tmp_path: Path):
+    """It may have held a marker: the table must not look complete."""
+    source = GOLDEN / "metadata_txn" / "controller_failover" / "log" / "__cluster_metadata-0"
+    name = "00000000000000000000.log"
+    folder = tmp_path / source.name
+    folder.mkdir()
+    data = bytearray((source / name).read_bytes())
+    data[-1] ^= 1
+    (folder / name).write_bytes(data)
+    stream = kraftlog.open(folder).scan("metadata_transactions")
+    assert [row["state"] for row in stream.to_table().to_pylist()] == ["aborted", "open"]
+    assert [fault.error for fault in stream.faults] == ["bad_crc"]
+    strict = kraftlog.log.log.read_options(strict=True)
+    with pytest.raises(kraftlog.CorruptRecordError, match=r"__cluster_metadata-0/0{20}\.log: batch at byte"):
+        kraftlog.open(folder).scan("metadata_transactions", None, strict).to_table()

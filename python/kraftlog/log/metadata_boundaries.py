@@ -44,7 +44,12 @@ class Scanned:
 
 
 def scan_boundaries(
-    segments: list[Segment], faults: list[Fault], *, strict: bool = False, on_progress: Progress | None = None
+    segments: list[Segment],
+    faults: list[Fault],
+    *,
+    unread: list[Fault] | None = None,
+    strict: bool = False,
+    on_progress: Progress | None = None,
 ) -> Iterator[Scanned]:
     """Find the transactions of one metadata log, or of one of its snapshots.
 
@@ -53,15 +58,19 @@ def scan_boundaries(
     segments : list of Segment
         Of one partition, in order.
     faults : list of Fault
-        Receives markers that are out of place; records that cannot be read are left to whoever reads records.
+        Receives markers that are out of place.
+    unread : list of Fault, optional
+        Receives what cannot be read, for those who do not read the records as well.
     strict : bool
         Raise at the first marker that is out of place.
     """
     fold: MetadataTransactionFold | None = None
     for segment in segments:
-        buffer = open_segment(segment, [], strict=False)
+        missing: list[Fault] = []
+        damaged: list[Fault] = []
+        buffer = open_segment(segment, missing, strict=False)
         in_snapshot = segment.state == ".checkpoint"
-        for headers, offsets, values in scan_markers(buffer, []):
+        for headers, offsets, values in scan_markers(buffer, damaged):
             if fold is None:
                 fold = MetadataTransactionFold(begun_before=bool(headers["base_offset"][0] > 0) and not in_snapshot)
             keys = np.array([api_key(value) for value in values], np.int64)
@@ -74,6 +83,8 @@ def scan_boundaries(
                     raise error_from_fault(fault)
                 faults.append(fault)
             yield _scanned(found, resolved)
+        if unread is not None:
+            unread += missing + [located(segment, fault) for fault in damaged]
         if on_progress:
             on_progress(segment.size)
     if fold is not None:

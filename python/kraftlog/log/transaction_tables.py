@@ -96,10 +96,13 @@ def metadata_transaction_rows(
     for group in by_partition(segments):
         if not is_metadata(group[0]):
             continue
-        for scanned in scan_boundaries(group, faults, strict=options.strict, on_progress=on_progress):
+        unread: list[Fault] = []
+        for scanned in scan_boundaries(group, faults, unread=unread, strict=options.strict, on_progress=on_progress):
+            _pass_on(unread, faults, strict=options.strict)
             scanned = _metadata_within(scanned, options)
             if len(scanned.transactions):
                 yield _metadata_columns(group[0], scanned, arrow_schema, faults)
+        _pass_on(unread, faults, strict=options.strict)
 
 
 def _metadata_within(scanned: Scanned, options: ReadOptions) -> Scanned:
