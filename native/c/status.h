@@ -40,6 +40,22 @@
     X(BAD_HEADER_VALUE_LENGTH, "bad_header_value_length", "header_value_length {actual} exceeds {expected} bytes left") \
     X(BAD_RECORD_SIZE, "bad_record_size", "record length {expected}, but its fields take {actual} bytes") \
     X(BAD_INNER_MAGIC, "bad_inner_magic", "a message of magic {actual} inside a wrapper of magic {expected}") \
+    /* faults of a message */ \
+    X(NULL_KEY, "null_key", "the key is null") \
+    X(NULL_VALUE, "null_value", "the value is null") \
+    X(BAD_FRAME_VERSION, "bad_frame_version", "frame version {actual} is not {expected}") \
+    X(BAD_LENGTH, "bad_length", "length {actual} exceeds {expected} bytes left") \
+    X(STRING_TOO_LONG, "string_too_long", "a string of {actual} bytes, more than {expected}") \
+    X(BAD_ELEMENTS_COUNT, "bad_elements_count", "{actual} elements, but {expected} bytes left") \
+    X(UNEXPECTED_NULL, "unexpected_null", "null, which this version does not allow") \
+    X(BAD_TAGGED_FIELDS_COUNT, "bad_tagged_fields_count", "{actual} tagged fields, but {expected} bytes left") \
+    X(BAD_TAGGED_FIELD_SIZE, "bad_tagged_field_size", "a tagged field of {expected} bytes, of which {actual} were read") \
+    X(REPEATED_TAG, "repeated_tag", "tag {actual} stands there twice") \
+    X(TAGS_NOT_RISING, "tags_not_rising", "tag {actual} comes after tag {expected} and is not higher") \
+    X(MESSAGE_TRAILING_BYTES, "message_trailing_bytes", "{actual} bytes left behind the message") \
+    X(BAD_UUID, "bad_uuid", "text of {actual} bytes is not a uuid, which has {expected} characters of base64") \
+    X(OUT_OF_RANGE, "out_of_range", "{actual} is not between 0 and {expected}") \
+    X(UNWRITABLE_FIELD, "unwritable_field", "version {expected} has no place for its value") \
     /* faults of a caller */ \
     X(RECORD_TOO_LARGE, "record_too_large", "a batch of this record alone takes {actual} bytes, the cap is {expected}") \
     X(UNEXPECTED_MARKER, "unexpected_marker", "it begins, ends or aborts a transaction")

@@ -1,0 +1,122 @@
+/* The columns that messages are decoded to: buffers in Arrow's layout that grow as rows are appended.
+ *
+ * What an Arrow buffer needs beside its bytes (alignment, an owner) is the business of who takes them. A column keeps
+ * validity as a byte for each value, and only from the first null on: Arrow's bits are made when it is done. */
+#ifndef KRAFTLOG_MESSAGE_COLUMNS_H
+#define KRAFTLOG_MESSAGE_COLUMNS_H
+
+#include <string.h>
+
+#include "block_pool.h"
+#include "message_program.h"
+#include "varint.h"
+
+typedef struct {
+    uint8_t *bytes;
+    int64_t size, capacity; /* the capacity is one that kr_take_pooled gives */
+} kr_growing;
+
+enum { KR_GROWING_SLACK = 64, KR_SMALLEST_GROWN = 1 << KR_POOL_FIRST };
+
+static int kr_grow(kr_growing *b, int64_t more) {
+    int64_t capacity = b->capacity ? b->capacity : KR_SMALLEST_GROWN;
+    while (capacity < b->size + more + KR_GROWING_SLACK) capacity *= 2;
+    uint8_t *bytes = capacity > KR_POOL_MOST ? 0 : kr_take_pooled(capacity);
+    if (!bytes) return 0;
+    if (b->size) memcpy(bytes, b->bytes, (size_t)b->size);
+    kr_give_pooled(b->bytes, b->capacity);
+    b->bytes = bytes;
+    b->capacity = capacity;
+    return 1;
+}
+
+static inline void kr_growing_free(kr_growing *b) {
+    kr_give_pooled(b->bytes, b->capacity);
+    memset(b, 0, sizeof *b);
+}
+
+/* Room for this many bytes more; 0 when there is no memory, or the buffer would be too large. */
+KR_ALWAYS_INLINE int kr_reserve(kr_growing *b, int64_t more) {
+    return KR_LIKELY(b->capacity - b->size >= more + KR_GROWING_SLACK) ? 1 : kr_grow(b, more);
+}
+
+/* One level of a column: the values of a field, the lists that hold them, or a struct's own validity. */
+typedef struct {
+    int64_t count;
+    int64_t nulls;
+    kr_growing data;  /* values of fixed width, or bytes of text */
+    kr_growing ends;  /* int32; where values of varying size, or lists, end */
+    kr_growing valid; /* a byte for each value, once there is a null */
+} kr_level;
+
+/* What a field is decoded to; `list` is only for arrays. Unknown tagged fields are a list of (tag, data): tags are
+ * int64 in `tags`. */
+typedef struct {
+    kr_level list, item;
+    kr_growing tags;
+} kr_column;
+
+static inline void kr_column_free(kr_column *c) {
+    kr_growing *all[] = {&c->list.data, &c->list.ends,  &c->list.valid, &c->item.data,
+                         &c->item.ends, &c->item.valid, &c->tags};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) kr_growing_free(all[i]);
+    memset(c, 0, sizeof *c);
+}
+
+/* Makes room for the validity of n values more, and writes that of those before the first null. */
+static inline uint8_t *kr_open_valid(kr_level *l, int64_t n) {
+    if (!l->valid.size && l->count) {
+        if (!kr_reserve(&l->valid, l->count + n)) return 0;
+        memset(l->valid.bytes, 1, (size_t)l->count);
+        l->valid.size = l->count;
+    }
+    return kr_reserve(&l->valid, n) ? l->valid.bytes + l->valid.size : 0;
+}
+
+/* Notes that n values, all valid or all null, were put behind the others. */
+static inline int kr_counted(kr_level *l, int64_t n, int valid) {
+    if (!valid || l->nulls) {
+        uint8_t *to = kr_open_valid(l, n);
+        if (!to) return 0;
+        memset(to, valid, (size_t)n);
+        l->valid.size += n;
+        if (!valid) l->nulls += n;
+    }
+    l->count += n;
+    return 1;
+}
+
+/* The same for n values each of which is valid or null. */
+static inline int kr_counted_each(kr_level *l, const uint8_t *valid, int64_t n, int64_t nulls) {
+    if (!nulls) return kr_counted(l, n, 1);
+    uint8_t *to = kr_open_valid(l, n);
+    if (!to) return 0;
+    memcpy(to, valid, (size_t)n);
+    l->valid.size += n;
+    l->nulls += nulls;
+    l->count += n;
+    return 1;
+}
+
+static inline void kr_push_end(kr_level *l, int64_t end) {
+    int32_t narrow = (int32_t)end;
+    memcpy(l->ends.bytes + l->ends.size, &narrow, sizeof narrow);
+    l->ends.size += (int64_t)sizeof narrow;
+}
+
+/* The same bytes n times. */
+static inline int kr_push_repeated(kr_growing *b, const void *value, int64_t width, int64_t n) {
+    if (!kr_reserve(b, width * n)) return 0;
+    uint8_t *to = b->bytes + b->size;
+    if (width == 1) {
+        memset(to, *(const uint8_t *)value, (size_t)n);
+    } else if (width == 4) {
+        for (int64_t i = 0; i < n; i++) memcpy(to + 4 * i, value, 4);
+    } else {
+        for (int64_t i = 0; i < n; i++) memcpy(to + i * width, value, (size_t)width);
+    }
+    b->size += width * n;
+    return 1;
+}
+
+#endif

@@ -1,0 +1,683 @@
+/* Runs message programs over many values at once: values to columns.
+ *
+ * A field is read from a block of rows before the next field is, so that the work of finding out what a field is like
+ * is done once a block; only the elements of an array of structs are read one by one. A row without a position (NULL)
+ * has the field's default: so it is with tagged fields that are absent, and with rows that turned out to be bad. */
+#ifndef KRAFTLOG_MESSAGE_DECODE_H
+#define KRAFTLOG_MESSAGE_DECODE_H
+
+#include "endian.h"
+#include "message_columns.h"
+#include "status.h"
+#include "utf8.h"
+#include "uuid_text.h"
+
+enum { KR_BLOCK_ROWS = 256, KR_STRING_MAX = 0x7fff, KR_DEEPEST = 8 };
+
+typedef struct {
+    kr_error error; /* position: bytes from the start of the value */
+    int64_t row;
+    int32_t field;
+} kr_message_fault;
+
+typedef struct {
+    kr_program program;
+    kr_column *columns; /* fields_count of them, then one for the unknown tagged fields of each struct */
+    int32_t uuid_text;  /* uuids as text, else as bytes */
+    int32_t no_memory;
+    kr_growing faults; /* of kr_message_fault */
+    const uint8_t **scratch;
+    int64_t scratch_used, scratch_size;
+} kr_message_decoder;
+
+/* Some rows of a message, or of a struct in it: where each starts, where it is read, and where it must end. */
+typedef struct {
+    const uint8_t *const *start;
+    const uint8_t **pos;
+    const uint8_t *const *end;
+    int64_t n;   /* at most KR_BLOCK_ROWS */
+    int64_t row; /* the number of the first one */
+} kr_rows;
+
+/* Bytes that all rows have left at the most. */
+static inline int64_t kr_rows_left(const kr_rows *r) {
+    int64_t left = 0;
+    for (int64_t i = 0; i < r->n; i++) left += r->pos[i] ? r->end[i] - r->pos[i] : 0;
+    return left;
+}
+
+static void kr_run_struct(kr_message_decoder *d, int32_t field, kr_rows *r);
+
+static void kr_row_fail(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i, int status, int64_t expected,
+                        int64_t actual) {
+    kr_message_fault fault;
+    memset(&fault, 0, sizeof fault);
+    kr_fail(&fault.error, status, r->pos[i] - r->start[i], expected, actual);
+    fault.row = r->row + i;
+    fault.field = field;
+    if (!kr_push_repeated(&d->faults, &fault, sizeof fault, 1)) d->no_memory = 1;
+    r->pos[i] = 0;
+}
+
+/* An unsigned varint; -1 after a failure. */
+KR_ALWAYS_INLINE int64_t kr_row_uvarint(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i) {
+    const uint8_t *p = r->pos[i], *end = r->end[i];
+    if (KR_LIKELY(p < end && *p < 0x80)) {
+        r->pos[i] = p + 1;
+        return *p;
+    }
+    uint32_t x = 0;
+    for (int k = 0; k < KR_VARINT_MAX; k++) {
+        if (p == end) {
+            kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, 1, 0);
+            return -1;
+        }
+        x |= (uint32_t)(*p & 0x7f) << (7 * k);
+        if (*p++ < 0x80) {
+            if (x > INT32_MAX) { /* Kafka takes it for a negative number, and writes none */
+                kr_row_fail(d, field, r, i, KR_OUT_OF_RANGE, INT32_MAX, x);
+                return -1;
+            }
+            r->pos[i] = p;
+            return x;
+        }
+    }
+    kr_row_fail(d, field, r, i, KR_VARINT_TOO_LONG, KR_VARINT_MAX, KR_VARINT_MAX);
+    return -1;
+}
+
+enum { KR_LENGTH_NULL = -1, KR_LENGTH_FAILED = -2 };
+
+/* The length of a string, of bytes or of an array, which has been compared with nothing yet. */
+KR_ALWAYS_INLINE int64_t kr_row_length(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i, int plain_width) {
+    const kr_field *f = &d->program.fields[field];
+    int64_t length;
+    if (d->program.is_compact) {
+        length = kr_row_uvarint(d, field, r, i) - 1;
+        if (length == -2) return KR_LENGTH_FAILED;
+    } else {
+        const uint8_t *p = r->pos[i];
+        if (r->end[i] - p < plain_width) {
+            kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, plain_width, r->end[i] - p);
+            return KR_LENGTH_FAILED;
+        }
+        length = plain_width == 2 ? kr_load_int16(p) : kr_load_int32(p);
+        r->pos[i] = p + plain_width;
+    }
+    if (length >= 0) return length;
+    if (f->is_nullable) return KR_LENGTH_NULL;
+    kr_row_fail(d, field, r, i, KR_UNEXPECTED_NULL, 0, 0);
+    return KR_LENGTH_FAILED;
+}
+
+/* ---- defaults ---- */
+
+static void kr_put_default_items(kr_message_decoder *d, int32_t field, int64_t n, int is_null);
+
+static void kr_put_default(kr_message_decoder *d, int32_t field, int64_t n) {
+    const kr_field *f = &d->program.fields[field];
+    kr_column *c = &d->columns[field];
+    if (!f->is_array) {
+        kr_put_default_items(d, field, n, f->null_default);
+        return;
+    }
+    int32_t end = (int32_t)c->item.count;
+    if (!kr_push_repeated(&c->list.ends, &end, sizeof end, n) || !kr_counted(&c->list, n, !f->null_default))
+        d->no_memory = 1;
+}
+
+static void kr_put_no_unknown(kr_message_decoder *d, int32_t field, int64_t n) {
+    kr_column *u = &d->columns[d->program.fields[field].unknown];
+    int32_t end = (int32_t)u->item.count;
+    if (!kr_push_repeated(&u->list.ends, &end, sizeof end, n)) d->no_memory = 1;
+    u->list.count += n;
+}
+
+static void kr_put_default_items(kr_message_decoder *d, int32_t field, int64_t n, int is_null) {
+    const kr_field *f = &d->program.fields[field];
+    kr_level *l = &d->columns[field].item;
+    int ok = 1;
+    if (f->kind == KR_KIND_STRUCT) {
+        for (int32_t k = f->first; k < f->first + f->count; k++) kr_put_default(d, k, n);
+        kr_put_no_unknown(d, field, n);
+    } else if (f->kind == KR_KIND_STRING || f->kind == KR_KIND_BYTES) {
+        int64_t size = is_null ? 0 : f->default_size;
+        if (size) ok = kr_push_repeated(&l->data, d->program.text + f->default_at, size, n);
+        ok = ok && kr_reserve(&l->ends, 4 * n);
+        for (int64_t i = n; ok && i-- > 0;) kr_push_end(l, l->data.size - i * size);
+    } else if (f->kind == KR_KIND_UUID) {
+        static const uint8_t zeros[KR_UUID_SIZE];
+        ok = d->uuid_text ? kr_push_repeated(&l->data, KR_ZERO_UUID_TEXT, KR_UUID_TEXT_SIZE, n)
+                          : kr_push_repeated(&l->data, zeros, KR_UUID_SIZE, n);
+        ok = ok && kr_reserve(&l->ends, 4 * n);
+        for (int64_t i = n; ok && d->uuid_text && i-- > 0;) kr_push_end(l, l->data.size - i * KR_UUID_TEXT_SIZE);
+    } else {
+        ok = kr_push_repeated(&l->data, kr_default_bytes(f), kr_column_width(f->kind), n);
+    }
+    if (!ok || !kr_counted(l, n, !is_null)) d->no_memory = 1;
+}
+
+/* ---- values of fixed width ---- */
+
+KR_ALWAYS_INLINE void kr_store_value(int kind, uint8_t *to, const uint8_t *from) {
+    int32_t wide;
+    int64_t widest;
+    switch (kind) {
+    case KR_KIND_BOOL:
+        *to = *from != 0;
+        break;
+    case KR_KIND_INT8:
+        *to = *from;
+        break;
+    case KR_KIND_INT16: {
+        int16_t x = kr_load_int16(from);
+        memcpy(to, &x, 2);
+        break;
+    }
+    case KR_KIND_UINT16:
+        wide = (uint16_t)kr_load_int16(from);
+        memcpy(to, &wide, 4);
+        break;
+    case KR_KIND_INT32:
+        wide = kr_load_int32(from);
+        memcpy(to, &wide, 4);
+        break;
+    case KR_KIND_UINT32:
+        widest = kr_load_uint32(from);
+        memcpy(to, &widest, 8);
+        break;
+    case KR_KIND_UUID:
+        memcpy(to, from, KR_UUID_SIZE);
+        break;
+    default:
+        widest = kr_load_int64(from);
+        memcpy(to, &widest, 8);
+    }
+}
+
+KR_ALWAYS_INLINE void kr_fixed_rows(kr_message_decoder *d, int32_t field, kr_rows *r, int kind) {
+    kr_level *l = &d->columns[field].item;
+    const kr_field *f = &d->program.fields[field];
+    const int wire = kr_wire_width(kind), width = kr_column_width(kind);
+    if (!kr_reserve(&l->data, r->n * width)) {
+        d->no_memory = 1;
+        return;
+    }
+    uint8_t *to = l->data.bytes + l->data.size;
+    const uint8_t **pos = r->pos; /* in locals: what is written through `to` cannot change them */
+    const uint8_t *const *end = r->end;
+    const int64_t n = r->n;
+    for (int64_t i = 0; i < n; i++, to += width) {
+        const uint8_t *p = pos[i];
+        if (KR_LIKELY(p && end[i] - p >= wire)) {
+            kr_store_value(kind, to, p);
+            pos[i] = p + wire;
+            continue;
+        }
+        if (p) kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, wire, r->end[i] - p);
+        if (kind == KR_KIND_UUID)
+            memset(to, 0, KR_UUID_SIZE);
+        else
+            memcpy(to, kr_default_bytes(f), (size_t)width);
+    }
+    l->data.size += n * width;
+    if (!kr_counted(l, n, 1)) d->no_memory = 1;
+}
+
+KR_ALWAYS_INLINE void kr_fixed_lists(kr_message_decoder *d, int32_t field, kr_rows *r, int kind) {
+    const kr_field *f = &d->program.fields[field];
+    kr_column *c = &d->columns[field];
+    const int wire = kr_wire_width(kind), width = kr_column_width(kind);
+    const int as_text = kind == KR_KIND_UUID && d->uuid_text;
+    const int64_t most = kr_rows_left(r) / wire;
+    uint8_t valid[KR_BLOCK_ROWS];
+    int64_t nulls = 0;
+    if (!kr_reserve(&c->list.ends, 4 * r->n) ||
+        !kr_reserve(&c->item.data, most * (as_text ? KR_UUID_TEXT_SIZE : width)) ||
+        (as_text && !kr_reserve(&c->item.ends, 4 * most))) {
+        d->no_memory = 1;
+        return;
+    }
+    uint8_t *to = c->item.data.bytes + c->item.data.size;
+    uint8_t *ends = c->list.ends.bytes + c->list.ends.size;
+    int32_t items = (int32_t)c->item.count;
+    const uint8_t **pos = r->pos;
+    const uint8_t *const *end = r->end;
+    const int64_t n = r->n, absent = f->null_default ? KR_LENGTH_NULL : 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t count = absent;
+        if (pos[i]) {
+            count = kr_row_length(d, field, r, i, 4);
+            if (count > 0 && count > (end[i] - pos[i]) / wire)
+                kr_row_fail(d, field, r, i, KR_BAD_ELEMENTS_COUNT, end[i] - pos[i], count);
+            if (!pos[i]) count = 0;
+        }
+        valid[i] = count != KR_LENGTH_NULL;
+        nulls += count == KR_LENGTH_NULL;
+        if (count > 0) {
+            const uint8_t *p = pos[i];
+            pos[i] = p + count * wire;
+            items += (int32_t)count;
+            for (int64_t k = 0; k < count; k++, p += wire) {
+                if (as_text) {
+                    kr_uuid_text(to, p);
+                    to += KR_UUID_TEXT_SIZE;
+                    kr_push_end(&c->item, to - c->item.data.bytes);
+                } else {
+                    kr_store_value(kind, to, p);
+                    to += width;
+                }
+            }
+        }
+        memcpy(ends + 4 * i, &items, 4);
+    }
+    c->item.data.size = to - c->item.data.bytes;
+    c->item.count = items;
+    c->list.ends.size += 4 * r->n;
+    if (!kr_counted_each(&c->list, valid, r->n, nulls)) d->no_memory = 1;
+}
+
+static void kr_uuid_rows(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    kr_level *l = &d->columns[field].item;
+    if (!kr_reserve(&l->data, r->n * KR_UUID_TEXT_SIZE) || !kr_reserve(&l->ends, 4 * r->n)) {
+        d->no_memory = 1;
+        return;
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        const uint8_t *p = r->pos[i];
+        uint8_t *to = l->data.bytes + l->data.size;
+        if (KR_LIKELY(p && r->end[i] - p >= KR_UUID_SIZE)) {
+            kr_uuid_text(to, p);
+            r->pos[i] = p + KR_UUID_SIZE;
+        } else {
+            if (p) kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, KR_UUID_SIZE, r->end[i] - p);
+            memcpy(to, KR_ZERO_UUID_TEXT, KR_UUID_TEXT_SIZE);
+        }
+        l->data.size += KR_UUID_TEXT_SIZE;
+        kr_push_end(l, l->data.size);
+    }
+    if (!kr_counted(l, r->n, 1)) d->no_memory = 1;
+}
+
+/* ---- text and bytes ---- */
+
+/* Appends one value; text that is not UTF-8 is made so, as Java does. */
+static int kr_put_text(kr_level *l, const uint8_t *from, int64_t n, int is_text) {
+    int64_t size = n;
+    if (!kr_reserve(&l->data, is_text ? n * KR_UTF8_GROWTH : n)) return 0;
+    uint8_t *to = l->data.bytes + l->data.size;
+    memcpy(to, from, (size_t)n);
+    if (is_text) {
+        uint64_t high = 0, word;
+        int64_t i = 0;
+        for (; i + 8 <= n; i += 8) {
+            memcpy(&word, to + i, 8);
+            high |= word;
+        }
+        for (; i < n; i++) high |= (uint64_t)to[i] & 0x80;
+        if (high & 0x8080808080808080ull) size = kr_copy_utf8(to, from, n);
+    }
+    l->data.size += size;
+    return 1;
+}
+
+/* One string or bytes of a row, or of an element of its array. */
+static int64_t kr_row_text(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i, const uint8_t **text) {
+    int is_text = d->program.fields[field].kind == KR_KIND_STRING;
+    int64_t length = kr_row_length(d, field, r, i, is_text ? 2 : 4);
+    if (length < 0) return length;
+    if (length > r->end[i] - r->pos[i]) {
+        kr_row_fail(d, field, r, i, KR_BAD_LENGTH, r->end[i] - r->pos[i], length);
+        return KR_LENGTH_FAILED;
+    }
+    if (is_text && length > KR_STRING_MAX) {
+        kr_row_fail(d, field, r, i, KR_STRING_TOO_LONG, KR_STRING_MAX, length);
+        return KR_LENGTH_FAILED;
+    }
+    *text = r->pos[i];
+    r->pos[i] += length;
+    return length;
+}
+
+static void kr_text_rows(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    const kr_field *f = &d->program.fields[field];
+    kr_level *l = &d->columns[field].item;
+    uint8_t valid[KR_BLOCK_ROWS];
+    int64_t nulls = 0;
+    if (!kr_reserve(&l->ends, 4 * r->n)) {
+        d->no_memory = 1;
+        return;
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        const uint8_t *text = d->program.text + f->default_at;
+        int64_t length = f->null_default ? KR_LENGTH_NULL : f->default_size;
+        if (r->pos[i]) length = kr_row_text(d, field, r, i, &text);
+        if (length > 0 && !kr_put_text(l, text, length, f->kind == KR_KIND_STRING)) d->no_memory = 1;
+        kr_push_end(l, l->data.size);
+        valid[i] = length != KR_LENGTH_NULL;
+        nulls += length == KR_LENGTH_NULL;
+    }
+    if (!kr_counted_each(l, valid, r->n, nulls)) d->no_memory = 1;
+}
+
+/* ---- arrays of what has no fixed width ---- */
+
+static void kr_text_element(kr_message_decoder *d, int32_t field, kr_rows *one) {
+    kr_level *l = &d->columns[field].item;
+    const uint8_t *text = 0;
+    int64_t length = kr_row_text(d, field, one, 0, &text);
+    if (length == KR_LENGTH_NULL) kr_row_fail(d, field, one, 0, KR_UNEXPECTED_NULL, 0, 0);
+    if (length < 0) return;
+    if (!kr_put_text(l, text, length, d->program.fields[field].kind == KR_KIND_STRING) || !kr_reserve(&l->ends, 4)) {
+        d->no_memory = 1;
+        return;
+    }
+    kr_push_end(l, l->data.size);
+    l->count++;
+}
+
+static void kr_lists(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    const kr_field *f = &d->program.fields[field];
+    kr_column *c = &d->columns[field];
+    uint8_t valid[KR_BLOCK_ROWS];
+    int64_t nulls = 0;
+    if (!kr_reserve(&c->list.ends, 4 * r->n)) {
+        d->no_memory = 1;
+        return;
+    }
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t count = f->null_default ? KR_LENGTH_NULL : 0;
+        if (r->pos[i]) {
+            count = kr_row_length(d, field, r, i, 4);
+            /* an element takes a byte at least */
+            if (count > 0 && count > r->end[i] - r->pos[i])
+                kr_row_fail(d, field, r, i, KR_BAD_ELEMENTS_COUNT, r->end[i] - r->pos[i], count);
+            kr_rows one = {r->start + i, r->pos + i, r->end + i, 1, r->row + i};
+            for (int64_t k = 0; k < count && r->pos[i] && !d->no_memory; k++) {
+                if (f->kind == KR_KIND_STRUCT)
+                    kr_run_struct(d, field, &one);
+                else
+                    kr_text_element(d, field, &one);
+            }
+        }
+        kr_push_end(&c->list, c->item.count);
+        valid[i] = count != KR_LENGTH_NULL;
+        nulls += count == KR_LENGTH_NULL;
+    }
+    if (!kr_counted_each(&c->list, valid, r->n, nulls)) d->no_memory = 1;
+}
+
+/* ---- structs ---- */
+
+/* Whether a struct that may be null is; -1 after a failure. */
+static int64_t kr_row_is_null(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i) {
+    if (d->program.fields[field].place == KR_PLACE_TAGGED) {
+        int64_t there = kr_row_uvarint(d, field, r, i);
+        return there < 0 ? -1 : there == 0;
+    }
+    if (r->pos[i] == r->end[i]) {
+        kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, 1, 0);
+        return -1;
+    }
+    return (int8_t)*r->pos[i]++ < 0;
+}
+
+/* A struct that may be null, row by row: the columns of its fields have a value for null ones too. */
+static void kr_nullable_structs(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    const kr_field *f = &d->program.fields[field];
+    for (int64_t i = 0; i < r->n; i++) {
+        int64_t is_null = r->pos[i] ? kr_row_is_null(d, field, r, i) : f->null_default;
+        if (r->pos[i] && !is_null) {
+            kr_rows one = {r->start + i, r->pos + i, r->end + i, 1, r->row + i};
+            kr_run_struct(d, field, &one);
+        } else {
+            kr_put_default_items(d, field, 1, is_null > 0);
+        }
+    }
+}
+
+static void kr_run_field(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    const kr_field *f = &d->program.fields[field];
+    if (d->no_memory) return;
+#define KR_EACH_FIXED(X) X(BOOL) X(INT8) X(INT16) X(UINT16) X(INT32) X(UINT32) X(INT64) X(FLOAT64) X(UUID)
+    if (f->is_array) {
+        switch (f->kind) {
+#define X(name)                                                                                                        \
+    case KR_KIND_##name:                                                                                               \
+        kr_fixed_lists(d, field, r, KR_KIND_##name);                                                                   \
+        return;
+            KR_EACH_FIXED(X)
+#undef X
+        default:
+            kr_lists(d, field, r);
+            return;
+        }
+    }
+    switch (f->kind) {
+    case KR_KIND_STRUCT:
+        if (f->is_nullable)
+            kr_nullable_structs(d, field, r);
+        else
+            kr_run_struct(d, field, r);
+        return;
+    case KR_KIND_STRING:
+    case KR_KIND_BYTES:
+        kr_text_rows(d, field, r);
+        return;
+    case KR_KIND_UUID:
+        if (d->uuid_text)
+            kr_uuid_rows(d, field, r);
+        else
+            kr_fixed_rows(d, field, r, KR_KIND_UUID);
+        return;
+#define X(name)                                                                                                        \
+    case KR_KIND_##name:                                                                                               \
+        kr_fixed_rows(d, field, r, KR_KIND_##name);                                                                    \
+        return;
+        X(BOOL) X(INT8) X(INT16) X(UINT16) X(INT32) X(UINT32) X(INT64) X(FLOAT64)
+#undef X
+    }
+}
+
+/* Where the tagged fields of some rows are; NULL for those that are absent. */
+typedef struct {
+    const uint8_t **pos, **end;
+    int any;
+} kr_tagged;
+
+static void kr_put_unknown(kr_message_decoder *d, int32_t unknown, int64_t tag, const uint8_t *from, int64_t size) {
+    kr_column *u = &d->columns[unknown];
+    if (!kr_push_repeated(&u->tags, &tag, sizeof tag, 1) || !kr_put_text(&u->item, from, size, 0) ||
+        !kr_reserve(&u->item.ends, 4)) {
+        d->no_memory = 1;
+        return;
+    }
+    kr_push_end(&u->item, u->item.data.size);
+    u->item.count++;
+}
+
+/* Finds the tagged fields of one row. */
+static void kr_find_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i, int64_t count,
+                           kr_tagged *found) {
+    const kr_field *f = &d->program.fields[field];
+    int32_t known = f->first;
+    if (count > (r->end[i] - r->pos[i]) / 2) {
+        kr_row_fail(d, field, r, i, KR_BAD_TAGGED_FIELDS_COUNT, r->end[i] - r->pos[i], count);
+        return;
+    }
+    for (int64_t k = 0; k < count; k++) {
+        int64_t tag = kr_row_uvarint(d, field, r, i);
+        int64_t size = tag < 0 ? -1 : kr_row_uvarint(d, field, r, i);
+        if (size < 0) return;
+        if (size > r->end[i] - r->pos[i]) {
+            kr_row_fail(d, field, r, i, KR_BAD_LENGTH, r->end[i] - r->pos[i], size);
+            return;
+        }
+        const uint8_t *p = r->pos[i];
+        r->pos[i] = p + size;
+        const kr_field *fields = d->program.fields;
+        int32_t left = f->count; /* tags rise, and so does the search; it goes round once */
+        for (; left > 0; left--, known++) {
+            if (known == f->first + f->count) known = f->first;
+            if (fields[known].place == KR_PLACE_TAGGED && fields[known].tag == tag) break;
+        }
+        if (!left) {
+            kr_put_unknown(d, f->unknown, tag, p, size);
+            continue;
+        }
+        kr_tagged *t = &found[fields[known].tagged_slot];
+        if (!t->any) {
+            memset(t->pos, 0, (size_t)r->n * sizeof *t->pos);
+            memset(t->end, 0, (size_t)r->n * sizeof *t->end);
+            t->any = 1;
+        }
+        if (t->end[i]) {
+            r->pos[i] = p;
+            kr_row_fail(d, field, r, i, KR_REPEATED_TAG, 0, tag);
+            return;
+        }
+        t->pos[i] = p;
+        t->end[i] = p + size;
+    }
+}
+
+/* Reads one tagged field of all rows; each must take exactly the bytes that it says. */
+static void kr_run_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, kr_tagged *t) {
+    kr_rows tagged = {r->start, t->pos, t->end, r->n, r->row};
+    kr_run_field(d, field, &tagged);
+    for (int64_t i = 0; i < r->n; i++) {
+        if (!t->end[i]) continue;
+        if (t->pos[i] && t->pos[i] != t->end[i]) {
+            int64_t left = t->end[i] - t->pos[i];
+            kr_row_fail(d, field, &tagged, i, KR_BAD_TAGGED_FIELD_SIZE, left, 0);
+        }
+        if (!t->pos[i]) r->pos[i] = 0;
+    }
+}
+
+static void kr_run_tagged_fields(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    const kr_field *f = &d->program.fields[field];
+    kr_tagged found[KR_MOST_TAGGED];
+    int64_t mark = d->scratch_used;
+    if (d->scratch_size - mark < 2 * r->n * f->tagged) {
+        d->no_memory = 1;
+        return;
+    }
+    for (int32_t k = 0; k < f->tagged; k++) {
+        found[k].pos = d->scratch + d->scratch_used;
+        found[k].end = found[k].pos + r->n;
+        found[k].any = 0;
+        d->scratch_used += 2 * r->n;
+    }
+    kr_column *u = &d->columns[f->unknown];
+    if (!kr_reserve(&u->list.ends, 4 * r->n)) d->no_memory = 1;
+    for (int64_t i = 0; i < r->n && !d->no_memory; i++) {
+        if (r->pos[i]) {
+            int64_t count = kr_row_uvarint(d, field, r, i);
+            if (count > 0) kr_find_tagged(d, field, r, i, count, found);
+        }
+        int32_t end = (int32_t)u->item.count;
+        memcpy(u->list.ends.bytes + u->list.ends.size + 4 * i, &end, 4);
+    }
+    u->list.ends.size += 4 * r->n;
+    u->list.count += r->n;
+    for (int32_t k = f->first; k < f->first + f->count && !d->no_memory; k++) {
+        const kr_field *child = &d->program.fields[k];
+        if (child->place != KR_PLACE_TAGGED) continue;
+        kr_tagged *t = &found[child->tagged_slot];
+        if (t->any)
+            kr_run_tagged(d, k, r, t);
+        else
+            kr_put_default(d, k, r->n);
+    }
+    d->scratch_used = mark;
+}
+
+/* Appends one struct for each row. */
+static void kr_run_struct(kr_message_decoder *d, int32_t field, kr_rows *r) {
+    const kr_field *f = &d->program.fields[field];
+    for (int32_t k = f->first; k < f->first + f->count && !d->no_memory; k++) {
+        uint8_t place = d->program.fields[k].place;
+        if (place == KR_PLACE_IN_ORDER)
+            kr_run_field(d, k, r);
+        else if (place == KR_PLACE_NONE)
+            kr_put_default(d, k, r->n);
+    }
+    if (d->program.is_compact)
+        kr_run_tagged_fields(d, field, r);
+    else
+        kr_put_no_unknown(d, field, r->n);
+    if (!kr_counted(&d->columns[field].item, r->n, 1)) d->no_memory = 1;
+}
+
+/* ---- the whole ---- */
+
+/* Where the messages are: values of an Arrow binary column, the rows of it that are read, and the byte of each value at
+ * which its message starts. */
+typedef struct {
+    const uint8_t *data;
+    const int32_t *ends; /* ends[row] to ends[row + 1] is the value of a row */
+    const int64_t *rows;
+    const int32_t *starts; /* for each value, not for each of `rows` */
+    int64_t count;
+} kr_messages;
+
+/* Whether all rows are those of `count` values. */
+static inline int kr_rows_within(const int64_t *rows, int64_t n, int64_t count) {
+    int within = 1;
+    for (int64_t i = 0; i < n; i++) within &= rows[i] >= 0 && rows[i] < count;
+    return within;
+}
+
+/* Makes room for what is known of these rows, so that columns need not grow on the way. */
+static void kr_expect_rows(kr_message_decoder *d, int64_t n) {
+    const kr_field *f = d->program.fields;
+    int ok = kr_reserve(&d->columns[f->unknown].list.ends, 4 * n);
+    for (int32_t k = f->first; k < f->first + f->count && ok; k++) {
+        kr_column *c = &d->columns[k];
+        int kind = d->program.fields[k].kind;
+        if (d->program.fields[k].is_array)
+            ok = kr_reserve(&c->list.ends, 4 * n);
+        else if (kr_wire_width(kind) && !(kind == KR_KIND_UUID && d->uuid_text))
+            ok = kr_reserve(&c->item.data, kr_column_width(kind) * n);
+        else if (kind != KR_KIND_STRUCT)
+            ok = kr_reserve(&c->item.ends, 4 * n);
+    }
+    if (!ok) d->no_memory = 1;
+}
+
+/* Decodes messages of one version behind those that the columns have. A fault's row counts in `m->rows`. Returns 0 when
+ * memory is short. */
+static int kr_decode_messages(kr_message_decoder *d, const kr_messages *m) {
+    const uint8_t *start[KR_BLOCK_ROWS], *pos[KR_BLOCK_ROWS], *end[KR_BLOCK_ROWS];
+    kr_expect_rows(d, m->count);
+    for (int64_t from = 0; from < m->count && !d->no_memory; from += KR_BLOCK_ROWS) {
+        int64_t n = m->count - from < KR_BLOCK_ROWS ? m->count - from : KR_BLOCK_ROWS;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t row = m->rows[from + i];
+            start[i] = m->data + m->ends[row];
+            pos[i] = start[i] + m->starts[row];
+            end[i] = m->data + m->ends[row + 1];
+        }
+        kr_rows r = {start, pos, end, n, from};
+        kr_run_struct(d, 0, &r);
+        for (int64_t i = 0; i < n; i++)
+            if (pos[i] && pos[i] != end[i]) kr_row_fail(d, 0, &r, i, KR_MESSAGE_TRAILING_BYTES, 0, end[i] - pos[i]);
+    }
+    return !d->no_memory;
+}
+
+static inline int kr_message_decoder_open(kr_message_decoder *d) {
+    d->scratch_size = (int64_t)KR_DEEPEST * KR_MOST_TAGGED * 2 * KR_BLOCK_ROWS;
+    d->scratch_used = 0;
+    d->scratch = (const uint8_t **)malloc((size_t)d->scratch_size * sizeof *d->scratch);
+    return d->scratch != 0;
+}
+
+static inline void kr_message_decoder_close(kr_message_decoder *d) {
+    free(d->scratch);
+    kr_growing_free(&d->faults);
+    d->scratch = 0;
+}
+
+#endif

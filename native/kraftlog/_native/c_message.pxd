@@ -1,0 +1,146 @@
+"""Declarations of native/c/message_*.h."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraftlog._native.c_decoder cimport kr_error
+
+
+cdef extern from "message_program.h" nogil:
+    ctypedef struct kr_field:
+        pass
+
+    ctypedef struct kr_program:
+        const kr_field *fields
+        const uint8_t *text
+        int32_t fields_count
+        int32_t is_compact
+
+
+cdef extern from "message_columns.h" nogil:
+    ctypedef struct kr_growing:
+        uint8_t *bytes
+        int64_t size
+
+    ctypedef struct kr_level:
+        int64_t count
+        int64_t nulls
+        kr_growing data
+        kr_growing ends
+        kr_growing valid
+
+    ctypedef struct kr_column:
+        kr_level list
+        kr_level item
+        kr_growing tags
+
+    void kr_column_free(kr_column *c)
+    void kr_growing_free(kr_growing *b)
+    int kr_push_repeated(kr_growing *b, const void *value, int64_t width, int64_t n)
+
+
+cdef extern from "message_decode.h" nogil:
+    ctypedef struct kr_message_fault:
+        kr_error error
+        int64_t row
+        int32_t field
+
+    ctypedef struct kr_message_decoder:
+        kr_program program
+        kr_column *columns
+        int32_t uuid_text
+        int32_t no_memory
+        kr_growing faults
+
+    ctypedef struct kr_messages:
+        const uint8_t *data
+        const int32_t *ends
+        const int64_t *rows
+        const int32_t *starts
+        int64_t count
+
+    int kr_message_decoder_open(kr_message_decoder *d)
+    void kr_message_decoder_close(kr_message_decoder *d)
+    int kr_rows_within(const int64_t *rows, int64_t n, int64_t count)
+    int kr_decode_messages(kr_message_decoder *d, const kr_messages *m)
+
+
+cdef extern from "message_json.h" nogil:
+    ctypedef struct kr_json:
+        kr_message_decoder *d
+        kr_growing *out
+
+    void kr_message_json(kr_json *j, const uint8_t *start, const uint8_t *pos, const uint8_t *end, int64_t row)
+
+
+cdef extern from "message_encode.h" nogil:
+    ctypedef struct kr_source:
+        const uint8_t *list_valid
+        const uint8_t *valid
+        int64_t list_valid_at
+        int64_t valid_at
+        const int32_t *list_ends
+        const int32_t *ends
+        const uint8_t *data
+        int64_t data_at
+        const int64_t *tags
+
+    ctypedef struct kr_message_encoder:
+        kr_program program
+        const kr_source *sources
+        int32_t uuid_text
+        int32_t no_memory
+        kr_growing out
+        kr_error error
+        int32_t error_field
+
+    int kr_encode_message(kr_message_encoder *e, int64_t row)
+
+
+cdef extern from "uuid_text.h" nogil:
+    void kr_uuid_text_init()
+
+
+cdef extern from "message_frame.h" nogil:
+    enum:
+        KR_NO_TYPE
+        KR_NO_VERSION
+
+    ctypedef struct kr_values:
+        const uint8_t *data
+        const int32_t *ends
+        const uint8_t *valid
+        int64_t valid_at
+
+    ctypedef struct kr_frame_fault:
+        int64_t row
+        int32_t status
+        int64_t expected
+        int64_t actual
+
+    ctypedef struct kr_frames:
+        int32_t *types
+        int32_t *versions
+        int32_t *starts
+        kr_growing faults
+        int no_memory
+
+    ctypedef struct kr_group:
+        int32_t type
+        int32_t version
+        int64_t count
+
+    enum:
+        KR_MOST_GROUPS
+        KR_MANY_GROUPS
+
+    void kr_read_frames(const kr_values *values, int64_t n, kr_frames *f)
+    void kr_read_int16_prefixes(const kr_values *values, int64_t n, int32_t when_null, kr_frames *f, int32_t *numbers,
+                                int32_t none)
+    int kr_group_rows(const int32_t *types, const int32_t *versions, int64_t n, kr_group *groups, uint8_t *ids,
+                      int64_t *rows)
+
+
+cdef extern from "status.h" nogil:
+    enum:
+        KR_OK
+        KR_NULL_KEY

@@ -1,0 +1,384 @@
+"""Typed messages: owns the memory that native/c/message_*.h fill, and releases the GIL around them."""
+
+import numpy as np
+
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from kraftlog._native.c_message cimport (
+    KR_MANY_GROUPS,
+    KR_MOST_GROUPS,
+    KR_NO_TYPE,
+    KR_NO_VERSION,
+    KR_NULL_KEY,
+    KR_OK,
+    kr_column,
+    kr_column_free,
+    kr_decode_messages,
+    kr_encode_message,
+    kr_field,
+    kr_frame_fault,
+    kr_frames,
+    kr_group,
+    kr_group_rows,
+    kr_growing,
+    kr_growing_free,
+    kr_json,
+    kr_level,
+    kr_message_decoder,
+    kr_message_decoder_close,
+    kr_message_decoder_open,
+    kr_message_encoder,
+    kr_message_fault,
+    kr_message_json,
+    kr_messages,
+    kr_program,
+    kr_push_repeated,
+    kr_read_frames,
+    kr_read_int16_prefixes,
+    kr_rows_within,
+    kr_source,
+    kr_uuid_text_init,
+    kr_values,
+)
+from kraftlog._native.memory cimport Input
+
+kr_uuid_text_init()
+
+NO_TYPE = KR_NO_TYPE
+NO_VERSION = KR_NO_VERSION
+
+FIELD_DTYPE = np.dtype([
+    ("kind", "u1"), ("is_array", "u1"), ("is_nullable", "u1"), ("null_default", "u1"), ("is_ignorable", "u1"),
+    ("place", "u1"), ("tagged_slot", "u1"), ("unused", "u1"), ("tag", "i4"), ("first", "i4"), ("count", "i4"),
+    ("tagged", "i4"), ("unknown", "i4"), ("default_bits", "i8"), ("default_at", "i4"), ("default_size", "i4"),
+    ("name_at", "i4"), ("name_size", "i4"),
+], align=True)
+assert FIELD_DTYPE.itemsize == sizeof(kr_field)
+
+
+cdef uint8_t nothing = 0  # what an empty buffer points to
+
+
+cdef class Grown:
+    """A buffer that C has filled; whoever looks at it keeps it alive."""
+
+    cdef kr_growing grown
+
+    @staticmethod
+    cdef Grown take(kr_growing *source):
+        cdef Grown taken = Grown()
+        taken.grown = source[0]
+        memset(source, 0, sizeof(kr_growing))
+        return taken
+
+    def __dealloc__(self):
+        kr_growing_free(&self.grown)
+
+    def __len__(self):
+        return self.grown.size
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        cdef uint8_t *bytes = self.grown.bytes if self.grown.bytes != NULL else &nothing
+        PyBuffer_FillInfo(view, self, bytes, self.grown.size, 1, flags)
+
+
+cdef class Program:
+    """A message of one version, as native/c/message_program.h has it."""
+
+    cdef kr_program program
+    cdef Input fields, text
+    cdef readonly int columns
+
+    def __init__(self, fields, text, bint is_compact, int columns):
+        self.fields = Input(fields)
+        self.text = Input(text)
+        self.columns = columns  # one for each field, and one for the unknown tagged fields of each struct
+        self.program.fields = <const kr_field *>self.fields.data
+        self.program.fields_count = self.fields.size // sizeof(kr_field)
+        self.program.text = self.text.data
+        self.program.is_compact = is_compact
+
+
+cdef class Values:
+    """An Arrow column of binary values: its buffers, from its first row on."""
+
+    cdef Input data, ends, valid
+    cdef kr_values values
+    cdef readonly int64_t count
+
+    def __init__(self, int64_t count, int64_t offset, data, ends, valid):
+        self.count = count
+        self.ends = Input(ends)
+        self.values.ends = <const int32_t *>self.ends.data + offset
+        self.values.valid_at = offset
+        if (offset + count + 1) * 4 > self.ends.size:
+            raise ValueError("the offsets end early")
+        if data is not None:
+            self.data = Input(data)
+            self.values.data = self.data.data
+        if valid is not None:
+            self.valid = Input(valid)
+            self.values.valid = self.valid.data
+
+
+cdef list _frame_faults(kr_frames *frames):
+    """(row, status, expected, actual) of each."""
+    cdef kr_frame_fault *fault = <kr_frame_fault *>frames.faults.bytes
+    cdef int64_t count = frames.faults.size // sizeof(kr_frame_fault)
+    found = [(fault[i].row, fault[i].status, fault[i].expected, fault[i].actual) for i in range(count)]
+    kr_growing_free(&frames.faults)
+    if frames.no_memory:
+        raise MemoryError("no memory for faults")
+    return found
+
+
+def read_frames(Values values):
+    """Types, versions, starts and faults of values with a frame."""
+    cdef int64_t n = values.count
+    cdef kr_frames frames
+    types, versions, starts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    cdef int32_t[::1] types_view = types, versions_view = versions, starts_view = starts
+    memset(&frames, 0, sizeof(frames))
+    if n:
+        frames.types = &types_view[0]
+        frames.versions = &versions_view[0]
+        frames.starts = &starts_view[0]
+        with nogil:
+            kr_read_frames(&values.values, n, &frames)
+    return types, versions, starts, _frame_faults(&frames)
+
+
+def read_prefixes(Values values, bint are_keys):
+    """The int16 before each message, starts and faults; of keys or of values."""
+    cdef int64_t n = values.count
+    cdef kr_frames frames
+    cdef int32_t none = KR_NO_TYPE if are_keys else KR_NO_VERSION
+    cdef int32_t when_null = KR_NULL_KEY if are_keys else KR_OK
+    numbers, starts = np.empty(n, np.int32), np.empty(n, np.int32)
+    cdef int32_t[::1] numbers_view = numbers, starts_view = starts
+    memset(&frames, 0, sizeof(frames))
+    if n:
+        frames.starts = &starts_view[0]
+        with nogil:
+            kr_read_int16_prefixes(&values.values, n, when_null, &frames, &numbers_view[0], none)
+    return numbers, starts, _frame_faults(&frames)
+
+
+def group_rows(const int32_t[::1] types, const int32_t[::1] versions):
+    """(type, version, rows) of each group, in the order in which they begin; None when there are very many."""
+    cdef int64_t n = types.shape[0], at = 0
+    cdef kr_group groups[KR_MOST_GROUPS]
+    cdef int count = 0, g
+    rows, ids = np.empty(n, np.int64), np.empty(n, np.uint8)
+    cdef int64_t[::1] rows_view = rows
+    cdef uint8_t[::1] ids_view = ids
+    if versions.shape[0] != n:
+        raise ValueError("as many versions as types are needed")
+    if n:
+        with nogil:
+            count = kr_group_rows(&types[0], &versions[0], n, groups, &ids_view[0], &rows_view[0])
+    if count == KR_MANY_GROUPS:
+        return None
+    found = []
+    for g in range(count):
+        found.append((groups[g].type, groups[g].version, rows[at:at + groups[g].count]))
+        at += groups[g].count
+    return found
+
+
+cdef list _faults(kr_message_decoder *d):
+    """(row, field, status, position, expected, actual) of each."""
+    cdef kr_message_fault *fault = <kr_message_fault *>d.faults.bytes
+    cdef int64_t count = d.faults.size // sizeof(kr_message_fault)
+    found = [
+        (fault[i].row, fault[i].field, fault[i].error.status, fault[i].error.position, fault[i].error.expected,
+         fault[i].error.actual)
+        for i in range(count)
+    ]
+    d.faults.size = 0
+    return found
+
+
+cdef class Columns:
+    """Takes messages, of any version of one definition, as columns."""
+
+    cdef kr_message_decoder state
+    cdef int count
+
+    def __cinit__(self, int count, bint uuid_text):
+        cdef int32_t zero = 0
+        cdef int i
+        self.count = count
+        self.state.uuid_text = uuid_text
+        self.state.columns = <kr_column *>calloc(max(count, 1), sizeof(kr_column))
+        if self.state.columns == NULL or not kr_message_decoder_open(&self.state):
+            raise MemoryError("no memory for the columns of a message")
+        for i in range(count):
+            if not kr_push_repeated(&self.state.columns[i].list.ends, &zero, 4, 1) \
+                    or not kr_push_repeated(&self.state.columns[i].item.ends, &zero, 4, 1):
+                raise MemoryError("no memory for the columns of a message")
+
+    def __dealloc__(self):
+        cdef int i
+        if self.state.columns != NULL:
+            for i in range(self.count):
+                kr_column_free(&self.state.columns[i])
+        free(self.state.columns)
+        kr_message_decoder_close(&self.state)
+
+    def decode(self, Program program, Values values, const int64_t[::1] rows, const int32_t[::1] starts):
+        """Appends the messages in these rows, each from its start on. Returns the faults; rows count in ``rows``."""
+        cdef kr_messages messages
+        cdef int ok
+        if program.columns != self.count:
+            raise ValueError("the program is of another message")
+        if starts.shape[0] != values.count:
+            raise ValueError("a start is needed for each value")
+        if not rows.shape[0]:
+            return []
+        if not kr_rows_within(&rows[0], rows.shape[0], values.count):
+            raise ValueError("a row is not one of the values")
+        self.state.program = program.program
+        messages.data = values.values.data
+        messages.ends = values.values.ends
+        messages.rows = &rows[0]
+        messages.starts = &starts[0]
+        messages.count = rows.shape[0]
+        with nogil:
+            ok = kr_decode_messages(&self.state, &messages)
+        if not ok:
+            raise MemoryError("no memory for messages, or a column of more than 2 GiB")
+        return _faults(&self.state)
+
+    def take(self):
+        """The columns: for each (list, item, tags), where a level is (count, nulls, data, ends, valid)."""
+        cdef int i
+        return [
+            (_level(&self.state.columns[i].list), _level(&self.state.columns[i].item),
+             Grown.take(&self.state.columns[i].tags))
+            for i in range(self.count)
+        ]
+
+
+cdef tuple _level(kr_level *level):
+    return level.count, level.nulls, Grown.take(&level.data), Grown.take(&level.ends), Grown.take(&level.valid)
+
+
+def write_json(dict programs, int columns, Values values, const int32_t[::1] numbers, const int32_t[::1] starts):
+    """The JSON of each value, as (ends, data, faults).
+
+    ``numbers`` says which of the programs a value's message is of; those that no program has are left empty.
+    """
+    cdef Columns scratch = Columns(columns, True)
+    cdef kr_growing out
+    cdef kr_json json
+    cdef int64_t i, n = values.count
+    cdef int32_t last = -1, number
+    cdef const uint8_t *start
+    cdef Program program = None
+    if numbers.shape[0] != n or starts.shape[0] != n:
+        raise ValueError("a number and a start are needed for each value")
+    ends = np.zeros(n + 1, np.int32)
+    cdef int32_t[::1] ends_view = ends
+    memset(&out, 0, sizeof(out))
+    json.d = &scratch.state
+    json.out = &out
+    try:
+        for i in range(n):
+            number = numbers[i]
+            if number != last:
+                program = programs.get(number)
+                last = number
+                if program is not None:
+                    if program.columns > columns:
+                        raise ValueError("too few columns for a program")
+                    scratch.state.program = program.program
+            if program is not None:
+                start = values.values.data + values.values.ends[i]
+                if values.values.ends[i + 1] - values.values.ends[i] >= starts[i]:
+                    kr_message_json(&json, start, start + starts[i], values.values.data + values.values.ends[i + 1], i)
+            if scratch.state.no_memory:
+                raise MemoryError("no memory for JSON, or more than 2 GiB of it")
+            ends_view[i + 1] = <int32_t>out.size
+        return ends, Grown.take(&out), _faults(&scratch.state)
+    finally:
+        kr_growing_free(&out)
+
+
+cdef class Source:
+    """The buffers of an Arrow column that messages are made of."""
+
+    cdef list held
+    cdef kr_source source
+
+    def __init__(self, list_level=None, item_level=None, tags=None):
+        """Levels are (offset, valid, ends, (data, bytes a value)) or None; tags are (offset, data)."""
+        self.held = []
+        if tags is not None:
+            offset, data = tags
+            self.source.tags = <const int64_t *>self._hold(data) + <int64_t>offset
+        if list_level is not None:
+            offset, valid, ends, _ = list_level
+            self.source.list_valid = self._hold(valid)
+            self.source.list_valid_at = offset
+            self.source.list_ends = <const int32_t *>self._hold(ends) + <int64_t>offset
+        if item_level is not None:
+            offset, valid, ends, (data, width) = item_level
+            self.source.valid = self._hold(valid)
+            self.source.valid_at = offset
+            if ends is not None:
+                self.source.ends = <const int32_t *>self._hold(ends) + <int64_t>offset
+                self.source.data = self._hold(data)
+            elif width:
+                self.source.data = self._hold(data) + <int64_t>(offset * width)
+            else:
+                self.source.data = self._hold(data)
+                self.source.data_at = offset
+
+    cdef const uint8_t *_hold(self, buffer):
+        if buffer is None:
+            return NULL
+        cdef Input held = Input(buffer)
+        self.held.append(held)
+        return held.data
+
+
+def encode(Program program, list sources, bint uuid_text, const int64_t[::1] rows, bytes prefix):
+    """Messages of these rows, each behind the prefix, as (ends, data); or a failure as (row, field, status, expected,
+    actual)."""
+    cdef kr_message_encoder e
+    cdef int64_t i, n = rows.shape[0]
+    cdef const uint8_t *head = prefix
+    cdef int64_t head_size = len(prefix)
+    cdef kr_source *all_sources = <kr_source *>calloc(max(len(sources), 1), sizeof(kr_source))
+    cdef int ok = 1
+    ends = np.zeros(n + 1, np.int32)
+    cdef int32_t[::1] ends_view = ends
+    if all_sources == NULL:
+        raise MemoryError("no memory for the columns of a message")
+    memset(&e, 0, sizeof(e))
+    try:
+        for i in range(len(sources)):
+            all_sources[i] = (<Source>sources[i]).source
+        e.program = program.program
+        e.sources = all_sources
+        e.uuid_text = uuid_text
+        with nogil:
+            for i in range(n):
+                if head_size and not kr_push_repeated(&e.out, head, head_size, 1):
+                    e.no_memory = 1
+                ok = kr_encode_message(&e, rows[i])
+                if not ok:
+                    break
+                ends_view[i + 1] = <int32_t>e.out.size
+        if e.no_memory:
+            raise MemoryError("no memory for messages, or more than 2 GiB of them")
+        if not ok:
+            return i, e.error_field, e.error.status, e.error.expected, e.error.actual
+        return ends, Grown.take(&e.out)
+    finally:
+        free(all_sources)
+        kr_growing_free(&e.out)

@@ -1,0 +1,47 @@
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.types import Buffer
+
+NO_TYPE: int
+NO_VERSION: int
+FIELD_DTYPE: np.dtype[np.void]
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+MessageFault = tuple[int, int, int, int, int, int]
+Level = tuple[int, int, "Grown", "Grown", "Grown"]
+TakenColumn = tuple[Level, Level, "Grown"]
+
+class Grown(bytearray): ...
+
+class Program:
+    columns: int
+    def __init__(self, fields: Buffer, text: Buffer, is_compact: bool, columns: int) -> None: ...
+
+class Values:
+    count: int
+    def __init__(self, count: int, offset: int, data: Any, ends: Any, valid: Any) -> None: ...
+
+class Columns:
+    def __init__(self, count: int, uuid_text: bool) -> None: ...
+    def decode(self, program: Program, values: Values, rows: Int64s, starts: Int32s) -> list[MessageFault]: ...
+    def take(self) -> list[TakenColumn]: ...
+
+class Source:
+    def __init__(self, list_level: Any = None, item_level: Any = None, tags: Any = None) -> None: ...
+
+FrameFault = tuple[int, int, int, int]
+
+def read_frames(values: Values) -> tuple[Int32s, Int32s, Int32s, list[FrameFault]]: ...
+def read_prefixes(values: Values, are_keys: bool) -> tuple[Int32s, Int32s, list[FrameFault]]: ...
+def group_rows(types: Int32s, versions: Int32s) -> list[tuple[int, int, Int64s]] | None: ...
+def write_json(
+    programs: Mapping[int, Program], columns: int, values: Values, numbers: Int32s, starts: Int32s
+) -> tuple[Int32s, Grown, list[MessageFault]]: ...
+def encode(
+    program: Program, sources: list[Source], uuid_text: bool, rows: Int64s, prefix: bytes
+) -> tuple[Int32s, Grown] | tuple[int, int, int, int, int]: ...

@@ -1,0 +1,57 @@
+"""Which log a message is a record of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE = "metadata", "consumer_offsets", "transaction_state"
+SHARE_GROUP_STATE, REMOTE_LOG_METADATA = "share_group_state", "remote_log_metadata"
+FORMATS = (METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REMOTE_LOG_METADATA)
+_FORMATS_OF_TOPICS = {
+    "__cluster_metadata": METADATA,
+    "__consumer_offsets": CONSUMER_OFFSETS,
+    "__transaction_state": TRANSACTION_STATE,
+    "__share_group_state": SHARE_GROUP_STATE,
+    "__remote_log_metadata": REMOTE_LOG_METADATA,
+}
+# Releases before 4.0 have all messages of coordinators in one folder.
+_NAMES = {
+    "TransactionLog": TRANSACTION_STATE,
+    "ShareSnapshot": SHARE_GROUP_STATE,
+    "ShareUpdate": SHARE_GROUP_STATE,
+}
+_FOLDERS = {
+    "group-coordinator": CONSUMER_OFFSETS,
+    "share-coordinator": SHARE_GROUP_STATE,
+    "transaction-coordinator": TRANSACTION_STATE,
+}
+
+
+def format_of_topic(topic: str) -> str | None:
+    """Return the name of the format of a topic's records; None for a topic of users.
+
+    Examples
+    --------
+    >>> format_of_topic("__consumer_offsets"), format_of_topic("orders")
+    ('consumer_offsets', None)
+    """
+    return _FORMATS_OF_TOPICS.get(topic)
+
+
+def format_of(name: str, role: str, file: Path) -> str | None:
+    """Return the name of the format that a message of Kafka's source belongs to; None when it is of no log.
+
+    Parameters
+    ----------
+    name, role : str
+        The message's.
+    file : Path
+        That defines it.
+    """
+    if role == "metadata":
+        return REMOTE_LOG_METADATA if name.startswith("Remote") else METADATA
+    if role == "data":
+        return None
+    known = _NAMES.get(name.removesuffix("Key").removesuffix("Value"))
+    folders = (_FOLDERS.get(folder.name.replace("_", "-")) for folder in file.absolute().parents)
+    return known or next((found for found in folders if found), CONSUMER_OFFSETS)

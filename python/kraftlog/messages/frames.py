@@ -1,0 +1,137 @@
+"""What stands before messages and says what they are; ``native/c/message_frame.h`` draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog._native import message as native
+from kraftlog._native import status
+from kraftlog.codec.cursor import uvarint
+from kraftlog.messages.record_type import KEY, VALUE
+
+FRAME_VERSION = 1
+UNKNOWN_TYPE = native.NO_TYPE
+NO_VERSION = native.NO_VERSION
+
+
+@dataclass
+class Side:
+    """The keys of some records, or their values.
+
+    Attributes
+    ----------
+    values : native.Values
+        The bytes.
+    versions : numpy.ndarray of int32
+        In which each is written; ``NO_VERSION`` where there is none.
+    starts : numpy.ndarray of int32
+        Byte of each at which its message starts.
+    """
+
+    values: native.Values
+    versions: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int32]
+
+
+@dataclass
+class Frames:
+    """Some records as far as their frames tell.
+
+    Attributes
+    ----------
+    types : numpy.ndarray of int32
+        The api key of each record; ``UNKNOWN_TYPE`` where it cannot be read.
+    value : Side
+    key : Side or None
+        None for records without keys.
+    is_tombstone : numpy.ndarray of bool
+    is_strict : bool
+        Whether bytes behind a message are an error. Kafka's coordinators ignore them, its metadata log does not.
+    faults : dict of int to str
+        Why the frame of a record cannot be read.
+    """
+
+    types: npt.NDArray[np.int32]
+    value: Side
+    key: Side | None
+    is_tombstone: npt.NDArray[np.bool_]
+    is_strict: bool
+    faults: dict[int, str] = field(default_factory=dict)
+
+    def note(self, side: str, faults: list[native.FrameFault]) -> None:
+        """Note faults that were found in frames."""
+        for row, number, expected, actual in faults:
+            self.faults.setdefault(row, f"{side}: {fault_sentence(number, expected, actual)}")
+
+
+def framed(values: pa.BinaryArray) -> Frames:
+    """Read the frames of values that have them: those of the metadata log, and of ``__remote_log_metadata``."""
+    native_values = _values(values)
+    types, versions, starts, faults = native.read_frames(native_values)
+    frames = Frames(types, Side(native_values, versions, starts), None, np.zeros(len(values), bool), is_strict=True)
+    frames.note(VALUE, faults)
+    return frames
+
+
+def keyed(keys: pa.BinaryArray, values: pa.BinaryArray, key_version: int = 0) -> Frames:
+    """Read the types and versions of coordinators' records: int16 before each key and each value."""
+    native_keys, native_values = _values(keys), _values(values)
+    if len(keys) != len(values):
+        raise ValueError(f"{len(keys)} keys, but {len(values)} values")
+    types, key_starts, key_faults = native.read_prefixes(native_keys, True)
+    versions, starts, value_faults = native.read_prefixes(native_values, False)
+    key = Side(native_keys, np.full(len(keys), key_version, np.int32), key_starts)
+    is_tombstone = np.asarray(values.is_null().to_numpy(zero_copy_only=False), bool)
+    frames = Frames(types, Side(native_values, versions, starts), key, is_tombstone, is_strict=False)
+    frames.note(KEY, key_faults)
+    frames.note(VALUE, value_faults)
+    return frames
+
+
+def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[bool]) -> Frames:
+    """Read the versions of control records, which are the int16 that their values begin with.
+
+    Parameters
+    ----------
+    types : sequence of int
+        Of the records, as their keys have them.
+    values : pyarrow.BinaryArray
+    prefixed : sequence of bool
+        Whether the version stands before the message, else it is the message's first field.
+    """
+    native_values = _values(values)
+    versions, _, faults = native.read_prefixes(native_values, False)
+    starts = np.where(prefixed, 2, 0).astype(np.int32)
+    side = Side(native_values, versions, starts)
+    frames = Frames(np.array(types, np.int32), side, None, np.zeros(len(values), bool), is_strict=False)
+    frames.note(VALUE, faults)
+    return frames
+
+
+def frame(api_key: int, version: int) -> bytes:
+    """Return what stands before a message of the metadata log: frame version, type and version."""
+    return uvarint(FRAME_VERSION) + uvarint(api_key) + uvarint(version)
+
+
+def int16_prefix(number: int) -> bytes:
+    """Return what stands before a message of a coordinator: a key's type, or a value's version."""
+    return number.to_bytes(2, "big", signed=True)
+
+
+def fault_sentence(number: int, expected: int, actual: int) -> str:
+    """Return the sentence of a status of ``native/c/status.h``."""
+    return status.TEXTS[status.CODES[number]].format(expected=expected, actual=actual)
+
+
+def _values(array: pa.BinaryArray) -> native.Values:
+    if not isinstance(array, pa.BinaryArray):
+        raise ValueError(f"keys and values are a BinaryArray, not {type(array).__name__}")
+    if not len(array):  # its offsets may be missing
+        return native.Values(0, 0, None, bytes(4), None)
+    valid, ends, data = array.buffers()
+    return native.Values(len(array), array.offset, data, ends, valid)

@@ -1,0 +1,286 @@
+"""Records of an internal topic as typed messages: what each is, its fields as columns, and as Kafka's JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog._native import message as native
+from kraftlog._native import status
+from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_TEXT, uuid_form
+from kraftlog.messages.columns import assemble
+from kraftlog.messages.definition import Definition
+from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
+from kraftlog.messages.frames import NO_VERSION, UNKNOWN_TYPE, Frames, Side, fault_sentence, framed, keyed
+from kraftlog.messages.program import field_path, layout, program
+from kraftlog.messages.record_type import KEY, VALUE, RecordFormat, RecordType
+
+FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})
+_TRAILING = status.CODES.index("message_trailing_bytes")
+_NO_PROGRAM = -1
+
+
+@dataclass(frozen=True)
+class Typed:
+    """Records of one type.
+
+    Attributes
+    ----------
+    rows : numpy.ndarray of int64
+        Where they are among the records that were read, rising; those that cannot be decoded are left out.
+    fields : pyarrow.RecordBatch
+        A column for each field of the key and of the value, and ``unknown_tagged_fields`` of the value. Fields of the
+        value are null in a tombstone.
+    is_tombstone : numpy.ndarray of bool
+    """
+
+    rows: npt.NDArray[np.int64]
+    fields: pa.RecordBatch
+    is_tombstone: npt.NDArray[np.bool_]
+
+
+class MessageReader:
+    """Reads the records of one format.
+
+    Parameters
+    ----------
+    format : RecordFormat
+    uuid : {"text", "binary"}
+        How ``Messages.typed`` shows uuids.
+    """
+
+    def __init__(self, format: RecordFormat, uuid: str = UUID_TEXT) -> None:
+        self.format = format
+        self.uuid = uuid_form(uuid)
+
+    def read(self, keys: pa.BinaryArray | None, values: pa.BinaryArray) -> Messages:
+        """Find out what each record is; nothing else is decoded before it is asked for.
+
+        Parameters
+        ----------
+        keys : pyarrow.BinaryArray or None
+            None for a format whose records have no keys.
+        values : pyarrow.BinaryArray
+            As many.
+        """
+        if self.format.name in FRAMED:
+            return Messages(self.format, framed(values), self.uuid)
+        if keys is None:
+            raise ValueError(f"records of {self.format.name} have keys")
+        return Messages(self.format, keyed(keys, values), self.uuid)
+
+
+class Messages:
+    """Some records, read as messages.
+
+    Parameters
+    ----------
+    format : RecordFormat
+    frames : Frames
+    uuid : {"text", "binary"}
+
+    Attributes
+    ----------
+    types : numpy.ndarray of int32
+        The api key of each record, known or not; ``UNKNOWN_TYPE`` where it cannot be read.
+    key_versions, value_versions : numpy.ndarray of int32
+        ``NO_VERSION`` where there is none; a key's is its api key.
+    is_tombstone : numpy.ndarray of bool
+    faults : dict of int to str
+        What is wrong with a record, as far as it was read; nothing is with one of an unknown type.
+    unknown_types : dict of int to int
+        How many records there are of each type that is not known.
+    """
+
+    def __init__(self, format: RecordFormat, frames: Frames, uuid: str = UUID_TEXT) -> None:
+        self.format = format
+        self.uuid = uuid
+        self.types = frames.types
+        self.is_tombstone = frames.is_tombstone
+        self.faults = dict(frames.faults)
+        self._readable: set[int] = set()  # those of the faults that do not keep a record from being shown
+        self.unknown_types: dict[int, int] = {}
+        self._frames = frames
+        self._groups = _group(self.types, self.value_versions)
+        for api_key in dict.fromkeys(key for key, _, _ in self._groups):
+            if api_key != UNKNOWN_TYPE:
+                self._look_up(api_key)
+
+    @property
+    def key_versions(self) -> npt.NDArray[np.int32]:
+        """The type that each key begins with; ``NO_VERSION`` where there is none."""
+        if self._frames.key is None:
+            return np.full(len(self.types), NO_VERSION, np.int32)
+        return np.where(self.types == UNKNOWN_TYPE, NO_VERSION, self.types).astype(np.int32)
+
+    @property
+    def value_versions(self) -> npt.NDArray[np.int32]:
+        """The version of each value; ``NO_VERSION`` where there is none."""
+        return self._frames.value.versions
+
+    @property
+    def types_there(self) -> list[str]:
+        """Names of the known types that records are of."""
+        found = (self._type(api_key) for api_key, _, _ in self._groups)
+        return list(dict.fromkeys(one.name for one in found if one is not None))
+
+    @property
+    def type_names(self) -> pa.StringArray:
+        """The name of each record's type; null where it is not known."""
+        known = [self._type(api_key) for api_key, _, _ in self._groups]
+        names = pa.array([None if one is None else one.name for one in known], pa.string())
+        codes = np.empty(len(self.types), np.int32)
+        for code, (_, _, rows) in enumerate(self._groups):
+            codes[rows] = code
+        return names.take(pa.array(codes))
+
+    @property
+    def errors(self) -> pa.StringArray:
+        """What is wrong with each record, as far as it was read, or its type when that is unknown; else null."""
+        if not self.faults and not self.unknown_types:
+            return pa.nulls(len(self.types), pa.string())
+        words = {row: f"unknown type {self.types[row]}" for row in self.of_unknown_type().tolist()} | self.faults
+        return pa.array([words.get(row) for row in range(len(self.types))], pa.string())
+
+    def of_unknown_type(self) -> npt.NDArray[np.int64]:
+        """Return the rows whose type is not known."""
+        return np.flatnonzero(np.isin(self.types, list(self.unknown_types)))
+
+    def typed(self, name: str) -> Typed:
+        """Return the records of a type, as columns.
+
+        Raises
+        ------
+        ValueError
+            When the format has no such type.
+        """
+        of_name = [one for one in self.format.types.values() if one.name == name and one.value is not None]
+        if not of_name:
+            raise ValueError(f"{self.format.name} has no records of type {name!r}")
+        key, value = of_name[-1].key, of_name[-1].value
+        assert value is not None
+        rows = self._rows_of([one.api_key for one in of_name])
+        has_value = ~self.is_tombstone[rows]
+        with_value = rows if has_value.all() else rows[has_value]
+        is_good = np.ones(len(rows), bool)
+        arrays: list[pa.Array] = []
+        if key is not None and self._frames.key is not None:
+            keys, bad = self._decode(key, rows, self._frames.key, KEY)
+            is_good[bad] = False
+            arrays += keys.columns[:-1]
+        values, bad = self._decode(value, with_value, self._frames.value, VALUE)
+        is_good[np.flatnonzero(has_value)[bad]] = False
+        if not has_value.all():
+            values = values.take(pa.array(np.cumsum(has_value) - 1, mask=~has_value))
+        names = [column for column, _, side in of_name[-1].columns if side == VALUE or arrays]
+        batch = pa.RecordBatch.from_arrays([*arrays, *values.columns], [*names, UNKNOWN_TAGGED_FIELDS])
+        if not is_good.all():
+            batch = batch.filter(pa.array(is_good))
+        return Typed(rows[is_good], batch, ~has_value[is_good])
+
+    def json(self) -> tuple[pa.StringArray, pa.StringArray]:
+        """Return keys and values as JSON with Kafka's field names; null for what is null or cannot be read."""
+        nothing = pa.nulls(len(self.types), pa.string())
+        keys = nothing if self._frames.key is None else self._json(self._frames.key, KEY)
+        return keys, self._json(self._frames.value, VALUE)
+
+    def _type(self, api_key: int) -> RecordType | None:
+        found = self.format.types.get(api_key)
+        return None if found is None or found.value is None else found
+
+    def _rows_of(self, api_keys: list[int]) -> npt.NDArray[np.int64]:
+        """Return the rows of types that no fault has kept from being shown so far."""
+        groups = [rows for api_key, _, rows in self._groups if api_key in api_keys]
+        rows = groups[0] if len(groups) == 1 else np.sort(np.concatenate([np.empty(0, np.int64), *groups]))
+        lost = self.faults.keys() - self._readable
+        return rows[~np.isin(rows, list(lost))] if lost else rows
+
+    def _look_up(self, api_key: int) -> None:
+        """Note a type that is not known, or versions of its values that are not."""
+        groups = [(version, rows) for key, version, rows in self._groups if key == api_key]
+        record_type = self._type(api_key)
+        if record_type is None:
+            self.unknown_types[api_key] = sum(len(rows) for _, rows in groups)
+            for row in (row for _, rows in groups for row in rows.tolist()):
+                self.faults.pop(row, None)  # coordinators pass them over whatever is in them
+                if self._frames.key is None:  # the metadata log must not
+                    self.faults[row] = f"value: unknown type {api_key}"
+            return
+        assert record_type.value is not None
+        versions = record_type.value.versions
+        for version, rows in groups:
+            if version == NO_VERSION or version in versions:
+                continue
+            what = f"value: version {version} of {record_type.name}"
+            for row in rows.tolist():
+                self.faults.setdefault(row, f"{what} is not between {versions.first} and {versions.last}")
+
+    def _decode(
+        self, definition: Definition, rows: npt.NDArray[np.int64], side: Side, name: str
+    ) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+        """Return columns of all rows, and which of these are bad."""
+        columns = native.Columns(layout(definition).columns, self.uuid == UUID_TEXT)
+        bad: list[int] = []
+        order: list[npt.NDArray[np.int64]] = []
+        for _, version, places in _group(np.zeros(len(rows), np.int32), side.versions[rows]):
+            order.append(places)
+            at = rows if len(places) == len(rows) else rows[places]
+            for fault in columns.decode(program(definition, version), side.values, at, side.starts):
+                if self._note(int(at[fault[0]]), definition, version, fault, name):
+                    bad.append(int(places[fault[0]]))
+        batch = assemble(definition, columns.take(), self.uuid)
+        if len(order) > 1:
+            batch = batch.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
+        return batch, np.array(bad, np.int64)
+
+    def _note(self, row: int, definition: Definition, version: int, fault: native.MessageFault, side: str) -> bool:
+        """Note a fault; returns whether the record cannot be shown because of it."""
+        _, field, number, position, expected, actual = fault
+        what = [f"version {version} of {definition.name.removesuffix(side.title())}", field_path(definition, field)]
+        sentence = fault_sentence(number, expected, actual)
+        where = ", ".join(part for part in what if part)
+        is_lost = number != _TRAILING or self._frames.is_strict
+        if row not in self.faults or (is_lost and row in self._readable):
+            self.faults[row] = f"{side}: {where}: {sentence}, at byte {position}"
+            self._readable.discard(row)
+            if not is_lost:
+                self._readable.add(row)
+        return is_lost
+
+    def _json(self, side: Side, name: str) -> pa.StringArray:
+        codes = np.full(len(self.types), _NO_PROGRAM, np.int32)
+        definitions: list[Definition] = []
+        programs: dict[int, native.Program] = {}
+        for api_key, _, rows in self._groups:
+            definition = getattr(self._type(api_key), name, None)
+            version = int(side.versions[rows[0]])
+            if definition is not None and version in definition.versions:
+                codes[rows] = len(definitions)
+                programs[len(definitions)] = program(definition, version)
+                definitions.append(definition)
+        is_there = codes != _NO_PROGRAM
+        is_there[list(self._frames.faults)] &= name == KEY
+        most = max((one.columns for one in programs.values()), default=0)
+        ends, data, faults = native.write_json(programs, most, side.values, codes, side.starts)
+        for fault in faults:
+            row = fault[0]
+            if self._note(row, definitions[int(codes[row])], int(side.versions[row]), fault, name):
+                is_there[row] = False
+        valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
+        nulls = len(is_there) - int(is_there.sum())
+        return pa.Array.from_buffers(pa.string(), len(is_there), [valid, pa.py_buffer(ends), pa.py_buffer(data)], nulls)
+
+
+def _group(types: native.Int32s, versions: native.Int32s) -> list[tuple[int, int, native.Int64s]]:
+    """Return the rows of each type and version."""
+    found = native.group_rows(types, versions)
+    if found is not None:
+        return found
+    codes = types.astype(np.int64) << 32 | versions.astype(np.int64) & 0xFFFFFFFF
+    return [
+        (int(types[rows[0]]), int(versions[rows[0]]), rows)
+        for rows in (np.flatnonzero(codes == code) for code in np.unique(codes))
+    ]
