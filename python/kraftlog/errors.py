@@ -6,9 +6,13 @@ files and logs is named where it is found, in ``kraftlog.log``:
 - files: ``unreadable_file``, ``not_read``, ``bad_index``, ``index_mismatch``, ``txnindex_mismatch``, ``bad_snapshot``,
   ``snapshot_mismatch``, ``not_recovered``;
 - offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
-- producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``, ``bad_message``;
+- producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``;
+- messages of internal topics: ``bad_message``;
 - the metadata log: ``begin_inside_transaction``, ``end_outside_transaction``, ``begun_before_log``,
-  ``marker_in_snapshot``, ``bad_marker``.
+  ``marker_in_snapshot``, ``bad_marker``;
+- metadata images: ``incomplete_image``; in ``kraftlog.metadata`` ``unknown_topic``, ``unknown_partition``,
+  ``unknown_broker``, ``broker_epoch_mismatch``, ``bad_broker_change``, ``unknown_acl``, ``bad_directories``,
+  ``bad_leader_recovery_state``.
 """
 
 from __future__ import annotations

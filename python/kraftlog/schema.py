@@ -12,16 +12,21 @@ import pyarrow as pa
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+IS_JSON = {b"content": b"json"}
 
 
 @dataclass(frozen=True)
 class TableSchema:
-    """One table: the columns that it shows, and those that it shows when they are asked for."""
+    """One table: the columns that it shows, and those that it shows when they are asked for.
+
+    Text in columns of ``json`` is JSON; their fields say so in their metadata.
+    """
 
     name: str
     row: str
     shown: dict[str, pa.DataType]
     on_request: dict[str, pa.DataType] = field(default_factory=dict)
+    json: frozenset[str] = frozenset()
 
     def select(self, columns: Sequence[str] | None = None) -> pa.Schema:
         """Return the Arrow schema of these columns, in the order asked for.
@@ -36,7 +41,9 @@ class TableSchema:
         for name in names:
             if name not in every:
                 raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(every)}")
-        return pa.schema([(name, every[name]) for name in names])
+        return pa.schema(
+            [pa.field(name, every[name], metadata=IS_JSON if name in self.json else None) for name in names]
+        )
 
 
 _PARTITION = {"topic": pa.string(), "partition": pa.int32()}
@@ -202,6 +209,113 @@ HANGING_TRANSACTIONS = TableSchema(
     {"last_timestamp_ms": pa.int64()},
 )
 
+OFFSETS = TableSchema(
+    "offsets",
+    "the committed offset of a group and partition, or one that is pending in a transaction",
+    {
+        "group": pa.string(),
+        **_PARTITION,
+        "offset": pa.int64(),
+        "leader_epoch": pa.int32(),
+        "metadata": pa.string(),
+        "commit_timestamp": TIMESTAMP,
+        "expire_timestamp": TIMESTAMP,
+        "topic_id": pa.string(),
+        "state": pa.string(),
+    },
+    {
+        "commit_timestamp_ms": pa.int64(),
+        "expire_timestamp_ms": pa.int64(),
+        "record_offset": pa.int64(),
+        "producer_id": pa.int64(),
+    },
+)
+
+_ASSIGNMENT = pa.list_(
+    pa.struct([("topic", pa.string()), ("topic_id", pa.string()), ("partitions", pa.list_(pa.int32()))])
+)
+_TASKS = pa.list_(pa.struct([("subtopology_id", pa.string()), ("partitions", pa.list_(pa.int32()))]))
+
+GROUPS = TableSchema(
+    "groups",
+    "a group and its members",
+    {
+        "group": pa.string(),
+        "group_type": pa.string(),
+        "state": pa.string(),
+        "protocol_type": pa.string(),
+        "protocol": pa.string(),
+        "leader": pa.string(),
+        "generation_or_epoch": pa.int32(),
+        "members": pa.list_(
+            pa.struct(
+                [
+                    ("member_id", pa.string()),
+                    ("instance_id", pa.string()),
+                    ("client_id", pa.string()),
+                    ("client_host", pa.string()),
+                    ("rack_id", pa.string()),
+                    ("member_epoch", pa.int32()),
+                    ("state", pa.string()),
+                    ("subscription", pa.list_(pa.string())),
+                    ("subscribed_topic_regex", pa.string()),
+                    ("assignment", _ASSIGNMENT),
+                    ("target_assignment", _ASSIGNMENT),
+                    ("active_tasks", _TASKS),
+                    ("standby_tasks", _TASKS),
+                    ("warmup_tasks", _TASKS),
+                    ("raw_subscription", pa.binary()),
+                    ("raw_assignment", pa.binary()),
+                ]
+            )
+        ),
+    },
+    {"target_assignment_epoch": pa.int32()},
+)
+
+TRANSACTIONAL_IDS = TableSchema(
+    "transactional_ids",
+    "a transactional id, as its coordinator knows it",
+    {
+        "transactional_id": pa.string(),
+        "producer_id": pa.int64(),
+        "previous_producer_id": pa.int64(),
+        "next_producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "status": pa.string(),
+        "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])),
+        "timeout_ms": pa.int32(),
+        "start_timestamp": TIMESTAMP,
+        "last_update_timestamp": TIMESTAMP,
+    },
+    {
+        "start_timestamp_ms": pa.int64(),
+        "last_update_timestamp_ms": pa.int64(),
+        "next_producer_epoch": pa.int16(),
+        "client_transaction_version": pa.int16(),
+    },
+)
+
+MESSAGES = TableSchema(
+    "messages",
+    "a record of an internal topic or of the metadata log, typed",
+    {
+        **_PARTITION,
+        "offset": pa.int64(),
+        "timestamp": TIMESTAMP,
+        "type": pa.string(),
+        "key_version": pa.int16(),
+        "value_version": pa.int16(),
+        "key": pa.string(),
+        "value": pa.string(),
+        "is_tombstone": pa.bool_(),
+        "transaction_state": pa.string(),
+        "error": pa.string(),
+    },
+    {"raw_key": pa.binary(), "raw_value": pa.binary()},
+    json=frozenset({"key", "value"}),
+)
+
 INDEX_ENTRIES = TableSchema(
     "index_entries",
     "an entry of an .index, .timeindex or .txnindex file",
@@ -278,10 +392,14 @@ TABLES = {
         SEGMENTS,
         BATCHES,
         RECORDS,
+        MESSAGES,
         TRANSACTIONS,
         METADATA_TRANSACTIONS,
         PRODUCERS,
         HANGING_TRANSACTIONS,
+        OFFSETS,
+        GROUPS,
+        TRANSACTIONAL_IDS,
         INDEX_ENTRIES,
         ERRORS,
     )

@@ -8,7 +8,7 @@ import sys
 import click
 
 import kraftlog
-from kraftlog.cli import demo, dump, pack, recover, stats, tables, verify
+from kraftlog.cli import demo, downgrade, downgrade_check, dump, image, pack, recover, shell, stats, tables, verify
 from kraftlog.errors import RecordError
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
@@ -38,7 +38,20 @@ def commands() -> None:
     """
 
 
-for command in (*tables.COMMANDS, dump.dump, verify.verify, stats.stats, recover.recover, pack.pack, demo.demo):
+for command in (
+    *tables.COMMANDS,
+    image.image,
+    image.diff_command,
+    shell.shell,
+    downgrade_check.command,
+    downgrade.command,
+    dump.dump,
+    verify.verify,
+    stats.stats,
+    recover.recover,
+    pack.pack,
+    demo.demo,
+):
     commands.add_command(command)
 
 

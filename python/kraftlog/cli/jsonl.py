@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from kraftlog.schema import IS_JSON
+
 BinaryText = Callable[[bytes], str]
 
 BINARY_TEXTS: dict[str, BinaryText] = {
@@ -51,11 +53,14 @@ def plain_values(column: pa.Array, text: BinaryText) -> list[object]:
     if pa.types.is_struct(kind):
         fields = [plain_values(part, text) for part in column.flatten()]
         names = [field.name for field in kind]
-        return [dict(zip(names, row, strict=True)) for row in zip(*fields, strict=True)]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*fields, strict=True)]
+        return [row if valid else None for row, valid in zip(rows, column.is_valid().to_pylist(), strict=True)]
     return list(column.to_pylist())
 
 
-def _encoded(column: pa.Array, text: BinaryText) -> list[str]:
+def _encoded(column: pa.Array, field: pa.Field, text: BinaryText) -> list[str]:
+    if field.metadata == IS_JSON:  # as it is, and not once more as text
+        return ["null" if value is None else value for value in column.to_pylist()]
     if pa.types.is_string(column.type):
         distinct = column.dictionary_encode()
         texts = [json.dumps(value) for value in distinct.dictionary.to_pylist()]
@@ -68,6 +73,7 @@ def _encoded(column: pa.Array, text: BinaryText) -> list[str]:
 def json_lines(batch: pa.RecordBatch, text: BinaryText) -> Iterator[str]:
     """Return a line, with its line end, for each row."""
     keys = [json.dumps(name) + ":" for name in batch.schema.names]
-    cells = [[key + value for value in _encoded(batch.column(i), text)] for i, key in enumerate(keys)]
+    columns = zip(keys, batch.columns, batch.schema, strict=True)
+    cells = [[key + value for value in _encoded(column, field, text)] for key, column, field in columns]
     for row in zip(*cells, strict=True):
         yield "{" + ",".join(row) + "}\n"

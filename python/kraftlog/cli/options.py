@@ -77,6 +77,10 @@ BOUNDS = _apply(
     ]
 )
 
+AT = click.option(
+    "--at", "end_offset", type=int, help="Of each partition of the topic only what is before this offset counts."
+)
+
 OUTPUT = _apply(
     [
         click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True),
@@ -107,5 +111,20 @@ RECORDS_ONLY = _apply(
             "--isolation-level", type=click.Choice(ISOLATION_LEVELS), default="read_uncommitted", show_default=True
         ),
         click.option("--include-control", is_flag=True, help="Show the records of control batches."),
+    ]
+)
+
+MESSAGES_ONLY = _apply(
+    [
+        click.option(
+            "--type",
+            "message_type",
+            help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns.",
+        ),
+        click.option(
+            "--definitions",
+            type=click.Path(exists=True, file_okay=False),
+            help="A folder with Kafka's own JSON definitions of messages, of the release that wrote the log.",
+        ),
     ]
 )

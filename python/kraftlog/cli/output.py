@@ -161,8 +161,12 @@ def _cell(value: object, longest: int | None) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
-        pairs = (f"{pair['key']}={NULL if pair['value'] is None else pair['value']}" for pair in value)
-        return _cell(" ".join(pairs), longest)
+        return _cell(" ".join(_cell(item, None) for item in value), longest)
+    if isinstance(value, dict):
+        if value.keys() == {"key", "value"}:  # a header
+            return f"{value['key']}={_cell(value['value'], None)}"
+        pairs = (f"{name}={_cell(inner, None)}" for name, inner in value.items())
+        return _cell("{" + " ".join(pairs) + "}", longest)
     text = str(value).translate(_CONTROL_CHARACTERS)
     if longest is None or len(text) <= longest:
         return text

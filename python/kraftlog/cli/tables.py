@@ -17,22 +17,33 @@ from kraftlog.log.log import open as open_log
 from kraftlog.log.log import read_options
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
+FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset
 
 EXAMPLES = {
     "segments": "kraftlog segments tests/golden/codecs/log",
     "batches": "kraftlog batches tests/golden/codecs/log/codec-mixed-0 --columns position,base_offset,compression",
     "records": "kraftlog records tests/golden/codecs/log/codec-lz4-0 --binary utf8 --limit 3",
+    "messages": "kraftlog messages tests/golden/metadata/log --columns offset,type,value --limit 3",
     "transactions": "kraftlog transactions tests/golden/transactions/log --topic orders",
     "metadata_transactions": "kraftlog metadata-transactions tests/golden/metadata_txn/names/log",
     "producers": "kraftlog producers tests/golden/transactions/log --topic orders --partition 0",
     "hanging_transactions": "kraftlog hanging tests/golden/transactions_hanging/log",
+    "offsets": "kraftlog offsets tests/golden/groups/log --columns group,topic,partition,offset,state",
+    "groups": "kraftlog groups tests/golden/groups/log --columns group,group_type,state,protocol",
+    "transactional_ids": "kraftlog transactional-ids tests/golden/transactions/log",
     "index_entries": "kraftlog index-entries tests/golden/codecs/log/codec-lz4-0",
     "errors": "kraftlog errors tests/golden/damaged/bit_flip_payload/log",
 }
 
 
 def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
-    log = open_log(paths, topics=given.pop("topics") or None, partitions=given.pop("partitions") or None)
+    log = open_log(
+        paths,
+        topics=given.pop("topics") or None,
+        partitions=given.pop("partitions") or None,
+        definitions=given.pop("definitions", None),
+    )
+    table = given.pop("message_type", None) or table
     form, output, limit, binary = (given.pop(name) for name in ("form", "output", "limit", "binary"))
     columns, workers, quiet = given.pop("columns"), given.pop("workers"), given.pop("no_progress")
     if form == "parquet" and output is None:
@@ -67,9 +78,11 @@ def _command(table: schema.TableSchema) -> click.Command:
     def run(paths: tuple[str, ...], **given: Any) -> None:
         _run(table.name, paths, given)
 
-    decorators = [options.PATHS, options.WHICH, options.BOUNDS]
-    if table.name == "records":
+    decorators = [options.PATHS, options.WHICH, options.AT if table.name in FOLDED else options.BOUNDS]
+    if table.name in ("records", "messages"):
         decorators.append(options.RECORDS_ONLY)
+    if table.name == "messages":
+        decorators.append(options.MESSAGES_ONLY)
     if table.name == "batches":
         decorators.append(
             click.option("--check-crc/--no-check-crc", default=False, help="Read the batches, and fill crc_ok.")

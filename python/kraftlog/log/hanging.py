@@ -15,22 +15,22 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
-from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.codec.transaction_log import TransactionMetadata, read_transaction_metadata, read_transactional_id
-from kraftlog.errors import Fault, InvalidRecordError
+from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.transactional_ids import transactional_id_columns
+from kraftlog.errors import Fault
+from kraftlog.log.coordinator_tables import TRANSACTION_TOPIC, fold_transactional_ids, replicas
 from kraftlog.log.discover import Segment, discover
 from kraftlog.log.partitions import by_partition, is_metadata
 from kraftlog.log.producer_tables import producer_states
-from kraftlog.log.ranges import Range
-from kraftlog.log.read import Progress, located, read_range
+from kraftlog.log.read import Progress
 from kraftlog.stream import rows_of
 from kraftlog.transactions.producer_state import ProducerState
 
-TRANSACTION_TOPIC = "__transaction_state"
-_COLUMNS = schema.RECORDS.select(["key", "value", "offset"])
 _ABORT = "kafka-transactions.sh --bootstrap-server <broker> abort"
+_KNOWN = schema.TRANSACTIONAL_IDS.select(["transactional_id", "producer_id", "status", "partitions"])
 
-Coordinators = dict[str, TransactionMetadata]
+TransactionalId = dict[str, Any]
+"""A row of the table transactional_ids."""
 
 
 def hanging_rows(
@@ -42,8 +42,7 @@ def hanging_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions."""
     everything = ReadOptions(strict=options.strict)  # a part of a log would tell of transactions that have long ended
-    coordinators, partitions = read_coordinators(segments, everything, faults)
-    by_producer = {metadata.producer_id: metadata for metadata in coordinators.values()}
+    by_producer, partitions = _transactional_ids(segments, everything, faults)
     rows = []
     for group in by_partition(segments):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_TOPIC:
@@ -51,10 +50,10 @@ def hanging_rows(
         for state in producer_states(_whole(group), everything, faults, on_progress):
             if state.current_transaction_first_offset is None:
                 continue
-            metadata = by_producer.get(state.producer_id)
-            reason = _why_hanging(group[0], metadata, partitions)
+            known = by_producer.get(state.producer_id)
+            reason = _why_hanging(group[0], known, partitions)
             if reason is not None:
-                rows.append(_row(group[0], state, metadata, reason, is_known=partitions > 0))
+                rows.append(_row(group[0], state, known, reason, is_known=partitions > 0))
     if rows:
         yield _columns(rows, arrow_schema)
 
@@ -66,52 +65,39 @@ def _whole(group: list[Segment]) -> list[Segment]:
     return discover(group[0].path.absolute().parent).segments
 
 
-def read_coordinators(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> tuple[Coordinators, int]:
-    """Return the last record of each transactional id in the log directories that segments are in.
+def _transactional_ids(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault]
+) -> tuple[dict[int, TransactionalId], int]:
+    """Return the transactional ids, by producer id, of the log directories that segments are in.
 
-    Also returns how many partitions of ``__transaction_state`` were found there; of replicas of one the longest counts.
+    Also returns how many partitions of ``__transaction_state`` were found there.
     """
     directories = sorted({segment.path.absolute().parent.parent for segment in segments if segment.topic is not None})
     folders = [folder for directory in directories for folder in directory.glob(f"{TRANSACTION_TOPIC}-*")]
-    replicas = by_partition(discover(folders).segments) if folders else []
-    longest: dict[int | None, list[Segment]] = {}
-    for group in sorted(replicas, key=lambda group: (group[-1].base_offset or 0, group[-1].size)):
-        longest[group[0].partition] = group
-    found: Coordinators = {}
-    for segment in (segment for group in longest.values() for segment in group):
-        for batch in read_range(Range(segment, 0, NO_BOUND), _COLUMNS, options, faults):
-            for key, value, offset in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                try:
-                    _apply(found, key, value)
-                except InvalidRecordError as error:
-                    fault = Fault("bad_message", f"offset {offset}: {error}", base_offset=offset)
-                    faults.append(located(segment, fault))
-    return found, len(longest)
+    partitions = replicas(discover(folders).segments, TRANSACTION_TOPIC) if folders else []
+    found: dict[int, TransactionalId] = {}
+    for group in partitions:
+        rows = transactional_id_columns(fold_transactional_ids(group, options, faults), _KNOWN)
+        if rows is not None:
+            found |= {row["producer_id"]: row for row in rows.to_pylist()}
+    return found, len(partitions)
 
 
-def _apply(found: Coordinators, key: bytes | None, value: bytes | None) -> None:
-    transactional_id = read_transactional_id(key)
-    if transactional_id is None:
-        return  # of a later release, or left over from an upgrade that was undone (KIP-915)
-    if value is None:
-        found.pop(transactional_id, None)
-    else:
-        found[transactional_id] = read_transaction_metadata(transactional_id, value)
-
-
-def _why_hanging(segment: Segment, metadata: TransactionMetadata | None, partitions: int) -> str | None:
+def _why_hanging(segment: Segment, known: TransactionalId | None, partitions: int) -> str | None:
     """Return why no coordinator will end a transaction; None when one will."""
     if not partitions:
         return f"not known: the log directory has no {TRANSACTION_TOPIC}"
-    if metadata is None:
+    if known is None:
         return f"no transactional id has this producer id, in {partitions} partitions of {TRANSACTION_TOPIC}"
-    if (segment.topic, segment.partition) not in metadata.partitions:
-        return f"the partition is not in the transaction of {metadata.transactional_id}, which is {metadata.status}"
+    if not any(
+        each["topic"] == segment.topic and segment.partition in each["partitions"] for each in known["partitions"]
+    ):
+        return f"the partition is not in the transaction of {known['transactional_id']}, which is {known['status']}"
     return None
 
 
 def _row(
-    segment: Segment, state: ProducerState, metadata: TransactionMetadata | None, reason: str, *, is_known: bool
+    segment: Segment, state: ProducerState, known: TransactionalId | None, reason: str, *, is_known: bool
 ) -> dict[str, Any]:
     start = state.current_transaction_first_offset
     return {
@@ -122,7 +108,7 @@ def _row(
         "coordinator_epoch": None if state.coordinator_epoch < 0 else state.coordinator_epoch,
         "start_offset": start,
         "last_timestamp_ms": state.last_timestamp,
-        "transactional_id": metadata.transactional_id if metadata else None,
+        "transactional_id": known["transactional_id"] if known else None,
         "reason": reason,
         "command": f"{_ABORT} --topic {segment.topic} --partition {segment.partition} --start-offset {start}"
         if is_known

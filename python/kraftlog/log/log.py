@@ -13,8 +13,13 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log import tables
 from kraftlog.log.checks import check_segments
+from kraftlog.log.coordinator_tables import group_rows, offset_rows, transactional_id_rows
 from kraftlog.log.discover import Discovery, PathLike, Segment, Unread, discover
 from kraftlog.log.hanging import hanging_rows
+from kraftlog.log.image import ImageAt, image_at
+from kraftlog.log.message_tables import message_rows, note_bad_messages, type_rows, type_schema
+from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.log.partitions import is_metadata
 from kraftlog.log.producer_tables import producer_rows
 from kraftlog.log.producer_transactions import last_stable_offsets
 from kraftlog.log.ranges import Range, plan
@@ -23,6 +28,8 @@ from kraftlog.log.totals import collect
 from kraftlog.log.transaction_checks import beside_faults, marker_faults, sequence_faults
 from kraftlog.log.transaction_tables import metadata_transaction_rows, transaction_rows
 from kraftlog.log.visible import needs_transactions, visible_ranges
+from kraftlog.messages import kafka_json
+from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.stream import Stream, errors_table
 
 PARALLEL_RANGE_BYTES = 16 << 20
@@ -33,6 +40,9 @@ _BY_SEGMENTS = {
     "metadata_transactions": metadata_transaction_rows,
     "producers": producer_rows,
     "hanging_transactions": hanging_rows,
+    "offsets": offset_rows,
+    "groups": group_rows,
+    "transactional_ids": transactional_id_rows,
 }
 
 
@@ -54,11 +64,31 @@ def read_options(
     )
 
 
+def table_schema(table: str, catalog: Catalog = BUILT_IN) -> schema.TableSchema:
+    """Return what a table consists of.
+
+    Raises
+    ------
+    ValueError
+        When there is no such table, nor a type of message of that name.
+    """
+    found = schema.TABLES.get(table) or type_schema(table, catalog)
+    if found is None:
+        raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}, nor a type of message")
+    return found
+
+
+def catalog_of(definitions: PathLike | None) -> Catalog:
+    """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
+    return BUILT_IN if definitions is None else BUILT_IN.with_definitions(kafka_json.load_folder(definitions))
+
+
 class Log:
     """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them."""
 
-    def __init__(self, found: Discovery) -> None:
+    def __init__(self, found: Discovery, catalog: Catalog = BUILT_IN) -> None:
         self.found = found
+        self.catalog = catalog
 
     @classmethod
     def of_segment(cls, segment: Segment) -> Log:
@@ -80,7 +110,7 @@ class Log:
         Parameters
         ----------
         table : str
-            One of ``kraftlog.schema.TABLES``.
+            One of ``kraftlog.schema.TABLES``, or a type of message such as ``PartitionRecord``.
         columns : sequence of str, optional
             Only these are read; by default those that the table shows.
         options : ReadOptions
@@ -91,11 +121,9 @@ class Log:
         on_progress : callable, optional
             Is called with the bytes of log that were read since the last call.
         """
-        if table not in schema.TABLES:
-            raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}")
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
-        arrow_schema = schema.TABLES[table].select(columns)
+        arrow_schema = table_schema(table, self.catalog).select(columns)
         segments = self.found.segments
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
@@ -107,6 +135,12 @@ class Log:
                 size = range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None
                 parts = self.ranges(options, size, arrow_schema.names, faults, stream.notes)
                 return read_ranges(parts, arrow_schema, options, faults, workers, on_progress)
+            if table == "messages":
+                return message_rows(segments, arrow_schema, options, faults, stream.notes, on_progress, self.catalog)
+            if table not in schema.TABLES:
+                return type_rows(
+                    table, segments, arrow_schema, options, faults, stream.notes, on_progress, self.catalog
+                )
             if table in _BY_SEGMENTS:
                 return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, on_progress)
             if table == "segments":
@@ -139,6 +173,65 @@ class Log:
         """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well."""
         return self.scan("batches", columns, read_options(check_crc=check_crc, **bounds)).to_table()  # type: ignore[arg-type]
 
+    def messages(self, columns: Sequence[str] | None = None, *, type: str | None = None, **bounds: object) -> Stream:
+        """Stream the records of internal topics and of the metadata log, typed.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+        type : str, optional
+            Only records of this type, their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it keys
+            and values are JSON text with Kafka's field names.
+        **bounds
+            As ``records`` has them.
+
+        Returns
+        -------
+        Stream
+            A record that cannot be read is a row with an ``error``.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/metadata/log")
+        >>> log.messages(["offset", "name"], type="TopicRecord").to_table().slice(0, 2).to_pylist()
+        [{'offset': 11, 'name': 'meta-0'}, {'offset': 16, 'name': 'meta-1'}]
+        """
+        return self.scan(type or "messages", columns, read_options(**bounds))  # type: ignore[arg-type]
+
+    def image(self, offset: int | None = None) -> ImageAt:
+        """Return the metadata image at an offset, from the metadata log among the files.
+
+        Parameters
+        ----------
+        offset : int, optional
+            The last one whose record counts; by default the end of the log.
+
+        Returns
+        -------
+        ImageAt
+            ``image.tables()`` has the records that a snapshot would hold, as Arrow tables.
+
+        Raises
+        ------
+        RecordError
+            When a record cannot be read, or changes what is not there.
+        ValueError
+            When there is no metadata log, or more than one.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> at = kraftlog.open("tests/golden/metadata/log").image(85)
+        >>> at.offset, at.epoch, at.image.tables()["TopicRecord"].num_rows
+        (85, 1, 13)
+        """
+        faults: list[Fault] = []
+        found = image_at(MetadataLog([one for one in self.found.segments if is_metadata(one)]), offset, faults)
+        if faults:
+            raise error_from_fault(faults[0])
+        return found
+
     def transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
         """Return producers' transactions, from batch headers: ended ones by their markers, then open ones."""
         return self.scan("transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
@@ -154,6 +247,25 @@ class Log:
     def hanging_transactions(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files."""
         return self.scan("hanging_transactions", columns).to_table()
+
+    def offsets(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the offsets that groups have committed, and those that open transactions would.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+        at : int, optional
+            Of each partition of ``__consumer_offsets`` only what is before this offset counts.
+        """
+        return self.scan("offsets", columns, read_options(end_offset=at)).to_table()
+
+    def groups(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the groups and their members as ``__consumer_offsets`` has them; ``at`` as in ``offsets``."""
+        return self.scan("groups", columns, read_options(end_offset=at)).to_table()
+
+    def transactional_ids(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the transactional ids as ``__transaction_state`` has them; ``at`` as in ``offsets``."""
+        return self.scan("transactional_ids", columns, read_options(end_offset=at)).to_table()
 
     def last_stable_offsets(self) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
@@ -256,6 +368,7 @@ class Log:
             pass
         for _ in tables.index_rows(self.found.segments, schema.INDEX_ENTRIES.select(), options, faults):
             pass
+        note_bad_messages(self.found.segments, options, faults, self.catalog)
         faults += marker_faults(self.found.segments)
         faults += beside_faults(self.found.segments)
         table = errors_table([*faults, *self.left_alone()]).select(arrow_schema.names)
@@ -321,6 +434,7 @@ def open(
     *,
     topics: Iterable[str] | None = None,
     partitions: Iterable[int] | None = None,
+    definitions: PathLike | None = None,
 ) -> Log:
     """Open log files for reading. Lists folders; decodes nothing.
 
@@ -332,6 +446,9 @@ def open(
         Only these topics.
     partitions : iterable of int, optional
         Only these partitions.
+    definitions : path, optional
+        A folder of Kafka's own JSON definitions of messages, of the release that wrote the log; they take the place of
+        those of the same records that this package brings.
 
     Returns
     -------
@@ -368,4 +485,4 @@ def open(
         found = Discovery(*[[item for item in kind if is_wanted(item)] for kind in vars(found).values()])
         if not found.segments:
             raise ValueError(f"no partition of those asked for; there are {', '.join(there)}")
-    return Log(found)
+    return Log(found, catalog_of(definitions))

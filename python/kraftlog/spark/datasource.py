@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraftlog.spark.tables import Part, Request, parse_request, plan_parts, read, spark_schema, with_columns
+from kraftlog.spark.tables import Part, Request, parse_request, plan_parts, read, with_columns
 
 
 @dataclass
@@ -41,10 +41,11 @@ class KraftlogReader(DataSourceReader):
 
 
 class KraftlogSource(DataSource):
-    """Log files of Kafka as the tables segments, batches, records, errors, and those of transactions and producers.
+    """Log files of Kafka as tables: segments, batches, records, messages, errors, and those of transactions.
 
-    Options: table, path or paths, columns, isolationLevel, startingOffset, endingOffset, startTimestamp, endTimestamp,
-    topics, onError (fail, skip), rangeBytes, includeControl.
+    Options: table, type (of messages: PartitionRecord and so on), path or paths, columns, isolationLevel,
+    startingOffset, endingOffset, startTimestamp, endTimestamp, topics, onError (fail, skip), rangeBytes,
+    includeControl, definitions.
     """
 
     @classmethod
@@ -55,12 +56,12 @@ class KraftlogSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns that the options ask for."""
         request = parse_request(self.options)
-        return from_arrow_schema(spark_schema(request.table, request.columns))
+        return from_arrow_schema(request.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader; a schema that the user gave selects columns by name."""
         request = with_columns(parse_request(self.options), tuple(schema.fieldNames()))
-        expected = from_arrow_schema(spark_schema(request.table, request.columns))
+        expected = from_arrow_schema(request.schema)
         for wanted, has in zip(schema, expected, strict=True):
             if wanted.dataType != has.dataType:
                 raise ValueError(

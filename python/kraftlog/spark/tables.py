@@ -15,8 +15,9 @@ from kraftlog.codec.headers import TIMESTAMP_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Discovery, Segment
-from kraftlog.log.log import Log, read_options
+from kraftlog.log.log import Log, catalog_of, read_options, table_schema
 from kraftlog.log.log import open as open_log
+from kraftlog.log.message_tables import note_bad_messages
 from kraftlog.log.partitions import by_partition
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import read_range
@@ -24,8 +25,10 @@ from kraftlog.log.tables import index_rows
 from kraftlog.log.transaction_checks import beside_faults, marker_faults
 from kraftlog.stream import errors_table
 
-PARTITION_TABLES = ("transactions", "metadata_transactions", "producers", "hanging_transactions")
-TABLES = ("segments", "batches", "records", *PARTITION_TABLES, "errors")
+RANGE_TABLES = ("segments", "batches", "records", "errors")
+PARTITION_TABLES = ("messages", "transactions", "metadata_transactions", "producers", "hanging_transactions")
+FOLDED_TABLES = ("offsets", "groups", "transactional_ids")
+TABLES = (*RANGE_TABLES, *PARTITION_TABLES, *FOLDED_TABLES)
 DEFAULT_RANGE_BYTES = 64 << 20
 ROWS_PER_BATCH = 16_384
 
@@ -49,13 +52,15 @@ _KNOWN_OPTIONS = frozenset(
         "onerror",
         "rangebytes",
         "includecontrol",
+        "type",
+        "definitions",
     }
 )
 
 
 @dataclass(frozen=True)
 class WholePartition:
-    """The segments of a partition, for what is only known of all of them together."""
+    """The segments of a partition, or of all, for what is only known of them together."""
 
     segments: tuple[Segment, ...]
 
@@ -76,12 +81,18 @@ class Request:
     paths: tuple[str, ...]
     columns: tuple[str, ...]
     topics: tuple[str, ...] | None
+    definitions: str | None
     range_bytes: int
     options: ReadOptions
 
     def log(self) -> Log:
         """Open the log files."""
-        return open_log(self.paths, topics=self.topics)
+        return open_log(self.paths, topics=self.topics, definitions=self.definitions)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every record batch."""
+        return spark_schema(self.table, self.columns, self.definitions)
 
 
 def parse_request(options: Mapping[str, str]) -> Request:
@@ -96,9 +107,14 @@ def parse_request(options: Mapping[str, str]) -> Request:
     unknown = set(given) - _KNOWN_OPTIONS
     if unknown:
         raise ValueError(f"unknown option {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KNOWN_OPTIONS))}")
-    table = given.get("table", "records")
+    table = given.get("table", "messages" if "type" in given else "records")
     if table not in TABLES:
         raise ValueError(f"option table is {table!r}, not one of {', '.join(TABLES)}")
+    definitions = given.get("definitions")
+    if "type" in given:
+        if table != "messages":
+            raise ValueError(f"option type goes with the table messages, not with {table}")
+        table = given["type"]
     on_error = given.get("onerror", "fail").lower()
     include_control = given.get("includecontrol", "false").lower()
     if include_control not in ("true", "false"):
@@ -106,12 +122,13 @@ def parse_request(options: Mapping[str, str]) -> Request:
     if on_error not in ("fail", "skip"):
         raise ValueError(f"option onError is {on_error!r}, not fail or skip")
     columns = _words(given.get("columns"))
-    spark_schema(table, columns)
+    shown = spark_schema(table, columns, definitions)
     return Request(
         table=table,
         paths=_paths(given),
-        columns=columns or tuple(spark_schema(table).names),
+        columns=columns or tuple(shown.names),
         topics=_words(given.get("topics")),
+        definitions=definitions,
         range_bytes=_bytes(given.get("rangebytes", str(DEFAULT_RANGE_BYTES))),
         options=read_options(
             isolation_level=given.get("isolationlevel", "read_uncommitted"),
@@ -164,9 +181,9 @@ def _bytes(text: str) -> int:
     return int(number) * _BYTE_UNITS.get(unit, 1)
 
 
-def spark_schema(table: str, columns: tuple[str, ...] | None = None) -> pa.Schema:
-    """Return the Arrow schema of a table as Spark shows it."""
-    definition = schema.TABLES[table]
+def spark_schema(table: str, columns: tuple[str, ...] | None = None, definitions: str | None = None) -> pa.Schema:
+    """Return the Arrow schema of a table, or of a type of message, as Spark shows it."""
+    definition = table_schema(table, catalog_of(definitions))
     names = tuple(definition.shown) if columns is None else columns
     fields = []
     for name in names:
@@ -184,13 +201,15 @@ def plan_parts(request: Request) -> Iterator[Part]:
     partition at a time.
     """
     log = request.log()
-    if request.table not in PARTITION_TABLES:
+    if request.table in RANGE_TABLES:
         cut = request.range_bytes if request.table in ("records", "errors") else None
         if request.table == "records":
             yield from log.ranges(request.options, cut, _library_columns(request), [], [])
         else:
             yield from plan(log.found.segments, request.options, cut)
-    if request.table in (*PARTITION_TABLES, "errors"):
+    if request.table in FOLDED_TABLES:  # of several replicas one counts, and topics have names in any partition
+        yield WholePartition(tuple(log.found.segments))
+    elif request.table not in RANGE_TABLES or request.table == "errors":
         yield from (WholePartition(tuple(group)) for group in by_partition(log.found.segments))
     if request.table in ("errors", "segments"):
         yield LeftAlone()
@@ -208,17 +227,19 @@ def _library_columns(request: Request) -> list[str]:
 
 
 def _read_partition(request: Request, part: WholePartition) -> Iterator[pa.RecordBatch]:
-    target = spark_schema(request.table, request.columns)
+    target = request.schema
     segments = list(part.segments)
     if request.table == "errors":
         faults = [*marker_faults(segments), *beside_faults(segments)]
+        note_bad_messages(segments, request.options, faults, catalog_of(request.definitions))
         yield from errors_table(faults).select(target.names).to_batches()
     else:
-        yield from Log(Discovery(segments)).scan(request.table, target.names, request.options).batches()
+        log = Log(Discovery(segments), catalog_of(request.definitions))
+        yield from log.scan(request.table, target.names, request.options).batches()
 
 
 def _read_range(request: Request, part: Range) -> Iterator[pa.RecordBatch]:
-    target = spark_schema(request.table, request.columns)
+    target = request.schema
     faults: list[Fault] = []
     if request.table == "records":
         for batch in read_range(part, schema.RECORDS.select(_library_columns(request)), request.options, faults):

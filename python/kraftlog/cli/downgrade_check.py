@@ -1,0 +1,161 @@
+"""``kraftlog downgrade-check``: what an older release could not read."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.cli import options
+from kraftlog.cli.downgrade import image_of, verdict_lines
+from kraftlog.cli.output import open_writer
+from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.report import EXIT_FAULTS, report_faults
+from kraftlog.cli.target import check_output
+from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.downgrade_check import FAILS, FIELD_IGNORED, SKIPPED, downgrade_check
+from kraftlog.coordinator.message_counts import count_messages
+from kraftlog.coordinator.record_counts import RecordCounts
+from kraftlog.coordinator.releases import FORMATS, Release, release_of
+from kraftlog.errors import Fault
+from kraftlog.log.log import Log
+from kraftlog.log.log import open as open_log
+from kraftlog.log.partitions import METADATA_TOPIC, by_partition
+from kraftlog.log.read import Progress
+from kraftlog.log.typed import format_of, typed_chunks
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.metadata import levels
+from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
+from kraftlog.schema import TableSchema
+
+METADATA = "metadata"
+
+DOWNGRADE_CHECK = TableSchema(
+    "downgrade_check",
+    "records that an older release could not read, or what a downgrade of metadata.version would lose",
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "type": pa.string(),
+        "key": pa.string(),
+        "key_version": pa.int16(),
+        "value_version": pa.int16(),
+        "tag": pa.int32(),
+        "field": pa.string(),
+        "records_count": pa.int64(),
+        "first_offset": pa.int64(),
+        "outcome": pa.string(),
+        "message": pa.string(),
+    },
+)
+
+Counts = dict[str, dict[tuple[str, int | None], RecordCounts]]
+
+
+@click.command("downgrade-check")
+@options.PATHS
+@click.option("--to", "to", metavar="RELEASE", required=True, help="A release such as 3.4.1, or a metadata.version.")
+@options.WHICH
+@options.OUTPUT
+@click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
+def command(
+    paths: tuple[str, ...],
+    to: str,
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    form: str,
+    output: str | None,
+    columns: list[str] | None,
+    limit: int | None,
+    binary: str,
+    no_progress: bool,
+) -> None:
+    """Show what an older release could not read of the coordinators' topics and of the metadata log.
+
+    All records count, those that later ones overwrite as well: a coordinator reads them when it loads a partition. An
+    outcome is "fails" (the partition cannot be loaded), "skipped" (its state is not known there) or "field_ignored".
+    For the metadata log there are also the rows of a downgrade of metadata.version, as `kraftlog downgrade` shows them.
+
+    The exit code is 0 when the release reads everything, though it may ignore fields, else 1.
+
+    \b
+    Example:
+      kraftlog downgrade-check tests/golden/groups/log --to 3.4.1
+    """  # noqa: D301  (\b keeps the example as it is)
+    release, level = release_of(to), levels.level_of(to)
+    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    shown = DOWNGRADE_CHECK.select(columns)
+    check_output(output, log)
+    faults: list[Fault] = []
+    with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
+        counts = count_records(log, faults, bar)
+    tables = [downgrade_check(name, counted, release) for name, counted in counts.items()]
+    reports = list(_reports(log, level, faults))
+    found = _as_shown([*tables, *(report.table for report in reports)])
+    with open_writer(form, output, shown, binary) as writer:
+        for batch in found.select(shown.names).slice(0, limit).to_batches():
+            writer.write(batch)
+    for line in [*_summary(found, release), *(line for report in reports for line in verdict_lines(report))]:
+        print(line, file=sys.stderr)
+    reads_all = not pc.any(pc.is_in(found.column("outcome"), value_set=pa.array([FAILS, SKIPPED])), min_count=0).as_py()
+    is_right = reads_all and all(report.is_lossless for report in reports)
+    sys.exit(report_faults(faults) or (0 if is_right else EXIT_FAULTS))
+
+
+def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = None) -> Counts:
+    """Count the records of internal topics: by format, and by topic and partition."""
+    counts: Counts = {name: {} for name in FORMATS}
+    chosen = [segment for segment in log.found.segments if format_of(segment) in counts and not segment.state]
+    for chunk in typed_chunks(chosen, [], ReadOptions(), faults, on_progress=on_progress):
+        name = format_of(chunk.segment) or METADATA
+        where = chunk.segment.topic or METADATA_TOPIC, chunk.segment.partition
+        counted = counts[name].setdefault(where, RecordCounts())
+        count_messages(counted, BUILT_IN.formats[name], chunk.messages, np.asarray(chunk.records.column("offset")))
+    return counts
+
+
+def _reports(log: Log, level: int, faults: list[Fault]) -> Iterator[DowngradeReport]:
+    """Return what a downgrade would do to each metadata log that is at a higher level."""
+    metadata = [segment for segment in log.found.segments if format_of(segment) == METADATA]
+    for segments in by_partition(metadata):
+        image = image_of(segments, faults)
+        from_level = image.metadata_version
+        if from_level is not None and from_level > level:
+            yield downgrade_report(image.tables(), from_level, level)
+
+
+def _as_shown(tables: list[pa.Table]) -> pa.Table:
+    schema = DOWNGRADE_CHECK.select(None)
+    parts = [schema.empty_table()]
+    for table in tables:
+        if "kind" in table.column_names:
+            table = table.rename_columns({"kind": "type"})
+            topic = pa.repeat(pa.scalar(METADATA_TOPIC), table.num_rows)
+            table = table.append_column("topic", topic)
+        given = [
+            table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
+            for field in schema
+        ]
+        parts.append(pa.table(given, schema=schema))
+    return pa.concat_tables(parts)
+
+
+def _summary(found: pa.Table, release: Release) -> Iterator[str]:
+    counts: Counter[str] = Counter()
+    of_records = found.filter(pc.is_valid(found.column("records_count")))
+    for outcome, records in zip(
+        of_records["outcome"].to_pylist(), of_records["records_count"].to_pylist(), strict=True
+    ):
+        counts[outcome] += records
+    words = {
+        FAILS: "records keep a log from being loaded",
+        SKIPPED: "records are skipped",
+        FIELD_IGNORED: "fields are ignored",
+    }
+    said = [f"{counts[outcome]} {word}" for outcome, word in words.items() if counts[outcome]]
+    yield f"{release}: {', '.join(said) or 'reads all records'}"

@@ -1,0 +1,158 @@
+"""``kraftlog image`` and ``kraftlog diff``: what the metadata log says of the cluster, and what changed in it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import pyarrow as pa
+
+from kraftlog.cli.output import FORMATS, open_writer
+from kraftlog.cli.report import report_faults
+from kraftlog.codec.options import milliseconds
+from kraftlog.errors import Fault
+from kraftlog.log.image import ImageAt, image_at, image_steps
+from kraftlog.log.image_snapshot import write_image
+from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.metadata.diff import describe, diff
+from kraftlog.metadata.image import TYPES
+from kraftlog.metadata.image_table import image_table
+from kraftlog.metadata.json_tree import json_tree
+
+JSON, TEXT = "json", "text"
+
+
+class Moment(click.ParamType[Any]):
+    """An offset; or a time as RFC 3339 text, UTC where it names no zone."""
+
+    name = "offset or timestamp"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | datetime:
+        """Return the offset or the time."""
+        if isinstance(value, int | datetime):
+            return value
+        try:
+            return int(value) if value.lstrip("-").isdigit() else datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither an offset nor a time like 2026-11-21T08:00:00Z", param, ctx)
+
+
+DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(exists=True, path_type=Path))
+
+
+def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
+    return log.offset_at(milliseconds(moment)) if isinstance(moment, datetime) else moment
+
+
+@click.command()
+@DIRECTORY
+@click.option("--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end.")
+@click.option("--type", "record_type", type=click.Choice(TYPES), help="Only these records, as a table.")
+@click.option("--format", "form", type=click.Choice([JSON, *FORMATS]), help="json, or table with --type.")
+@click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
+@click.option(
+    "--snapshot", type=click.Path(file_okay=False, path_type=Path), help="Write it to this folder, as a snapshot."
+)
+def image(
+    directory: Path,
+    at: int | datetime | None,
+    record_type: str | None,
+    form: str | None,
+    output: str | None,
+    show_secrets: bool,
+    snapshot: Path | None,
+) -> None:
+    """Show the metadata image: topics, brokers, configs and all else that the metadata log says of the cluster.
+
+    DIR is the folder of __cluster_metadata, a log directory that has it, or a snapshot (.checkpoint). Nothing of a
+    transaction is shown before it has ended.
+
+    \b
+    Example:
+      kraftlog image tests/golden/metadata/log --at 85 --type TopicRecord
+    """  # noqa: D301  (\b keeps the example as it is)
+    form = form or ("table" if record_type else JSON)
+    if (form == JSON) == (record_type is not None):
+        raise click.UsageError("--format json shows the whole image, all others need --type")
+    log, faults = MetadataLog.open(directory), list[Fault]()
+    found = image_at(log, _offset(log, at), faults)
+    if record_type is None:
+        _write_json(found, output, show_secrets=show_secrets)
+    else:
+        _write_table(image_table(found.image, record_type, show_secrets=show_secrets), form, output)
+    if snapshot is not None:
+        print(write_image(snapshot, found), file=sys.stderr)
+    sys.exit(report_faults(faults))
+
+
+def _write_json(found: ImageAt, output: str | None, *, show_secrets: bool) -> None:
+    tree = json_tree(found.image, found.offset, found.epoch, found.timestamp, show_secrets=show_secrets)
+    text = json.dumps(tree, indent=2, ensure_ascii=False)
+    if output is None:
+        print(text)
+    else:
+        Path(output).write_text(text + "\n", "utf-8")
+
+
+def _write_table(table: pa.Table, form: str, output: str | None) -> None:
+    with open_writer(form, output, table.schema, "base64") as writer:
+        for batch in table.to_batches():
+            writer.write(batch)
+
+
+@click.command("diff")
+@DIRECTORY
+@click.option("--from", "start", type=Moment(), help="Offset, or time, of the image before; by default nothing.")
+@click.option("--to", "end", type=Moment(), help="Offset, or time, of the image after; by default the log's end.")
+@click.option("--steps", is_flag=True, help="Tell the changes of each image that Kafka publishes on the way.")
+@click.option("--format", "form", type=click.Choice([TEXT, *FORMATS]), default=TEXT, show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
+def diff_command(
+    directory: Path,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    steps: bool,
+    form: str,
+    output: str | None,
+) -> None:
+    """List what changed in the metadata image between two offsets.
+
+    DIR is the folder of __cluster_metadata, or a log directory that has it. + is what was added, - what was removed,
+    ~ what was changed.
+
+    \b
+    Example:
+      kraftlog diff tests/golden/metadata/log --from 85 --to 110
+    """  # noqa: D301  (\b keeps the example as it is)
+    log, faults = MetadataLog.open(directory), list[Fault]()
+    if log.is_snapshot:
+        raise click.UsageError(f"{directory} is a snapshot, which has one image only")
+    first, last = _offset(log, start), _offset(log, end)
+    before = image_at(log, -1 if first is None else first, faults)
+    if steps:
+        _tell_steps(log, before, last, faults, form)
+    after = image_at(log, last, faults)
+    changes = diff(before.image, after.image)
+    if form == TEXT:
+        lines = "".join(f"{line}\n" for line in describe(changes))
+        print(lines, end="") if output is None else Path(output).write_text(lines, "utf-8")
+    else:
+        _write_table(changes, form, output)
+    sys.exit(report_faults(faults))
+
+
+def _tell_steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault], form: str) -> NoReturn:
+    if form != TEXT:
+        raise click.UsageError("--steps goes with --format text")
+    for step in image_steps(log, before, last, faults):
+        lines = list(describe(diff(before.image, step.image)))
+        if lines:
+            print(f"@{step.offset}")
+            print("".join(f"  {line}\n" for line in lines), end="")
+        before = step
+    sys.exit(report_faults(faults))

@@ -1,0 +1,184 @@
+"""What an older release could not read of what a partition of an internal topic holds (KIP-915)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from kraftlog.coordinator.record_counts import Count, Kind, RecordCounts, TagKind
+from kraftlog.coordinator.releases import Reader, Release, Tag, name_of_type, readers, skips_unknown_types, tags
+
+FAILS, SKIPPED, FIELD_IGNORED = "fails", "skipped", "field_ignored"
+METADATA, SHARE_GROUP_STATE, CONSUMER_OFFSETS = "metadata", "share_group_state", "consumer_offsets"
+
+# in schema.py's own form once it is a table of the command line
+COLUMNS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("type", pa.string()),
+        ("key_version", pa.int16()),
+        ("value_version", pa.int16()),
+        ("tag", pa.int32()),
+        ("field", pa.string()),
+        ("records_count", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("outcome", pa.string()),
+        ("message", pa.string()),
+    ]
+)
+
+# what is not there while the older release runs; the records stay in the log, since nobody writes tombstones for them
+_LOST_STATE = (
+    (range(3, 9), "members and assignments of consumer groups are not known; their committed offsets are"),
+    (range(16, 17), "regular expressions of consumer groups are not known; the groups' committed offsets are"),
+    (range(9, 16), "share groups are not known"),
+    (range(17, 25), "streams groups are not known; their committed offsets are"),
+)
+_EARLY_ACCESS = Release(3, 7), Release(4, 0)
+_NEW_GROUP_COORDINATOR = (
+    " (unless group.coordinator.rebalance.protocols has consumer; 3.7 has other fields in them then)"
+)
+_NO_SHARE_COORDINATOR = Release(4, 0)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The records of one log, and the release that is to read them."""
+
+    format_name: str
+    release: Release
+    readers: Mapping[int, Reader]
+    tags: Mapping[int, tuple[Tag, ...]]
+
+
+class Found(NamedTuple):
+    """Records, or a tagged field of them, that a release does not read."""
+
+    type: str | None
+    key_version: int | None
+    value_version: int | None
+    tag: int | None
+    field: str | None
+    outcome: str
+    message: str
+
+
+def downgrade_check(
+    format_name: str, counts: Mapping[tuple[str, int | None], RecordCounts], release: Release
+) -> pa.Table:
+    """Return what a release could not read: a row for each type, version and tagged field of a partition.
+
+    Parameters
+    ----------
+    format_name : str
+        Of the log: one of ``releases.FORMATS``.
+    counts : Mapping of tuple to RecordCounts
+        By topic and partition.
+    release : Release
+
+    Returns
+    -------
+    pyarrow.Table
+        ``outcome`` is ``fails`` (the partition cannot be loaded), ``skipped`` (what the record says is not known there,
+        the rest is) or ``field_ignored``. Without rows when the release reads everything.
+    """
+    check = Check(format_name, release, readers(format_name, release), tags(format_name))
+    rows: list[tuple[object, ...]] = []
+    for (topic, partition), counted in sorted(counts.items(), key=_place):
+        for found, count in _found(check, counted).items():
+            rows.append((topic, partition, *found[:-2], count.records, count.first_offset, *found[-2:]))
+    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, COLUMNS, strict=True)], schema=COLUMNS
+    )
+
+
+def _place(item: tuple[tuple[str, int | None], RecordCounts]) -> tuple[str, int]:
+    (topic, partition), _ = item
+    return topic, -1 if partition is None else partition
+
+
+def _found(check: Check, counts: RecordCounts) -> dict[Found, Count]:
+    """Return what the release does not read, by all that is said of it."""
+    found: dict[Found, Count] = {}
+    for kind, count in counts.kinds.items():
+        judged = _judge(check, kind)
+        if judged is not None:
+            key = Found(
+                _name(check, kind.api_key), _key_version(check, kind.api_key), kind.value_version, None, None, *judged
+            )
+            found[key] = count if key not in found else found[key] + count
+    for tag, count in counts.tags.items():
+        message = _ignored(check, tag)
+        if message is not None:
+            name, key_version = _name(check, tag.api_key), _key_version(check, tag.api_key)
+            found[Found(name, key_version, tag.value_version, tag.tag, tag.field, FIELD_IGNORED, message)] = count
+    return found
+
+
+def _judge(check: Check, kind: Kind) -> tuple[str, str] | None:
+    """Return what a release makes of records, and why; None when it reads them."""
+    release = check.release
+    if check.format_name == SHARE_GROUP_STATE and release < _NO_SHARE_COORDINATOR:
+        return SKIPPED, f"{release} has no share coordinator; nobody reads this topic"
+    if kind.api_key is None:
+        return FAILS, "it does not say which type of record it is; no release reads it"
+    reader = check.readers.get(kind.api_key)
+    if reader is None:
+        return _unknown_type(check, kind.api_key)
+    if kind.is_unreadable:
+        return FAILS, "it is damaged; no release reads it"
+    if kind.is_tombstone:
+        return None
+    if kind.value_version is None:
+        return FAILS, "the value has no version; no release reads it"
+    if kind.value_version not in reader.versions:
+        return FAILS, f"{release} reads {_versions(reader)} of the value"
+    if reader.is_other_layout:
+        return FAILS, f"{release} has the type in early access, with other fields in version {kind.value_version}"
+    return None
+
+
+def _unknown_type(check: Check, api_key: int) -> tuple[str, str]:
+    release = check.release
+    if check.format_name == METADATA:
+        return FAILS, f"{release} does not know metadata records of type {api_key}, and cannot load a log that has any"
+    if not skips_unknown_types(release):
+        return FAILS, f"{release} does not know records of type {api_key}, and is from before KIP-915"
+    message = f"{release} does not know records of type {api_key}"
+    if check.format_name != CONSUMER_OFFSETS:
+        return SKIPPED, message
+    lost = next((text for types, text in _LOST_STATE if api_key in types), None)
+    is_early_access = api_key in _LOST_STATE[0][0] and _EARLY_ACCESS[0] <= release < _EARLY_ACCESS[1]
+    message = message if lost is None else f"{message}: {lost}"
+    return SKIPPED, message + (_NEW_GROUP_COORDINATOR if is_early_access else "")
+
+
+def _ignored(check: Check, kind: TagKind) -> str | None:
+    """Return what comes of ignoring a tagged field; None when the release knows it, or does not read the record."""
+    reader = check.readers.get(kind.api_key)
+    if reader is None or kind.value_version not in reader.versions or reader.is_other_layout:
+        return None
+    known = next((tag for tag in check.tags.get(kind.api_key, ()) if tag.field == kind.field), None)
+    if known is not None and check.release < known.since:
+        return f"{check.release} does not know {known.field}: {known.loss}"
+    return None if kind.name else "no release up to 4.3 knows this tagged field: what it means is lost"
+
+
+def _name(check: Check, api_key: int | None) -> str | None:
+    """Return a type's name, or its number where it has none."""
+    return None if api_key is None else name_of_type(check.format_name, api_key) or str(api_key)
+
+
+def _key_version(check: Check, api_key: int | None) -> int | None:
+    """Return what Kafka called the version of a key before it was an api key; metadata records have no key."""
+    return None if check.format_name == METADATA else api_key
+
+
+def _versions(reader: Reader) -> str:
+    first, last = reader.versions.first, reader.versions.last
+    return f"version {first}" if first == last else f"versions {first} to {last}"

@@ -1,0 +1,46 @@
+"""The table ``groups``: what is left of the records of groups, put together to groups and their members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from kraftlog.coordinator.classic_groups import classic_groups, simple_group
+from kraftlog.coordinator.groups import FAMILIES, GroupFold, Row
+from kraftlog.coordinator.members import Names
+from kraftlog.coordinator.newer_groups import newer_groups
+from kraftlog.stream import rows_of
+
+
+def group_columns(
+    fold: GroupFold, simple_groups: Iterable[str], names: Names, arrow_schema: pa.Schema
+) -> pa.RecordBatch | None:
+    """Return the table ``groups``, by group; None when there is none.
+
+    Parameters
+    ----------
+    fold : GroupFold
+    simple_groups : iterable of str
+        Groups that have offsets. One without any record of its own is shown as Kafka shows it: classic, empty and
+        without a protocol.
+    names : mapping
+        The names of topics by their ids, beside those that records of groups tell.
+    arrow_schema : pyarrow.Schema
+        Columns of the table.
+    """
+    every_name = {**names, **fold.topic_names()}
+    found: dict[str, tuple[int, Row]] = {}
+    groups = classic_groups(fold)
+    for family in FAMILIES:
+        groups += newer_groups(fold, family, every_name)
+    for offset, row in groups:
+        name = row["group"]
+        if name not in found or offset > found[name][0]:  # of a group that is of two types the later one counts
+            found[name] = offset, row
+    rows = {name: simple_group(name) for name in simple_groups} | {name: row for name, (_, row) in found.items()}
+    if not rows:
+        return None
+    ordered = [rows[name] for name in sorted(rows)]
+    columns = [pa.array([row[field.name] for row in ordered], field.type) for field in arrow_schema]
+    return rows_of(columns, arrow_schema, len(ordered))

@@ -1,0 +1,129 @@
+"""The groups of a partition of ``__consumer_offsets``: the last record of each type and key.
+
+A classic group is one record. Consumer, share and streams groups are several: of the group itself, of each member, of
+the target assignment and of what each member has now. A group that changes its type leaves tombstones for the records
+of the old one, so each type is folded by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kraftlog.coordinator.last_by_key import LastByKey
+
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+GROUP_METADATA = "GroupMetadata"
+PARTITION_METADATA = "ConsumerGroupPartitionMetadata"
+STATE_PARTITION_METADATA = "ShareGroupStatePartitionMetadata"
+TOPOLOGY = "StreamsGroupTopology"
+TASKS = ["active_tasks", "standby_tasks", "warmup_tasks"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Family:
+    """The record types that a group of one of the newer types consists of."""
+
+    group_type: str
+    prefix: str
+
+    @property
+    def metadata(self) -> str:
+        """The type of the record of the group itself."""
+        return f"{self.prefix}GroupMetadata"
+
+    @property
+    def member(self) -> str:
+        """The type of the record of a member: who it is and what it subscribes to."""
+        return f"{self.prefix}GroupMemberMetadata"
+
+    @property
+    def target(self) -> str:
+        """The type of the record that says of which epoch the target assignment is."""
+        return f"{self.prefix}GroupTargetAssignmentMetadata"
+
+    @property
+    def target_member(self) -> str:
+        """The type of the record of what a member is to have."""
+        return f"{self.prefix}GroupTargetAssignmentMember"
+
+    @property
+    def current_member(self) -> str:
+        """The type of the record of what a member has."""
+        return f"{self.prefix}GroupCurrentMemberAssignment"
+
+
+FAMILIES = (Family(CONSUMER, "Consumer"), Family(SHARE, "Share"), Family(STREAMS, "Streams"))
+
+_GROUP, _MEMBER = ["group_id"], ["group_id", "member_id"]
+_OF_MEMBER = {
+    CONSUMER: [
+        "instance_id",
+        "rack_id",
+        "client_id",
+        "client_host",
+        "subscribed_topic_names",
+        "subscribed_topic_regex",
+        "server_assignor",
+    ],
+    SHARE: ["rack_id", "client_id", "client_host", "subscribed_topic_names"],
+    STREAMS: ["instance_id", "rack_id", "client_id", "client_host"],
+}
+_OF_TARGET_MEMBER = {CONSUMER: ["topic_partitions"], SHARE: ["topic_partitions"], STREAMS: TASKS}
+_OF_CURRENT_MEMBER = {CONSUMER: ["assigned_partitions"], SHARE: ["assigned_partitions"], STREAMS: TASKS}
+_OF_METADATA = {CONSUMER: [], SHARE: [], STREAMS: ["validated_topology_epoch"]}
+
+
+def _folds() -> dict[str, LastByKey]:
+    folds = {
+        GROUP_METADATA: LastByKey(
+            ["group"], ["offset", "protocol_type", "generation", "protocol", "leader", "members"]
+        ),
+        PARTITION_METADATA: LastByKey(_GROUP, ["topics"]),
+        STATE_PARTITION_METADATA: LastByKey(_GROUP, ["initializing_topics", "initialized_topics", "deleting_topics"]),
+        TOPOLOGY: LastByKey(_GROUP, ["epoch"]),
+    }
+    for family in FAMILIES:
+        of = family.group_type
+        folds[family.metadata] = LastByKey(_GROUP, ["offset", "epoch", *_OF_METADATA[of]])
+        folds[family.member] = LastByKey(_MEMBER, _OF_MEMBER[of])
+        folds[family.target] = LastByKey(_GROUP, ["assignment_epoch"])
+        folds[family.target_member] = LastByKey(_MEMBER, _OF_TARGET_MEMBER[of])
+        folds[family.current_member] = LastByKey(_MEMBER, ["member_epoch", "state", *_OF_CURRENT_MEMBER[of]])
+    return folds
+
+
+class GroupFold:
+    """What is left of the records of groups.
+
+    Attributes
+    ----------
+    types : tuple of str
+        The record types that tell of groups. Others are of no use here.
+    """
+
+    types = tuple(_folds())
+
+    def __init__(self) -> None:
+        self._folds = _folds()
+
+    def add(self, name: str, rows: pa.RecordBatch) -> None:
+        """Take the next records of a type, in the order of the log: its fields, ``offset`` and ``is_tombstone``."""
+        self._folds[name].add(rows)
+
+    def rows(self, name: str) -> list[Row]:
+        """Return what is left of a type, in the order of the log."""
+        rows = self._folds[name].rows()
+        found: list[Row] = [] if rows is None else rows.to_pylist()
+        return found
+
+    def topic_names(self) -> dict[str, str]:
+        """Return the names of topics, by id, that records of groups tell."""
+        lists = [row["topics"] for row in self.rows(PARTITION_METADATA)]
+        for row in self.rows(STATE_PARTITION_METADATA):
+            lists += [row["deleting_topics"], row["initializing_topics"], row["initialized_topics"]]
+        return {topic["topic_id"]: topic["topic_name"] for topics in lists for topic in topics}

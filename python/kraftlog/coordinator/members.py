@@ -1,0 +1,40 @@
+"""The members of a group, in the form that the table ``groups`` has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kraftlog import schema
+from kraftlog.coordinator.groups import TASKS, Row
+
+Names = Mapping[str, str]
+"""The names of topics by their ids."""
+
+_FIELDS = tuple(field.name for field in schema.GROUPS.shown["members"].value_type)
+
+
+def member(**known: Any) -> Row:
+    """Return a member; what is not known of it, or has no meaning for it, is null."""
+    return dict.fromkeys(_FIELDS) | known
+
+
+def by_member_id(members: Iterable[Row]) -> list[Row]:
+    """Return members in the order of their ids."""
+    return sorted(members, key=lambda each: str(each["member_id"]))
+
+
+def assignment(topic_partitions: Iterable[Row], names: Names) -> list[Row]:
+    """Return an assignment, whose topics have ids, with those names that are known."""
+    return [
+        {"topic": names.get(item["topic_id"]), "topic_id": item["topic_id"], "partitions": item["partitions"]}
+        for item in topic_partitions
+    ]
+
+
+def tasks(record: Row) -> Row:
+    """Return the tasks of a member of a streams group, of each kind."""
+    return {
+        kind: [{"subtopology_id": task["subtopology_id"], "partitions": task["partitions"]} for task in record[kind]]
+        for kind in TASKS
+    }

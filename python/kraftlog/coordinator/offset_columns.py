@@ -1,0 +1,95 @@
+"""The table ``offsets``: what is left of a fold, as columns that a user reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.codec.headers import timestamps
+from kraftlog.coordinator.last_by_key import numbers
+from kraftlog.coordinator.offsets import NO_PRODUCER_ID, OffsetFold
+from kraftlog.stream import rows_of
+
+COMMITTED, PENDING = "committed", "pending"
+NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+_NO_LEADER_EPOCH = -1
+_SORTED_BY = ("group", "key_topic", "key_partition", "is_pending", "offset")
+
+
+def offset_columns(fold: OffsetFold, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
+    """Return the table ``offsets`` of a fold, by group, topic and partition; None when it is empty.
+
+    A pending commit is a row beside the committed one. Kafka's -1 is null, and so is the topic id that only zeros make.
+    """
+    rows = fold.rows()
+    if rows is None or not rows.num_rows:
+        return None
+    is_pending = pc.not_equal(rows.column("producer_id"), NO_PRODUCER_ID)
+    rows = rows.append_column("is_pending", is_pending)
+    rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _SORTED_BY]))
+    columns = [_column(field.name, rows).cast(field.type) for field in arrow_schema]
+    return rows_of([_whole(column) for column in columns], arrow_schema, rows.num_rows)
+
+
+def group_names(fold: OffsetFold) -> list[str]:
+    """Return the groups that have offsets, also those that have only pending ones."""
+    rows = fold.rows()
+    names: list[str] = [] if rows is None else rows.column("group").unique().to_pylist()
+    return names
+
+
+def topic_names(fold: OffsetFold) -> dict[str, str]:
+    """Return the names of topics whose ids the commits of a fold tell."""
+    rows = fold.rows()
+    if rows is None:
+        return {}
+    ids, topics = (rows.column(name).dictionary_encode() for name in ("topic_id", "key_topic"))
+    pairs = pa.table({"topic_id": ids, "key_topic": topics}).group_by(["topic_id", "key_topic"]).aggregate([])
+    return {row["topic_id"]: row["key_topic"] for row in pairs.to_pylist() if row["topic_id"] != NO_TOPIC_ID}
+
+
+def _column(name: str, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+    return _COLUMNS[name](rows)
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _plain(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:
+    return lambda rows: rows.column(name)
+
+
+def _without(name: str, none: int | str) -> Callable[[pa.Table], pa.ChunkedArray]:
+    """Return a column whose values are null where they are Kafka's for none."""
+    return lambda rows: pc.if_else(pc.equal(rows.column(name), none), None, rows.column(name))
+
+
+def _timestamp(name: str) -> Callable[[pa.Table], pa.Array]:
+    return lambda rows: timestamps(numbers(rows, name))
+
+
+def _state(rows: pa.Table) -> pa.Array:
+    is_pending = numbers(rows, "is_pending")
+    return pa.array(np.where(is_pending, PENDING, COMMITTED), pa.string())
+
+
+_COLUMNS: dict[str, Callable[[pa.Table], pa.ChunkedArray | pa.Array]] = {
+    "group": _plain("group"),
+    "topic": _plain("key_topic"),
+    "partition": _plain("key_partition"),
+    "offset": _plain("value_offset"),
+    "leader_epoch": _without("leader_epoch", _NO_LEADER_EPOCH),
+    "metadata": _plain("metadata"),
+    "commit_timestamp": _timestamp("commit_timestamp"),
+    "expire_timestamp": _timestamp("expire_timestamp"),
+    "topic_id": _without("topic_id", NO_TOPIC_ID),
+    "state": _state,
+    "commit_timestamp_ms": _plain("commit_timestamp"),
+    "expire_timestamp_ms": _plain("expire_timestamp"),
+    "record_offset": _plain("offset"),
+    "producer_id": _without("producer_id", NO_PRODUCER_ID),
+}

@@ -1,0 +1,79 @@
+"""Which tagged fields records have: those that are not at their defaults, and those that nobody knows the names of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.messages import definition as kinds
+from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS
+from kraftlog.messages.definition import Field
+from kraftlog.messages.record_type import VALUE, RecordType
+
+Rows = npt.NDArray[np.int64]
+
+
+class PresentTag(NamedTuple):
+    """A tagged field, the structs that it lies in, its name (empty if it is not known) and the rows that have it."""
+
+    structs: str
+    tag: int
+    name: str
+    rows: Rows
+
+
+def present_tags(record_type: RecordType, fields: pa.RecordBatch) -> Iterator[PresentTag]:
+    """Return the tagged fields that there are in the values of a type.
+
+    Parameters
+    ----------
+    record_type : RecordType
+    fields : pyarrow.RecordBatch
+        Its columns, uuids as text.
+    """
+    every = np.arange(fields.num_rows)
+    for column, field, side in record_type.columns:
+        if side == VALUE:
+            yield from _of_field(field, fields.column(column), every, "")
+    yield from _unknown(fields.column(UNKNOWN_TAGGED_FIELDS), every, "")
+
+
+def _of_field(field: Field, column: pa.Array, rows: Rows, structs: str) -> Iterator[PresentTag]:
+    if field.tag is not None:
+        found = rows[_is_not_default(field, column)]
+        if len(found):
+            yield PresentTag(structs, field.tag, field.name, np.unique(found))
+    if field.kind != kinds.STRUCT:
+        return
+    if field.is_array:
+        rows = rows[pc.list_parent_indices(column).to_numpy()]
+        column = pc.list_flatten(column)
+    is_there = column.is_valid()
+    rows, column = rows[is_there.to_numpy(zero_copy_only=False)], column.filter(is_there)
+    within = f"{structs}.{field.name}" if structs else field.name
+    for child in field.fields:
+        yield from _of_field(child, pc.struct_field(column, child.column), rows, within)
+    yield from _unknown(pc.struct_field(column, UNKNOWN_TAGGED_FIELDS), rows, within)
+
+
+def _unknown(column: pa.Array, rows: Rows, structs: str) -> Iterator[PresentTag]:
+    parents = rows[pc.list_parent_indices(column).to_numpy()]
+    tags = np.asarray(pc.struct_field(pc.list_flatten(column), "tag").to_numpy(zero_copy_only=False))
+    for tag in np.unique(tags).tolist():
+        yield PresentTag(structs, int(tag), "", np.unique(parents[tags == tag]))
+
+
+def _is_not_default(field: Field, column: pa.Array) -> npt.NDArray[np.bool_]:
+    if field.default is None or field.kind == kinds.STRUCT:
+        found = column.is_valid()
+    elif field.is_array:
+        found = pc.greater(pc.list_value_length(column), 0)
+    else:
+        default = b"" if field.kind == kinds.BYTES else field.default
+        found = pc.not_equal(column, pa.scalar(default, column.type))
+    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))

@@ -1,0 +1,118 @@
+"""What transaction coordinators know of transactional ids: ``__transaction_state``, folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.codec.headers import timestamps
+from kraftlog.coordinator.last_by_key import LastByKey, numbers
+from kraftlog.stream import rows_of
+
+TRANSACTION_LOG = "TransactionLog"
+STATUSES = (
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+)
+_NONE = -1
+
+
+class TransactionalIdFold(LastByKey):
+    """The last record of each transactional id; a tombstone takes it away.
+
+    ``add`` takes rows of the type TransactionLog: its fields, and ``is_tombstone``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            ["transactional_id"],
+            [
+                "producer_id",
+                "previous_producer_id",
+                "next_producer_id",
+                "producer_epoch",
+                "next_producer_epoch",
+                "transaction_timeout_ms",
+                "transaction_status",
+                "transaction_partitions",
+                "transaction_last_update_timestamp_ms",
+                "transaction_start_timestamp_ms",
+                "client_transaction_version",
+            ],
+        )
+
+
+def transactional_id_columns(fold: TransactionalIdFold, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
+    """Return the table ``transactional_ids`` of a fold, by transactional id; None when it is empty.
+
+    Kafka's -1 is null; an id that has no partitions has an empty list.
+    """
+    rows = fold.rows()
+    if rows is None or not rows.num_rows:
+        return None
+    rows = rows.take(pc.sort_indices(rows, [("transactional_id", "ascending")])).combine_chunks()
+    columns = [_whole(_COLUMNS[field.name](rows)).cast(field.type) for field in arrow_schema]
+    return rows_of(columns, arrow_schema, rows.num_rows)
+
+
+def status_name(status: int) -> str:
+    """Return the name of a transaction's status; of one that is not known, its number."""
+    return STATUSES[status] if 0 <= status < len(STATUSES) else f"UNKNOWN({status})"
+
+
+def _statuses(rows: pa.Table) -> pa.Array:
+    statuses, places = np.unique(numbers(rows, "transaction_status"), return_inverse=True)
+    names = pa.array([status_name(int(status)) for status in statuses], pa.string())
+    return names.take(pa.array(places))
+
+
+def _partitions(rows: pa.Table) -> pa.Array:
+    lists = _whole(rows.column("transaction_partitions"))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    topics = lists.flatten()
+    fields = [pc.struct_field(topics, name) for name in ("topic", "partition_ids")]
+    items = pa.StructArray.from_arrays(fields, ["topic", "partitions"])
+    return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(lengths)), pa.int32()), items)
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _plain(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:
+    return lambda rows: rows.column(name)
+
+
+def _or_null(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:
+    return lambda rows: pc.if_else(pc.equal(rows.column(name), _NONE), None, rows.column(name))
+
+
+def _timestamp(name: str) -> Callable[[pa.Table], pa.Array]:
+    return lambda rows: timestamps(numbers(rows, name))
+
+
+_COLUMNS: dict[str, Callable[[pa.Table], pa.ChunkedArray | pa.Array]] = {
+    "transactional_id": _plain("transactional_id"),
+    "producer_id": _plain("producer_id"),
+    "previous_producer_id": _or_null("previous_producer_id"),
+    "next_producer_id": _or_null("next_producer_id"),
+    "producer_epoch": _plain("producer_epoch"),
+    "status": _statuses,
+    "partitions": _partitions,
+    "timeout_ms": _plain("transaction_timeout_ms"),
+    "start_timestamp": _timestamp("transaction_start_timestamp_ms"),
+    "last_update_timestamp": _timestamp("transaction_last_update_timestamp_ms"),
+    "start_timestamp_ms": _plain("transaction_start_timestamp_ms"),
+    "last_update_timestamp_ms": _plain("transaction_last_update_timestamp_ms"),
+    "next_producer_epoch": _or_null("next_producer_epoch"),
+    "client_transaction_version": _plain("client_transaction_version"),
+}

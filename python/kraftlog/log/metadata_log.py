@@ -1,0 +1,133 @@
+"""The files of a metadata log: its segments, its snapshots, and what their batch headers say of offsets and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.errors import Fault
+from kraftlog.log import names
+from kraftlog.log.discover import Segment, discover
+from kraftlog.log.partitions import by_partition, is_metadata
+from kraftlog.log.read import open_segment
+from kraftlog.log.scan import HeaderScan
+
+SNAPSHOT = ".checkpoint"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot of everything before an offset.
+
+    Attributes
+    ----------
+    end_offset : int
+        The offset behind the last record that it stands for; 0 of ``bootstrap.checkpoint``.
+    epoch : int
+        Of that record.
+    """
+
+    segment: Segment
+    end_offset: int
+    epoch: int
+
+
+class MetadataLog:
+    """One metadata log, or one snapshot of it.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Of one partition, in order; or a snapshot alone.
+
+    Raises
+    ------
+    ValueError
+        When they are of none, or of several logs.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        groups = by_partition(segment for segment in segments if segment.state in ("", SNAPSHOT))
+        if len(groups) != 1:
+            folders = ", ".join(sorted({str(group[0].path) for group in groups}))
+            raise ValueError(f"one metadata log is needed, not {len(groups)}{': ' if groups else ''}{folders}")
+        self.segments = groups[0]
+        self.is_snapshot = self.segments[0].state == SNAPSHOT
+
+    @classmethod
+    def open(cls, path: str | Path) -> MetadataLog:
+        """Open the folder of a metadata log, a log directory that has it, or one snapshot.
+
+        Raises
+        ------
+        FileNotFoundError
+            When there is nothing there.
+        ValueError
+            When there is no metadata log, or more than one.
+        """
+        found = discover(path).segments
+        segments = found if Path(path).is_file() else [one for one in found if is_metadata(one)]
+        if not segments:
+            raise ValueError(f"{path}: no metadata log in it")
+        return cls(segments)
+
+    @property
+    def start_offset(self) -> int:
+        """Where its first segment begins."""
+        return self.segments[0].base_offset or 0
+
+    @cached_property
+    def snapshots(self) -> list[Snapshot]:
+        """The finished snapshots beside the segments, the latest first."""
+        folder = self.segments[0].path.absolute().parent
+        paths = [path for path in folder.iterdir() if names.parse_checkpoint_file(path.name) == ""]
+        found = [snapshot_of(discover(path).segments[0]) for path in paths if path.name[0].isdigit()]
+        return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)
+
+    @cached_property
+    def headers(self) -> Headers:
+        """Headers of all batches that can be found; what cannot be read is the business of who reads the records."""
+        parts = [part for segment in self.segments for part in _headers(segment)]
+        return np.concatenate([np.empty(0, HEADER_DTYPE), *parts])
+
+    @cached_property
+    def last_offsets(self) -> npt.NDArray[np.int64]:
+        """The last offset of each batch of ``headers``."""
+        return np.asarray(last_offsets(self.headers))
+
+    def batch_before(self, offset: int) -> int:
+        """Return the index of the last batch that begins at an offset or before it; -1 when there is none."""
+        return int(np.searchsorted(self.headers["base_offset"], offset, "right")) - 1
+
+    def offset_at(self, timestamp: int) -> int:
+        """Return the last offset that was appended at a time, in milliseconds, or before it.
+
+        Raises
+        ------
+        ValueError
+            When the log begins later.
+        """
+        stamps = self.headers["max_timestamp"]
+        at = np.flatnonzero((stamps >= 0) & (stamps <= timestamp))
+        if not len(at):
+            raise ValueError(f"timestamp {timestamp} is before the first one of the log")
+        return int(self.last_offsets[at[-1]])
+
+
+def snapshot_of(segment: Segment) -> Snapshot:
+    """Return what the name of a snapshot's file says."""
+    identity = segment.path.name.split(".")[0].split("-")
+    end_offset, epoch = (int(part) for part in identity) if len(identity) == 2 else (0, 0)
+    return Snapshot(segment, end_offset, epoch)
+
+
+def _headers(segment: Segment) -> Iterator[Headers]:
+    ignored: list[Fault] = []
+    return HeaderScan(open_segment(segment, ignored, strict=False)).headers()

@@ -1,0 +1,223 @@
+"""What a downgrade of ``metadata.version`` makes of an image: the records that are written, and what is lost.
+
+Kafka's controller writes a snapshot at the lower level. What the level has no record and no field for is not in it. The
+rule of KIP-778 is that a downgrade is safe when no level that is left behind changed metadata, and that it must be
+forced otherwise. Kafka 4 refuses to force it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.codec.metadata_version import has_metadata_transactions
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.definition import Field
+from kraftlog.metadata import levels, schemas
+from kraftlog.metadata.record_keys import record_keys
+from kraftlog.metadata.versions import record_version
+
+DROPPED, LOSSY, REFUSED = "dropped", "lossy", "refused"
+KEPT, KEPT_IN_OLDER_VERSION = "kept", "kept_in_older_version"
+SAFE, NEEDS_FORCE, IMPOSSIBLE = "safe", "needs force", "impossible"
+
+FEATURES = "FeatureLevelRecord"
+DIRECTORIES = "directories"
+_NOT_ASSIGNED = bytes(16)  # DirectoryId.MIGRATING: what a partition of an older level has for each replica
+
+COLUMNS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("key", pa.string()),
+        ("field", pa.string()),
+        ("outcome", pa.string()),
+        ("message", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class DowngradeReport:
+    """What a downgrade would do.
+
+    Attributes
+    ----------
+    from_level, to_level : int
+    verdict : {"safe", "needs force", "impossible"}
+    reasons : tuple of str
+        Why, one sentence each, and what else is to be done.
+    table : pyarrow.Table
+        What happens to records: ``kind`` is their type. ``outcome`` is ``dropped`` (not in the snapshot), ``lossy`` (a
+        field is not), ``refused`` (it has to be lowered first), ``kept`` (as it is, but see the message) or
+        ``kept_in_older_version`` (all of a type, nothing is lost by it).
+    """
+
+    from_level: int
+    to_level: int
+    verdict: str
+    reasons: tuple[str, ...]
+    table: pa.Table
+
+    @property
+    def is_lossless(self) -> bool:
+        """Whether the downgrade is safe and everything is still there behind it."""
+        lost = pc.is_in(self.table.column("outcome"), value_set=pa.array([DROPPED, LOSSY, REFUSED]))
+        return self.verdict == SAFE and not pc.any(lost, min_count=0).as_py()
+
+
+def downgrade_report(tables: Mapping[str, pa.Table], from_level: int, to_level: int) -> DowngradeReport:
+    """Return what a downgrade would do to an image.
+
+    Parameters
+    ----------
+    tables : Mapping of str to pyarrow.Table
+        Of the image: the records of each type, uuids as 16 bytes.
+    from_level, to_level : int
+        Of ``metadata.version``.
+    """
+    verdict, reasons = _verdict(from_level, to_level)
+    rows: list[pa.Table] = []
+    if verdict != IMPOSSIBLE:
+        for name, table in tables.items():
+            rows += _of_features(table, to_level) if name == FEATURES else _of_type(name, table, tables, to_level)
+        rows += _older_versions(tables, from_level, to_level)
+    return DowngradeReport(from_level, to_level, verdict, reasons, pa.concat_tables([COLUMNS.empty_table(), *rows]))
+
+
+def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple[int, pa.Table]]:
+    """Return the records of the snapshot that a downgrade writes: the version and the rows of each type, in its order.
+
+    Parameters
+    ----------
+    tables : Mapping of str to pyarrow.Table
+        Of the image.
+    to_level : int
+        Of ``metadata.version``. Its record is the first one.
+    """
+    features = tables.get(FEATURES, schemas.schema_of(FEATURES).empty_table())
+    written: dict[str, tuple[int, pa.Table]] = {}
+    for name, rows in {FEATURES: _features_at(features, to_level), **tables}.items():
+        version = record_version(name, to_level)
+        table = _features_at(rows, to_level) if name == FEATURES else rows
+        if version is None or not table.num_rows:
+            continue
+        for field in _fields_without_place(name, version):
+            at = table.schema.get_field_index(field.column)
+            table = table.set_column(at, table.schema.field(at), _absent(name, field, table.num_rows))
+        written[name] = (version, table)
+    return written
+
+
+def _verdict(from_level: int, to_level: int) -> tuple[str, tuple[str, ...]]:
+    before, after = levels.name_of(from_level), levels.name_of(to_level)
+    if to_level >= from_level:
+        return IMPOSSIBLE, (f"{after} is not below {before}",)
+    if to_level < levels.OLDEST_LEVEL:
+        return IMPOSSIBLE, (
+            f"{after} is below {levels.name_of(levels.OLDEST_LEVEL)}, the oldest level that Kafka 4 knows",
+        )
+    changes = levels.metadata_changes(from_level, to_level)
+    if not changes:
+        return SAFE, (f"metadata did not change from {after} to {before}",)
+    names = ", ".join(levels.name_of(level) for level in changes)
+    reasons = [
+        f"metadata changed with {names}: the downgrade has to be forced",
+        "Kafka 4 does not do it. Unforced: Refusing to perform the requested downgrade because it might delete "
+        "metadata information. Forced: Unsafe metadata downgrade is not supported in this version.",
+    ]
+    if has_metadata_transactions(from_level) and not has_metadata_transactions(to_level):
+        reasons.append(
+            f"{after} has no metadata transactions: what lies before the snapshot has to go, with its markers"
+        )
+    return NEEDS_FORCE, tuple(reasons)
+
+
+def _of_features(table: pa.Table, to_level: int) -> Iterator[pa.Table]:
+    """Return what happens to the features other than ``metadata.version``, which themselves do not follow it."""
+    after = levels.name_of(to_level)
+    for feature, level in _feature_levels(table):
+        needs = levels.feature_level(feature, level)
+        if feature == levels.METADATA_VERSION:
+            continue
+        if needs.depends_on > to_level:
+            message = f"level {level} depends on metadata.version {levels.name_of(needs.depends_on)}; lower it first"
+            yield _row(FEATURES, feature, "featureLevel", REFUSED, message)
+        elif needs.bootstrap > to_level:
+            message = f"level {level} stays; it is of {levels.name_of(needs.bootstrap)}. Brokers of {after} that do not"
+            yield _row(FEATURES, feature, "featureLevel", KEPT, f"{message} support it are refused")
+
+
+def _of_type(name: str, table: pa.Table, tables: Mapping[str, pa.Table], to_level: int) -> Iterator[pa.Table]:
+    """Return which records of a type, or which of their fields, are lost."""
+    version = record_version(name, to_level)
+    after = levels.name_of(to_level)
+    if version is None:
+        yield _rows(name, record_keys(name, table, tables), None, DROPPED, f"{after} has no records of this type")
+        return
+    for field in _fields_without_place(name, version):
+        losing = table.filter(_has_content(table.column(field.column), field))
+        message = f"{after} writes version {version}, which has no such field"
+        yield _rows(name, record_keys(name, losing, tables), field.name, LOSSY, message)
+
+
+def _older_versions(tables: Mapping[str, pa.Table], from_level: int, to_level: int) -> Iterator[pa.Table]:
+    for name, table in tables.items():
+        before, after = record_version(name, from_level), record_version(name, to_level)
+        if table.num_rows and after is not None and before != after:
+            records = "1 record is" if table.num_rows == 1 else f"{table.num_rows} records are"
+            message = f"{records} written in version {after} instead of {before}"
+            yield _row(name, None, None, KEPT_IN_OLDER_VERSION, message)
+
+
+def _fields_without_place(name: str, version: int) -> list[Field]:
+    return [field for field in BUILT_IN.messages[name].fields if version not in field.versions]
+
+
+def _has_content(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
+    """Return for each value whether something would be missed."""
+    if not field.is_array:
+        return pc.fill_null(pc.not_equal(column, pa.scalar(field.default, column.type)), field.default is not None)
+    if field.name == DIRECTORIES:
+        assigned = pc.is_in(pc.list_flatten(column), value_set=pa.array([_NOT_ASSIGNED], pa.binary(16)))
+        rows = pc.list_parent_indices(column).filter(pc.invert(assigned)).to_numpy()
+        has_content = np.zeros(len(column), bool)
+        has_content[rows] = True
+        return pa.chunked_array([has_content])
+    return pc.fill_null(pc.greater(pc.list_value_length(column), 0), False)
+
+
+def _absent(name: str, field: Field, count: int) -> pa.Array:
+    """Return a column of what a field is where it is absent."""
+    rows = pa.RecordBatch.from_arrays([pa.nulls(count)], ["none"])
+    return schemas.column_of(rows, name, field.column)
+
+
+def _features_at(table: pa.Table, to_level: int) -> pa.Table:
+    """Return the features with ``metadata.version`` first, and without those that depend on a higher level of it."""
+    kept = {
+        feature: level
+        for feature, level in _feature_levels(table)
+        if feature != levels.METADATA_VERSION and levels.feature_level(feature, level).depends_on <= to_level
+    }
+    written = {levels.METADATA_VERSION: to_level, **kept}
+    rows = [{"name": feature, "feature_level": level} for feature, level in written.items()]
+    return pa.Table.from_pylist(rows, schemas.schema_of(FEATURES))
+
+
+def _feature_levels(table: pa.Table) -> Iterator[tuple[str, int]]:
+    return zip(table.column("name").to_pylist(), table.column("feature_level").to_pylist(), strict=True)
+
+
+def _rows(kind: str, keys: pa.Array, field: str | None, outcome: str, message: str) -> pa.Table:
+    texts = (kind, None, field, outcome, message)
+    columns = [pa.repeat(pa.scalar(text, pa.string()), len(keys)) for text in texts]
+    columns[1] = keys
+    return pa.table(columns, schema=COLUMNS)
+
+
+def _row(kind: str, key: str | None, field: str | None, outcome: str, message: str) -> pa.Table:
+    return _rows(kind, pa.array([key], pa.string()), field, outcome, message)

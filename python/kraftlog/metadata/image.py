@@ -1,0 +1,165 @@
+"""The metadata image: what the records of ``__cluster_metadata`` up to an offset make of the cluster.
+
+It is held as the records that a snapshot of it would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.errors import Fault
+from kraftlog.metadata import acls, brokers, keyed_records, schemas, versions
+from kraftlog.metadata.keyed_records import FEATURES, IS_REMOVED, KEYED, METADATA_VERSION, QUOTAS, Keyed
+from kraftlog.metadata.partition_elr import ELR_VERSION, without_elr
+from kraftlog.metadata.quota_entities import entity_texts
+from kraftlog.metadata.runs import Runs
+from kraftlog.metadata.topics import TopicsState
+
+# the order in which Kafka writes a snapshot; a partition after its topic
+TYPES = (
+    "FeatureLevelRecord",
+    "RegisterBrokerRecord",
+    "RegisterControllerRecord",
+    "TopicRecord",
+    "PartitionRecord",
+    "ConfigRecord",
+    "ClientQuotaRecord",
+    "ProducerIdsRecord",
+    "AccessControlEntryRecord",
+    "UserScramCredentialRecord",
+    "DelegationTokenRecord",
+)
+
+
+class Image:
+    """A metadata image.
+
+    Records that Kafka would refuse, since what they change is not there, leave the image as it is; each is one of
+    ``faults``.
+
+    Attributes
+    ----------
+    offset : int
+        The last one of a record that was applied; -1 for none. Who knows of later records without a meaning for the
+        image may set it.
+    faults : list of Fault
+    """
+
+    def __init__(self) -> None:
+        self.offset = -1
+        self.faults: list[Fault] = []
+        self._topics = TopicsState()
+        self._brokers: brokers.Brokers = {}
+        self._keyed: dict[str, Runs] = {keyed.name: keyed_records.empty_runs(keyed) for keyed in KEYED}
+        self._acl_ids: set[bytes] = set()
+        self._is_shared = False
+
+    @classmethod
+    def empty(cls) -> Image:
+        """Return the image before the first record."""
+        return cls()
+
+    def copy(self) -> Image:
+        """Return the same image, which goes its own way from here.
+
+        The two share all that neither of them changes.
+        """
+        copied = Image()
+        copied.offset, copied.faults = self.offset, list(self.faults)
+        copied._topics = self._topics.copy()
+        copied._brokers, copied._keyed, copied._acl_ids = self._brokers, dict(self._keyed), self._acl_ids
+        self._is_shared = copied._is_shared = True
+        return copied
+
+    def apply(self, tables: Mapping[str, pa.RecordBatch]) -> None:
+        """Apply records that follow those applied so far.
+
+        Parameters
+        ----------
+        tables : Mapping of str to pyarrow.RecordBatch
+            Records by the name of their type. The first column is ``offset``, int64 and ascending, the others are the
+            type's fields, uuids as 16 bytes. Types that say nothing of the image are passed over.
+        """
+        faults: list[Fault] = []
+        removed = self._topics.apply(tables, faults)
+        self._brokers = brokers.apply(self._brokers, tables, faults)
+        if acls.ENTRY in tables or acls.REMOVE in tables:
+            if self._is_shared:
+                self._acl_ids, self._is_shared = set(self._acl_ids), False
+            acls.apply(self._acl_ids, tables, faults)
+        for keyed in KEYED:
+            rows = keyed_records.changes(keyed, tables, removed)
+            if rows is not None:
+                self._keyed[keyed.name] = self._keyed[keyed.name].added(rows)
+        self.faults.extend(sorted(faults, key=lambda fault: fault.base_offset or 0))
+        for batch in tables.values():
+            if batch.num_rows:
+                self.offset = max(self.offset, int(np.max(schemas.offsets_of(batch))))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the image's records by the name of their type, each type in a fixed order.
+
+        Returns
+        -------
+        dict of str to pyarrow.Table
+            One of each of ``TYPES``, in that order. Columns are the type's fields, uuids as 16 bytes.
+        """
+        found = {keyed.name: _sorted(keyed, self._keyed[keyed.name]) for keyed in KEYED}
+        found |= self._topics.tables() | {brokers.REGISTER: brokers.table(self._brokers)}
+        return {name: found[name] for name in TYPES}
+
+    def records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Return the records of a snapshot, in the order in which one is written."""
+        for name, table in self.tables().items():
+            for batch in table.combine_chunks().to_batches():
+                yield name, batch
+
+    def snapshot_records(self, metadata_version_level: int) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+        """Return the records of a snapshot with the version in which each type is written.
+
+        Parameters
+        ----------
+        metadata_version_level : int
+            Types that this level does not have are left out; ``versions`` says which those are. Fields that the version
+            of a type has no place for are not touched. Eligible leader replicas are written, as Kafka does, only when
+            their feature is on.
+        """
+        has_elr = dict(self.feature_levels()).get(ELR_VERSION, 0) > 0
+        for name, batch in self.records():
+            version = versions.record_version(name, metadata_version_level)
+            if version is not None:
+                yield name, version, batch if has_elr else without_elr(name, batch)
+
+    @property
+    def metadata_version(self) -> int | None:
+        """The level of the feature ``metadata.version``; None where there is none."""
+        levels = dict(self.feature_levels())
+        return levels.get(METADATA_VERSION)
+
+    def feature_levels(self) -> Iterator[tuple[str, int]]:
+        """Return names and levels of the features."""
+        rows = self._keyed[FEATURES.name].folded
+        return zip(rows.column("name").to_pylist(), rows.column("feature_level").to_pylist(), strict=True)
+
+    @property
+    def partitions_count(self) -> int:
+        """How many partitions there are."""
+        return self._topics.counts[1]
+
+
+def _sorted(keyed: Keyed, runs: Runs) -> pa.Table:
+    rows = runs.folded
+    keys = {key: rows.column(key) for key in keyed.keys}
+    if keyed is QUOTAS:
+        keys["entity"] = entity_texts(keys["entity"])
+    elif keyed is FEATURES:
+        first = pc.equal(keys["name"], METADATA_VERSION)  # readers need it to know what is behind it
+        keys = {"is_other": pc.invert(first), **keys}
+    if keys:
+        order = pc.sort_indices(pa.table(keys), [(key, "ascending") for key in keys])
+        rows = rows.take(order)
+    return pa.Table.from_batches([rows]).drop_columns([IS_REMOVED])

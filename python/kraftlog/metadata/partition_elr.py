@@ -1,0 +1,21 @@
+"""Eligible leader replicas of partitions (KIP-966), which belong to a feature of their own."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kraftlog.metadata.topic_records import PARTITION
+
+ELR_VERSION = "eligible.leader.replicas.version"
+_COLUMNS = ("eligible_leader_replicas", "last_known_elr")
+
+
+def without_elr(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return records of a type; PartitionRecords without their eligible leader replicas."""
+    if name != PARTITION:
+        return rows
+    columns = [
+        pa.nulls(rows.num_rows, field.type) if field.name in _COLUMNS else rows.column(field.name)
+        for field in rows.schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)

@@ -1,0 +1,62 @@
+"""Fields of metadata records as a person reads them, secrets hidden."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.definition import Field
+from kraftlog.metadata.kafka_names import named
+from kraftlog.metadata.secrets import REDACTED, secret_columns
+from kraftlog.metadata.uuids import uuid_text
+
+Row = Mapping[str, Any]
+
+
+def readable(name: str, row: Row, *, show_secrets: bool = False) -> dict[str, Any]:
+    """Return a record as JSON can have it.
+
+    Parameters
+    ----------
+    name : str
+        Of its type.
+    row : Mapping
+        Its fields by column.
+    show_secrets : bool
+        Whether salt and keys of SCRAM credentials, and passwords in configs, are shown.
+
+    Returns
+    -------
+    dict
+        Kafka's names of fields; uuids as Kafka prints them, bytes in base64, Kafka's names for numbers.
+    """
+    secrets = () if show_secrets else secret_columns(name, row)
+    fields = BUILT_IN.messages[name].fields
+    return {
+        field.name: REDACTED if field.column in secrets else readable_value(name, field, row[field.column])
+        for field in fields
+    }
+
+
+def readable_value(name: str, field: Field, value: Any) -> Any:
+    """Return the value of a field as JSON can have it."""
+    if value is None:
+        return None
+    if field.is_array:
+        return [_item(name, field, item) for item in value]
+    return _item(name, field, value)
+
+
+def _item(name: str, field: Field, value: Any) -> Any:
+    if field.fields:
+        return {one.name: readable_value(name, one, value[one.column]) for one in field.fields}
+    if isinstance(value, bytes):
+        return uuid_text(value) if field.kind == "uuid" else b64encode(value).decode()
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return named(name, field.column, value)
+    return value

@@ -1,0 +1,61 @@
+"""The columns of the records that an image consists of, and batches brought into that form."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog.messages import arrow_types
+from kraftlog.messages import definition as kinds
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.definition import Field
+
+OFFSET = "offset"
+
+
+@cache
+def schema_of(name: str) -> pa.Schema:
+    """Return the columns of a type of metadata record, uuids as 16 bytes."""
+    return arrow_types.message_schema(BUILT_IN.messages[name], uuid=arrow_types.UUID_BINARY)
+
+
+@cache
+def _fields(name: str) -> dict[str, Field]:
+    return {field.column: field for field in BUILT_IN.messages[name].fields}
+
+
+def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """Return the offsets of records."""
+    return np.ascontiguousarray(batch.column(OFFSET).to_numpy(zero_copy_only=False), np.int64)
+
+
+def column_of(batch: pa.RecordBatch, name: str, column: str) -> pa.Array:
+    """Return a field of a type of record as ``schema_of`` has it; its default where the batch has no such column."""
+    wanted = schema_of(name).field(column).type
+    at = batch.schema.get_field_index(column)
+    if at < 0 or column == arrow_types.UNKNOWN_TAGGED_FIELDS:
+        return _absent(_fields(name).get(column), wanted, batch.num_rows)
+    found = batch.column(at)
+    return found if found.type == wanted else pa.array(found.to_pylist(), wanted)
+
+
+def rows_of_type(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """Return records in the form of ``schema_of``; as Kafka's image does, without tagged fields that are not known."""
+    schema = schema_of(name)
+    return pa.RecordBatch.from_arrays([column_of(batch, name, column) for column in schema.names], schema=schema)
+
+
+def _absent(field: Field | None, wanted: pa.DataType, count: int) -> pa.Array:
+    if field is None or field.default is None:
+        return pa.nulls(count, wanted)
+    value: object = field.default
+    if field.is_array:
+        value = []
+    elif field.kind == kinds.BYTES:
+        value = b""
+    elif field.kind == kinds.UUID:
+        value = bytes(16)
+    return pa.repeat(pa.scalar(value, wanted), count)

@@ -1,0 +1,113 @@
+"""Numba kernels over the lists of partitions: each has its place in a pool, with room for as many as it ever had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from kraftlog.metadata.partition_slots import (
+    CAPACITY,
+    DIRECTORIES,
+    ELR,
+    IDS_END,
+    IDS_WASTE,
+    LAST_KNOWN_ELR,
+    LENGTH,
+    PARTITIONS_END,
+    START,
+    UUIDS_END,
+    UUIDS_WASTE,
+    Slots,
+)
+
+
+@njit(inline="always")
+def has_elr(state: Any, slot: Any) -> Any:
+    """Whether a partition has eligible leader replicas."""
+    return state[slot, ELR + LENGTH] > 0 or state[slot, LAST_KNOWN_ELR + LENGTH] > 0
+
+
+@njit(inline="always")
+def place(state: Any, counts: Any, slot: Any, name: Any, length: Any, end: Any, waste: Any) -> Any:
+    """Return where a list of so many items is to be written: in its place if it fits, else at the pool's end."""
+    if length > state[slot, name + CAPACITY]:
+        counts[waste] += state[slot, name + CAPACITY]
+        state[slot, name + START] = counts[end]
+        state[slot, name + CAPACITY] = length
+        counts[end] += length
+    state[slot, name + LENGTH] = length
+    return state[slot, name + START]
+
+
+@njit(inline="always")
+def put_ids(state: Any, counts: Any, pool: Any, slot: Any, name: Any, values: Any, start: Any, stop: Any) -> None:
+    """Set one of the lists of broker ids."""
+    at = place(state, counts, slot, name, stop - start, IDS_END, IDS_WASTE)
+    for i in range(stop - start):
+        pool[at + i] = values[start + i]
+
+
+@njit(inline="always")
+def put_directories(
+    state: Any, counts: Any, pool: Any, slot: Any, values: Any, start: Any, stop: Any, replicas: Any
+) -> None:
+    """Set the directories; for none, each replica has Kafka's MIGRATING, which is zero."""
+    length = stop - start if stop > start else replicas
+    at = place(state, counts, slot, DIRECTORIES, length, UUIDS_END, UUIDS_WASTE)
+    for i in range(length):
+        pool[at + i, 0] = values[start + i, 0] if stop > start else np.uint64(0)
+        pool[at + i, 1] = values[start + i, 1] if stop > start else np.uint64(0)
+
+
+@njit(inline="always")
+def are_zero(uuids: Any, start: Any, stop: Any) -> Any:
+    """Whether no directory is known, which Kafka calls MIGRATING."""
+    known = np.uint64(0)
+    for at in range(start, stop):
+        known |= uuids[at, 0] | uuids[at, 1]
+    return known == 0
+
+
+@njit(cache=True, nogil=True)
+def move_lists(state: Any, end: int, ids: Any, uuids: Any, new_ids: Any, new_uuids: Any) -> tuple[int, int]:
+    """Copy every list into new pools, one behind the other; return where they end."""
+    ids_end = uuids_end = 0
+    for slot in range(end):
+        for name in range(DIRECTORIES + 1):
+            start, length = state[slot, START + name], state[slot, LENGTH + name]
+            state[slot, CAPACITY + name] = length
+            if name == DIRECTORIES:
+                new_uuids[uuids_end : uuids_end + length] = uuids[start : start + length]
+                state[slot, START + name] = uuids_end
+                uuids_end += length
+            else:
+                new_ids[ids_end : ids_end + length] = ids[start : start + length]
+                state[slot, START + name] = ids_end
+                ids_end += length
+    return ids_end, uuids_end
+
+
+def compacted(slots: Slots) -> Slots:
+    """Return slots whose pools hold no more than the lists."""
+    counts = slots.counts
+    ids = np.zeros(max(int(counts[IDS_END] - counts[IDS_WASTE]), 1), np.int32)
+    uuids = np.zeros((max(int(counts[UUIDS_END] - counts[UUIDS_WASTE]), 1), 2), np.uint64)
+    end = int(counts[PARTITIONS_END])
+    counts[[IDS_END, UUIDS_END]] = move_lists(slots.state, end, slots.ids, slots.uuids, ids, uuids)
+    counts[[IDS_WASTE, UUIDS_WASTE]] = 0
+    return slots._replace(ids=ids, uuids=uuids)
+
+
+@njit(cache=True, nogil=True)
+def gather(state: Any, name: int, order: Any, pool: Any, items: Any, ends: Any) -> None:
+    """Fill a column of lists, in an order of slots."""
+    at = 0
+    for i in range(len(order)):
+        start = state[order[i], START + name]
+        length = state[order[i], LENGTH + name]
+        for item in range(length):
+            items[at + item] = pool[start + item]
+        at += length
+        ends[i + 1] = at

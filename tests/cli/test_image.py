@@ -1,0 +1,210 @@
+"""``kraftlog image``, ``kraftlog diff`` and ``kraftlog messages``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from golden_files import GOLDEN, lines
+
+METADATA = GOLDEN / "metadata" / "log"
+Command = Callable[..., Any]
+
+
+def records_of_segments() -> list[dict[str, Any]]:
+    """Return what Kafka says of each record of the log itself; those of snapshots are told beside them."""
+    answers = lines(GOLDEN / "metadata" / "expected" / "metadata_records.jsonl")
+    return [one for one in answers if one["file"].endswith(".log") and "type" in one]
+
+
+def test_image_as_json(kraftlog_command: Command) -> None:
+    """Topics, partitions and features are those of Kafka's image; secrets are hidden unless they are asked for."""
+    answer = json.loads((GOLDEN / "metadata" / "expected" / "image_at_206.json").read_text())
+    done = kraftlog_command("image", METADATA, "--at", 206)
+    tree = json.loads(done.stdout)
+    of_type: dict[str, list[dict[str, Any]]] = {}
+    for record in answer["records"]:
+        of_type.setdefault(record["type"], []).append(record["data"])
+    assert (done.returncode, done.stderr, tree["offset"], tree["epoch"]) == (0, "", 206, answer["epoch"])
+    assert tree["features"] == {one["name"]: one["featureLevel"] for one in of_type["FEATURE_LEVEL_RECORD"]}
+    assert {name: topic["id"] for name, topic in tree["topics"].items()} == {
+        topic["name"]: topic["topicId"] for topic in of_type["TOPIC_RECORD"]
+    }
+    assert sum(len(topic["partitions"]) for topic in tree["topics"].values()) == len(of_type["PARTITION_RECORD"])
+    salt = of_type["USER_SCRAM_CREDENTIAL_RECORD"][0]["salt"]
+    assert salt not in done.stdout
+    assert salt in kraftlog_command("image", METADATA, "--at", 206, "--show-secrets").stdout
+
+
+def test_image_at_a_time(kraftlog_command: Command) -> None:
+    """The image of the last batch that was appended by then."""
+    published = lines(GOLDEN / "metadata" / "expected" / "published_images.jsonl")
+    done = kraftlog_command("image", METADATA, "--at", "2026-11-21T03:12:15.557Z")
+    last = max(one["offset"] for one in published if one["timestamp"] <= 1795230735557)
+    assert json.loads(done.stdout)["offset"] == last
+
+
+def test_image_as_a_table(kraftlog_command: Command, tmp_path: Path) -> None:
+    """The same columns as the table of the type has, also in a file."""
+    done = kraftlog_command("image", METADATA, "--at", 85, "--type", "PartitionRecord", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    answer = json.loads((GOLDEN / "metadata" / "expected" / "image_at_85.json").read_text())
+    expected = [one["data"] for one in answer["records"] if one["type"] == "PARTITION_RECORD"]
+    assert sorted((row["topic_id"], int(row["partition_id"]), int(row["leader_epoch"])) for row in rows) == sorted(
+        (one["topicId"], one["partitionId"], one["leaderEpoch"]) for one in expected
+    )
+    target = tmp_path / "topics.parquet"
+    kraftlog_command("image", METADATA, "--type", "TopicRecord", "--format", "parquet", "--output", target)
+    assert pq.read_table(target).column_names == ["name", "topic_id", "unknown_tagged_fields"]
+
+
+def test_image_written_as_a_snapshot(kraftlog_command: Command, tmp_path: Path) -> None:
+    """What was written is shown as the same image."""
+    done = kraftlog_command("image", METADATA, "--at", 321, "--snapshot", tmp_path)
+    path = tmp_path / "00000000000000000322-0000000003.checkpoint"
+    assert done.stderr == f"{path}\n"
+    assert json.loads(kraftlog_command("image", path).stdout) == json.loads(done.stdout)
+
+
+def test_image_of_an_incomplete_log(kraftlog_command: Command, tmp_path: Path) -> None:
+    """What is missing is told, and the exit code is 1."""
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(METADATA / "__cluster_metadata-0", folder)
+    for path in [*folder.glob("*.checkpoint"), folder / "00000000000000000000.log"]:
+        path.unlink()
+    done = kraftlog_command("image", folder)
+    assert done.returncode == 1
+    assert "no snapshot can be read that tells what was before" in done.stderr
+    assert json.loads(done.stdout)["offset"] == 522
+
+
+def test_wrong_usage(kraftlog_command: Command) -> None:
+    """Each refusal says what is wanted."""
+    for arguments, words in (
+        (("image", METADATA, "--format", "csv"), "all others need --type"),
+        (("image", METADATA, "--at", "yesterday"), "neither an offset nor a time"),
+        (("image", GOLDEN / "codecs" / "log"), "no metadata log in it"),
+        (("diff", METADATA / "bootstrap.checkpoint"), "one image only"),
+        (("diff", METADATA, "--steps", "--format", "csv"), "--steps goes with --format text"),
+        (("image", METADATA, "--at", "2001-01-01"), "before the first one of the log"),
+        (("messages", METADATA, "--type", "Nothing"), "nor a type of message"),
+    ):
+        done = kraftlog_command(*arguments)
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert words in done.stderr
+
+
+def test_diff_tells_what_changed(kraftlog_command: Command) -> None:
+    """A topic that is made shows with its partitions; nothing shows where nothing changed."""
+    done = kraftlog_command("diff", METADATA, "--from", 10, "--to", 15)
+    answer = [
+        one
+        for one in records_of_segments()
+        if 10 < one["offset"] <= 15 and one["type"] in ("TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD")
+    ]
+    topic = next(one["data"] for one in answer if one["type"] == "TOPIC_RECORD")
+    told = done.stdout.splitlines()
+    assert f"+ topic meta-0: topic_id = {topic['topicId']}" in told or any(topic["topicId"] in line for line in told)
+    assert sum(line.startswith("+ partition meta-0-") for line in told) == 2
+    assert kraftlog_command("diff", METADATA, "--from", 15, "--to", 15).stdout == ""
+
+
+def test_diff_step_by_step(kraftlog_command: Command) -> None:
+    """Offsets are those of the images that Kafka publishes; the steps add up to the whole."""
+    published = [one["offset"] for one in lines(GOLDEN / "metadata" / "expected" / "published_images.jsonl")]
+    bounds = ("--from", 7, "--to", published[14])
+    done = kraftlog_command("diff", METADATA, *bounds, "--steps")
+    offsets = [int(line[1:]) for line in done.stdout.splitlines() if line.startswith("@")]
+    assert offsets == [offset for offset in published[:15] if offset > 7 and offset in offsets]
+    assert len(offsets) > 5
+    whole = kraftlog_command("diff", METADATA, *bounds).stdout.splitlines()
+    added = [line for line in whole if line.startswith("+ topic")]
+    assert [line.strip() for line in done.stdout.splitlines() if line.startswith("  + topic")] == added
+
+
+def test_messages_are_objects_in_json_lines(kraftlog_command: Command) -> None:
+    """Key and value are JSON within JSON, not text."""
+    done = kraftlog_command("messages", METADATA, "--format", "jsonl", "--columns", "offset,type,value")
+    expected = [(one["offset"], one["data"]) for one in records_of_segments()]
+    found = [(row["offset"], row["value"]) for row in map(json.loads, done.stdout.splitlines())]
+    assert found == expected
+
+
+def test_messages_of_one_type(kraftlog_command: Command) -> None:
+    """Fields are columns."""
+    wanted = ("--type", "TopicRecord", "--columns", "offset,name")
+    done = kraftlog_command("messages", METADATA, "--format", "jsonl", *wanted)
+    expected = [(one["offset"], one["data"]["name"]) for one in records_of_segments() if one["type"] == "TOPIC_RECORD"]
+    assert [tuple(json.loads(line).values()) for line in done.stdout.splitlines()] == expected
+
+
+def test_messages_of_ones_own_definitions(kraftlog_command: Command, tmp_path: Path) -> None:
+    """A folder of Kafka's JSON takes the place of what this package knows."""
+    definition = {
+        "apiKey": 2,
+        "type": "metadata",
+        "name": "TopicRecord",
+        "validVersions": "0",
+        "flexibleVersions": "0+",
+        "fields": [
+            {"name": "CalledSo", "type": "string", "versions": "0+"},
+            {"name": "TopicId", "type": "uuid", "versions": "0+"},
+        ],
+    }
+    (tmp_path / "TopicRecord.json").write_text(json.dumps(definition))
+    done = kraftlog_command(
+        *("messages", METADATA, "--type", "TopicRecord", "--definitions", tmp_path, "--format", "jsonl"),
+        *("--columns", "called_so", "--limit", 1),
+    )
+    assert done.stdout == '{"called_so":"meta-0"}\n'
+
+
+def test_what_cannot_be_read_is_a_row_and_told(kraftlog_command: Command) -> None:
+    """Unknown types are counted and no error; what Kafka's coordinator refuses is one, and with --strict the end."""
+    log = GOLDEN / "coordinator_future" / "log" / "__transaction_state-0"
+    done = kraftlog_command("messages", log, "--format", "jsonl", "--columns", "offset,type,error")
+    errors = {row["offset"]: row["error"] for row in map(json.loads, done.stdout.splitlines()) if row["error"]}
+    assert done.returncode == 1
+    assert errors == {
+        27: "value: version 2 of TransactionLog is not between 0 and 1",
+        28: "value: version 77 of TransactionLog is not between 0 and 1",
+        30: "value: a field of 2 bytes, but 0 bytes left",
+        **{
+            offset: f"unknown type {key}"
+            for key, offsets in {1: (31, 32), 2: (33, 34), 50: (35, 36)}.items()
+            for offset in offsets
+        },
+        37: "key: a field of 2 bytes, but 0 bytes left",
+        39: "key: the key is null",
+    }
+    assert "__transaction_state-0: 6 records of unknown types: 1 (2), 2 (2), 50 (2)\n" in done.stderr
+    strict = kraftlog_command("messages", log, "--strict")
+    assert strict.returncode == 1
+    assert "record at offset 27: value: version 2 of TransactionLog" in strict.stderr
+    assert "bad_message" in kraftlog_command("errors", log, "--format", "jsonl").stdout
+
+
+def test_messages_of_a_topic_of_users(kraftlog_command: Command) -> None:
+    """There are none, and why is said."""
+    done = kraftlog_command("messages", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--format", "jsonl")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "no internal topic among codec-lz4\n"
+
+
+def test_tables_at_an_offset(kraftlog_command: Command) -> None:
+    """Before its marker, which is at offset 2 for the one and at 5 for the other, a transactional commit is pending."""
+    log = GOLDEN / "transactions" / "log"
+    columns = ("--format", "jsonl", "--columns", "topic,partition,offset,state")
+    for at, expected in (
+        (2, [("orders-in", 0, 11, "pending"), ("orders-in", 1, 999, "pending")]),
+        (3, [("orders-in", 0, 11, "committed"), ("orders-in", 1, 999, "pending")]),
+    ):
+        done = kraftlog_command("offsets", log, "--at", at, *columns)
+        assert sorted(tuple(json.loads(line).values()) for line in done.stdout.splitlines()) == expected
