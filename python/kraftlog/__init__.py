@@ -17,6 +17,7 @@ from kraftlog.errors import (
 )
 from kraftlog.log.log import Log, open
 from kraftlog.log.metadata_writer import MetadataLogWriter
+from kraftlog.messages.api import decode_messages, encode_messages
 from kraftlog.stream import Stream
 from kraftlog.transactions.metadata_transaction import pack_transaction
 from kraftlog.transactions.packing import plan_batches
@@ -39,8 +40,10 @@ __all__ = [
     "crc32c",
     "decode",
     "decode_control",
+    "decode_messages",
     "encode",
     "encode_marker",
+    "encode_messages",
     "open",
     "pack_transaction",
     "plan_batches",

@@ -71,23 +71,23 @@ class Frames:
 
 def framed(values: pa.BinaryArray) -> Frames:
     """Read the frames of values that have them: those of the metadata log, and of ``__remote_log_metadata``."""
-    native_values = _values(values)
-    types, versions, starts, faults = native.read_frames(native_values)
-    frames = Frames(types, Side(native_values, versions, starts), None, np.zeros(len(values), bool), is_strict=True)
+    source = native_values(values)
+    types, versions, starts, faults = native.read_frames(source)
+    frames = Frames(types, Side(source, versions, starts), None, np.zeros(len(values), bool), is_strict=True)
     frames.note(VALUE, faults)
     return frames
 
 
 def keyed(keys: pa.BinaryArray, values: pa.BinaryArray, key_version: int = 0) -> Frames:
     """Read the types and versions of coordinators' records: int16 before each key and each value."""
-    native_keys, native_values = _values(keys), _values(values)
+    native_keys, source = native_values(keys), native_values(values)
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys, but {len(values)} values")
     types, key_starts, key_faults = native.read_prefixes(native_keys, True)
-    versions, starts, value_faults = native.read_prefixes(native_values, False)
+    versions, starts, value_faults = native.read_prefixes(source, False)
     key = Side(native_keys, np.full(len(keys), key_version, np.int32), key_starts)
     is_tombstone = np.asarray(values.is_null().to_numpy(zero_copy_only=False), bool)
-    frames = Frames(types, Side(native_values, versions, starts), key, is_tombstone, is_strict=False)
+    frames = Frames(types, Side(source, versions, starts), key, is_tombstone, is_strict=False)
     frames.note(KEY, key_faults)
     frames.note(VALUE, value_faults)
     return frames
@@ -104,10 +104,10 @@ def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[boo
     prefixed : sequence of bool
         Whether the version stands before the message, else it is the message's first field.
     """
-    native_values = _values(values)
-    versions, _, faults = native.read_prefixes(native_values, False)
+    source = native_values(values)
+    versions, _, faults = native.read_prefixes(source, False)
     starts = np.where(prefixed, 2, 0).astype(np.int32)
-    side = Side(native_values, versions, starts)
+    side = Side(source, versions, starts)
     frames = Frames(np.array(types, np.int32), side, None, np.zeros(len(values), bool), is_strict=False)
     frames.note(VALUE, faults)
     return frames
@@ -128,7 +128,8 @@ def fault_sentence(number: int, expected: int, actual: int) -> str:
     return status.TEXTS[status.CODES[number]].format(expected=expected, actual=actual)
 
 
-def _values(array: pa.BinaryArray) -> native.Values:
+def native_values(array: pa.BinaryArray) -> native.Values:
+    """Return the buffers of a column as the native code takes them; they are not copied."""
     if not isinstance(array, pa.BinaryArray):
         raise ValueError(f"keys and values are a BinaryArray, not {type(array).__name__}")
     if not len(array):  # its offsets may be missing

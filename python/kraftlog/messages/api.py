@@ -1,0 +1,162 @@
+"""Messages for authors of tools: columns of bytes to typed columns and back, by the names of the messages."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog._native import message as native
+from kraftlog.messages import writer
+from kraftlog.messages.arrow_types import UUID_TEXT
+from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.messages.definition import Definition
+from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
+from kraftlog.messages.frames import Frames, Side, frame, int16_prefix, native_values
+from kraftlog.messages.reader import MessageReader, Messages
+from kraftlog.messages.record_type import VALUE, RecordFormat, RecordType
+
+_TYPE = 0
+
+
+def decode_messages(
+    name: str,
+    values: pa.BinaryArray,
+    *,
+    keys: pa.BinaryArray | None = None,
+    version: int | None = None,
+    catalog: Catalog = BUILT_IN,
+) -> pa.RecordBatch:
+    """Decode messages.
+
+    Parameters
+    ----------
+    name : str
+        Of a type of record, such as ``PartitionRecord`` or ``OffsetCommit``; or of a message that is no record:
+        ``ConsumerProtocolSubscription``, ``ProducerSnapshot``.
+    values : pyarrow.BinaryArray
+        Values of records as the log has them; of other messages, each behind the int16 of its version.
+    keys : pyarrow.BinaryArray, optional
+        The records' keys, which types of the coordinators' topics have.
+    version : int, optional
+        Of messages that are no records: they have this version, and nothing stands before them.
+    catalog : Catalog
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        A row for each value: the fields, ``unknown_tagged_fields``, and ``error``, why a value could not be decoded, or
+        is of another type; its fields are null then. It owns its memory.
+
+    Raises
+    ------
+    ValueError
+        When there is no such message, or version.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> value = bytes.fromhex("010200076f7264657273c719ae0c705f496a949233625e5f1d1500")
+    >>> rows = decode_messages("TopicRecord", pa.array([value, value[:9]]))
+    >>> rows.column("name").to_pylist(), rows.column("error")[1].as_py()
+    (['orders', None], 'value: version 0 of TopicRecord, name: length 6 exceeds 5 bytes left, at byte 4')
+    """
+    messages = _messages(name, values, keys, version, catalog)
+    typed = messages.typed(name)
+    is_there = np.zeros(len(values), bool)
+    is_there[typed.rows] = True
+    fields = typed.fields
+    if not is_there.all():
+        fields = fields.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
+    names = messages.type_names
+    is_other = pc.fill_null(pc.not_equal(names, name), fill_value=False)
+    others = pc.binary_join_element_wise("a record of type", names, " ")
+    return fields.append_column("error", pc.if_else(is_other, others, messages.errors))
+
+
+def encode_messages(
+    name: str,
+    columns: pa.RecordBatch | pa.Table,
+    version: int,
+    *,
+    with_prefix: bool = True,
+    catalog: Catalog = BUILT_IN,
+) -> pa.BinaryArray:
+    """Encode a message for each row.
+
+    Parameters
+    ----------
+    name : str
+        Of a message: ``PartitionRecord``, ``OffsetCommitKey``, ``OffsetCommitValue``, ``ConsumerProtocolSubscription``.
+    columns : pyarrow.RecordBatch or pyarrow.Table
+        A column for each field, as ``decode_messages`` has them; a column that is missing has the field's default.
+    version : int
+        In which they are written.
+    with_prefix : bool
+        Whether what says type and version stands before each, as it does in the log.
+    catalog : Catalog
+
+    Returns
+    -------
+    pyarrow.BinaryArray
+        It owns its memory.
+
+    Raises
+    ------
+    InvalidRecordError
+        When the version has no place for a value.
+    ValueError
+        When there is no such message or version, or a column is of another type.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> key = pa.table({"group": ["g"], "topic": ["orders"], "partition": pa.array([3], pa.int32())})
+    >>> encode_messages("OffsetCommitKey", key, 0)[0].as_py().hex()
+    '000100016700066f726465727300000003'
+    """
+    definition = _definition(name, catalog)
+    prefix = _prefix(definition, version) if with_prefix else b""
+    return writer.encode_messages(definition, version, columns, prefix=prefix)
+
+
+def _definition(name: str, catalog: Catalog) -> Definition:
+    if name not in catalog.messages:
+        raise ValueError(f"no message {name!r} is known")
+    return catalog.messages[name]
+
+
+def _prefix(definition: Definition, version: int) -> bytes:
+    if definition.format in (METADATA, REMOTE_LOG_METADATA) and definition.api_key is not None:
+        return frame(definition.api_key, version)
+    if definition.role == "coordinator-key" and definition.api_key is not None:
+        return int16_prefix(definition.api_key)
+    return int16_prefix(version)
+
+
+def _messages(
+    name: str, values: pa.BinaryArray, keys: pa.BinaryArray | None, version: int | None, catalog: Catalog
+) -> Messages:
+    for record_format in catalog.formats.values():
+        if any(one.name == name for one in record_format.types.values()):
+            if version is not None:
+                raise ValueError(f"{name} is a record, which says its version itself")
+            return MessageReader(record_format).read(keys, values)
+    definition = _definition(name, catalog)
+    if version is not None and version not in definition.versions:
+        raise ValueError(f"{name}: version {version} is not in {definition.versions}")
+    side = Side(native_values(values), *_versions(values, version))
+    no_types = np.full(len(values), _TYPE, np.int32)
+    frames = Frames(no_types, side, None, np.zeros(len(values), bool), is_strict=True)
+    if version is None:
+        frames.note(VALUE, native.read_prefixes(side.values, False)[2])
+    of_name = RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)})
+    return Messages(of_name, frames, UUID_TEXT)
+
+
+def _versions(values: pa.BinaryArray, version: int | None) -> tuple[native.Int32s, native.Int32s]:
+    """Return the versions of messages, and the bytes at which they start."""
+    if version is None:
+        versions, starts, _ = native.read_prefixes(native_values(values), False)
+        return versions, starts
+    return np.full(len(values), version, np.int32), np.zeros(len(values), np.int32)
