@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 import pyarrow as pa
 
+from kraftlog.cli.options import Columns
 from kraftlog.cli.output import FORMATS, open_writer
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.options import milliseconds
@@ -53,6 +54,7 @@ def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
 @click.option("--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end.")
 @click.option("--type", "record_type", type=click.Choice(TYPES), help="Only these records, as a table.")
 @click.option("--format", "form", type=click.Choice([JSON, *FORMATS]), help="json, or table with --type.")
+@click.option("--columns", type=Columns(), help="Names with commas between them, with --type.")
 @click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @click.option(
@@ -63,6 +65,7 @@ def image(
     at: int | datetime | None,
     record_type: str | None,
     form: str | None,
+    columns: list[str] | None,
     output: str | None,
     show_secrets: bool,
     snapshot: Path | None,
@@ -79,15 +82,25 @@ def image(
     form = form or ("table" if record_type else JSON)
     if (form == JSON) == (record_type is not None):
         raise click.UsageError("--format json shows the whole image, all others need --type")
+    if columns and record_type is None:
+        raise click.UsageError("--columns goes with --type")
     log, faults = MetadataLog.open(directory), list[Fault]()
     found = image_at(log, _offset(log, at), faults)
     if record_type is None:
         _write_json(found, output, show_secrets=show_secrets)
     else:
-        _write_table(image_table(found.image, record_type, show_secrets=show_secrets), form, output)
+        table = image_table(found.image, record_type, show_secrets=show_secrets)
+        _write_table(table.select(_known(columns, table) if columns else table.column_names), form, output)
     if snapshot is not None:
         print(write_image(snapshot, found), file=sys.stderr)
     sys.exit(report_faults(faults))
+
+
+def _known(columns: list[str], table: pa.Table) -> list[str]:
+    for column in columns:
+        if column not in table.column_names:
+            raise click.UsageError(f"there is no column {column!r}; there are {', '.join(table.column_names)}")
+    return columns
 
 
 def _write_json(found: ImageAt, output: str | None, *, show_secrets: bool) -> None:
