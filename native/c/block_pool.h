@@ -35,34 +35,38 @@ static kr_block_pool kr_pool = {ATOMIC_FLAG_INIT, 0, {0}};
 
 static inline int kr_pool_slot(int64_t capacity) { return 63 - __builtin_clzll((uint64_t)capacity); }
 
+/* Nobody waits: who comes while the pool is busy does without, and a process that is forked off meanwhile goes on. */
+static inline int kr_pool_enter(void) {
+    return !atomic_flag_test_and_set_explicit(&kr_pool.busy, memory_order_acquire);
+}
+static inline void kr_pool_leave(void) { atomic_flag_clear_explicit(&kr_pool.busy, memory_order_release); }
+
 /* A block of a capacity that is a power of two, of KR_POOL_FIRST at least; NULL when memory is short. */
 static uint8_t *kr_take_pooled(int64_t capacity) {
     int slot = kr_pool_slot(capacity);
     uint8_t *block = 0;
-    if (KR_POOL_KEEPS && slot <= KR_POOL_LAST) {
-        while (atomic_flag_test_and_set_explicit(&kr_pool.busy, memory_order_acquire)) continue;
+    if (KR_POOL_KEEPS && slot <= KR_POOL_LAST && kr_pool_enter()) {
         block = kr_pool.first[slot];
         if (block) {
             memcpy(&kr_pool.first[slot], block, sizeof block);
             kr_pool.kept -= capacity;
         }
-        atomic_flag_clear_explicit(&kr_pool.busy, memory_order_release);
+        kr_pool_leave();
     }
     return block ? block : (uint8_t *)malloc((size_t)capacity);
 }
 
 static void kr_give_pooled(uint8_t *block, int64_t capacity) {
     int is_kept = 0;
-    if (block && KR_POOL_KEEPS && kr_pool_slot(capacity) <= KR_POOL_LAST) {
+    if (block && KR_POOL_KEEPS && kr_pool_slot(capacity) <= KR_POOL_LAST && kr_pool_enter()) {
         int slot = kr_pool_slot(capacity);
-        while (atomic_flag_test_and_set_explicit(&kr_pool.busy, memory_order_acquire)) continue;
         is_kept = kr_pool.kept + capacity <= KR_POOL_KEPT;
         if (is_kept) {
             memcpy(block, &kr_pool.first[slot], sizeof block);
             kr_pool.first[slot] = block;
             kr_pool.kept += capacity;
         }
-        atomic_flag_clear_explicit(&kr_pool.busy, memory_order_release);
+        kr_pool_leave();
     }
     if (!is_kept) free(block);
 }

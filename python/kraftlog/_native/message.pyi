@@ -1,4 +1,3 @@
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ def read_frames(values: Values) -> tuple[Int32s, Int32s, Int32s, list[FrameFault
 def read_prefixes(values: Values, are_keys: bool) -> tuple[Int32s, Int32s, list[FrameFault]]: ...
 def group_rows(types: Int32s, versions: Int32s) -> list[tuple[int, int, Int64s]] | None: ...
 def write_json(
-    programs: Mapping[int, Program], columns: int, values: Values, numbers: Int32s, starts: Int32s
+    programs: list[Program], columns: int, values: Values, numbers: Int32s, starts: Int32s
 ) -> tuple[Int32s, Grown, list[MessageFault]]: ...
 def encode(
     program: Program, sources: list[Source], uuid_text: bool, rows: Int64s, prefix: bytes

@@ -24,7 +24,7 @@ def classic_groups(fold: GroupFold) -> list[tuple[int, Row]]:
 
 
 def simple_group(name: str) -> Row:
-    """Return a group that has committed offsets, and no members that its coordinator knew of."""
+    """Return a group that commits have made, and no members that its coordinator knew of."""
     record = {"group": name, "protocol_type": NO_PROTOCOL, "protocol": None, "leader": None, "generation": 0}
     return _row(record | {"members": []}, {})
 

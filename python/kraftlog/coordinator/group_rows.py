@@ -22,7 +22,7 @@ def group_columns(
     ----------
     fold : GroupFold
     simple_groups : iterable of str
-        Groups that have offsets. One without any record of its own is shown as Kafka shows it: classic, empty and
+        Groups that commits have made. One without any record of its own is shown as Kafka shows it: classic, empty and
         without a protocol.
     names : mapping
         The names of topics by their ids, beside those that records of groups tell.

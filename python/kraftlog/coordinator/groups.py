@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlog.coordinator.last_by_key import LastByKey
 
@@ -59,6 +60,8 @@ class Family:
 
 FAMILIES = (Family(CONSUMER, "Consumer"), Family(SHARE, "Share"), Family(STREAMS, "Streams"))
 
+_METADATA = {GROUP_METADATA: "group"} | {family.metadata: "group_id" for family in FAMILIES}  # and who they are of
+
 _GROUP, _MEMBER = ["group_id"], ["group_id", "member_id"]
 _OF_MEMBER = {
     CONSUMER: [
@@ -97,8 +100,23 @@ def _folds() -> dict[str, LastByKey]:
     return folds
 
 
+class _SimpleGroups(LastByKey):
+    """The groups that commits have made, and that no tombstone of a group's own record has taken away since.
+
+    Within a stretch of the log commits are added first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(["group"], ["offset"])
+
+    def _remaining(self, table: pa.Table) -> pa.Table:
+        return super()._remaining(table.sort_by("offset"))
+
+
 class GroupFold:
     """What is left of the records of groups.
+
+    Of a stretch of the log ``add_commits`` comes before ``add``.
 
     Attributes
     ----------
@@ -110,10 +128,26 @@ class GroupFold:
 
     def __init__(self) -> None:
         self._folds = _folds()
+        self._simple = _SimpleGroups()
 
-    def add(self, name: str, rows: pa.RecordBatch) -> None:
+    def add_commits(self, rows: pa.RecordBatch | None) -> None:
+        """Take the next records of the type OffsetCommit, those of transactions however they end."""
+        if rows is not None:
+            self._simple.add(rows.filter(pc.invert(rows.column("is_tombstone"))))
+
+    def add(self, name: str, rows: pa.RecordBatch | None) -> None:
         """Take the next records of a type, in the order of the log: its fields, ``offset`` and ``is_tombstone``."""
         self._folds[name].add(rows)
+        if rows is not None and name in _METADATA:
+            gone = rows.filter(rows.column("is_tombstone"))
+            columns = [gone.column(column) for column in (_METADATA[name], "offset", "is_tombstone")]
+            self._simple.add(pa.record_batch(columns, ["group", "offset", "is_tombstone"]))
+
+    def simple_groups(self) -> list[str]:
+        """Return the groups that commits have made: Kafka has them even when no offset of theirs is left."""
+        rows = self._simple.rows()
+        names: list[str] = [] if rows is None else rows.column("group").to_pylist()
+        return names
 
     def rows(self, name: str) -> list[Row]:
         """Return what is left of a type, in the order of the log."""

@@ -34,13 +34,6 @@ def offset_columns(fold: OffsetFold, arrow_schema: pa.Schema) -> pa.RecordBatch 
     return rows_of([_whole(column) for column in columns], arrow_schema, rows.num_rows)
 
 
-def group_names(fold: OffsetFold) -> list[str]:
-    """Return the groups that have offsets, also those that have only pending ones."""
-    rows = fold.rows()
-    names: list[str] = [] if rows is None else rows.column("group").unique().to_pylist()
-    return names
-
-
 def topic_names(fold: OffsetFold) -> dict[str, str]:
     """Return the names of topics whose ids the commits of a fold tell."""
     rows = fold.rows()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import GroupFold
-from kraftlog.coordinator.offset_columns import group_names, offset_columns, topic_names
+from kraftlog.coordinator.offset_columns import offset_columns, topic_names
 from kraftlog.coordinator.offsets import OffsetFold
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, TransactionalIdFold, transactional_id_columns
 from kraftlog.errors import Fault
@@ -55,8 +55,8 @@ def group_rows(
         _folds(group, options, faults, on_progress, with_groups=True) for group in replicas(segments, OFFSETS_TOPIC)
     ]
     names = {topic_id: name for offsets, _ in folds for topic_id, name in topic_names(offsets).items()}
-    for offsets, groups in folds:
-        rows = group_columns(groups, group_names(offsets), names, arrow_schema)
+    for _, groups in folds:
+        rows = group_columns(groups, groups.simple_groups(), names, arrow_schema)
         if rows is not None:
             yield rows
 
@@ -110,7 +110,10 @@ def _folds(
         markers = MarkerStream(segment, options.end_offset)
         for chunk in _chunks(segment, options, faults, on_progress):
             last_offset = chunk.records.column("offset")[-1].as_py()
-            offsets.add(_rows(chunk, OFFSET_COMMIT), markers.through(last_offset))
+            commits = _rows(chunk, OFFSET_COMMIT)
+            offsets.add(commits, markers.through(last_offset))
+            if with_groups:
+                groups.add_commits(commits)
             for name in GroupFold.types if with_groups else ():
                 groups.add(name, _rows(chunk, name))
             chunk.take_faults(faults, strict=options.strict)

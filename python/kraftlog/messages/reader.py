@@ -253,17 +253,17 @@ class Messages:
     def _json(self, side: Side, name: str) -> pa.StringArray:
         codes = np.full(len(self.types), _NO_PROGRAM, np.int32)
         definitions: list[Definition] = []
-        programs: dict[int, native.Program] = {}
+        programs: list[native.Program] = []
         for api_key, _, rows in self._groups:
             definition = getattr(self._type(api_key), name, None)
             version = int(side.versions[rows[0]])
             if definition is not None and version in definition.versions:
                 codes[rows] = len(definitions)
-                programs[len(definitions)] = program(definition, version)
+                programs.append(program(definition, version))
                 definitions.append(definition)
         is_there = codes != _NO_PROGRAM
         is_there[list(self._frames.faults)] &= name == KEY
-        most = max((one.columns for one in programs.values()), default=0)
+        most = max((one.columns for one in programs), default=0)
         ends, data, faults = native.write_json(programs, most, side.values, codes, side.starts)
         for fault in faults:
             row = fault[0]
