@@ -145,11 +145,18 @@ static void kr_put_unknown(kr_message_decoder *d, int32_t unknown, int64_t tag, 
     u->item.count++;
 }
 
+/* The number of the field of a struct that has a tag, from 1 on; 0 when there is none. */
+KR_ALWAYS_INLINE int32_t kr_known_tag(const kr_field *fields, const kr_field *f, int64_t tag) {
+    if (KR_LIKELY(tag < KR_LOW_TAGS)) return f->by_tag[tag];
+    for (int32_t k = 0; k < f->count; k++)
+        if (fields[f->first + k].place == KR_PLACE_TAGGED && fields[f->first + k].tag == tag) return k + 1;
+    return 0;
+}
+
 /* Finds the tagged fields of one row. */
 static void kr_find_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, int64_t i, int64_t count,
                            kr_tagged *found) {
-    const kr_field *f = &d->program.fields[field];
-    int32_t known = f->first;
+    const kr_field *fields = d->program.fields, *f = &fields[field];
     if (count > (r->end[i] - r->pos[i]) / 2) {
         kr_row_fail(d, field, r, i, KR_BAD_TAGGED_FIELDS_COUNT, r->end[i] - r->pos[i], count);
         return;
@@ -164,17 +171,12 @@ static void kr_find_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, int
         }
         const uint8_t *p = r->pos[i];
         r->pos[i] = p + size;
-        const kr_field *fields = d->program.fields;
-        int32_t left = f->count; /* tags rise, and so does the search; it goes round once */
-        for (; left > 0; left--, known++) {
-            if (known == f->first + f->count) known = f->first;
-            if (fields[known].place == KR_PLACE_TAGGED && fields[known].tag == tag) break;
-        }
-        if (!left) {
+        int32_t known = kr_known_tag(fields, f, tag);
+        if (!known) {
             kr_put_unknown(d, f->unknown, tag, p, size);
             continue;
         }
-        kr_tagged *t = &found[fields[known].tagged_slot];
+        kr_tagged *t = &found[fields[f->first + known - 1].tagged_slot];
         if (!t->any) {
             memset(t->pos, 0, (size_t)r->n * sizeof *t->pos);
             memset(t->end, 0, (size_t)r->n * sizeof *t->end);

@@ -32,7 +32,7 @@ enum kr_kind {
 
 enum kr_place { KR_PLACE_NONE, KR_PLACE_IN_ORDER, KR_PLACE_TAGGED };
 
-enum { KR_MOST_TAGGED = 16, KR_MOST_FIELDS = 64, KR_UUID_SIZE = 16, KR_UUID_TEXT_SIZE = 22 };
+enum { KR_LOW_TAGS = 16, KR_MOST_TAGGED = 16, KR_MOST_FIELDS = 64, KR_UUID_SIZE = 16, KR_UUID_TEXT_SIZE = 22 };
 
 typedef struct {
     uint8_t kind;         /* kr_kind; of an array, that of its elements */
@@ -44,13 +44,15 @@ typedef struct {
     uint8_t tagged_slot; /* counts the tagged fields of its struct */
     uint8_t unused;
     int32_t tag;
-    int32_t first, count;       /* of a struct: its fields */
-    int32_t tagged;             /* of a struct: how many of them are tagged in this version */
-    int32_t unknown;            /* of a struct: column of its unknown tagged fields */
-    int64_t default_bits;       /* of a number: the value, or the bits of a double */
-    int32_t default_at;         /* of a string: where in the text */
-    int32_t default_size;       /* and its bytes */
-    int32_t name_at, name_size; /* the name in Kafka's JSON, in the text */
+    int32_t first, count;        /* of a struct: its fields */
+    int32_t tagged;              /* of a struct: how many of them are tagged in this version */
+    int32_t unknown;             /* of a struct: column of its unknown tagged fields */
+    uint8_t by_tag[KR_LOW_TAGS]; /* of a struct: 1 + the number of its field that has a tag below KR_LOW_TAGS, or 0 */
+    int64_t default_bits;        /* of a number: the value, or the bits of a double */
+    uint8_t default_wire[KR_UUID_SIZE]; /* of a field of fixed width: as it would be on the wire */
+    int32_t default_at;                 /* of a string: where in the text */
+    int32_t default_size;               /* and its bytes */
+    int32_t name_at, name_size;         /* the name in Kafka's JSON, in the text */
 } kr_field;
 
 /* The message itself is field 0, a struct. */

@@ -43,31 +43,36 @@ KR_ALWAYS_INLINE void kr_store_value(int kind, uint8_t *to, const uint8_t *from)
     }
 }
 
+/* The rows whose field is cut off. */
+static void kr_fail_cut_rows(kr_message_decoder *d, int32_t field, kr_rows *r, const uint8_t *is_cut, int wire) {
+    for (int64_t i = 0; i < r->n; i++)
+        if (is_cut[i]) kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, wire, r->end[i] - r->pos[i]);
+}
+
+/* Without a branch on what a row has: which tagged fields there are cannot be foreseen. */
 KR_ALWAYS_INLINE void kr_fixed_rows(kr_message_decoder *d, int32_t field, kr_rows *r, int kind) {
     kr_level *l = &d->columns[field].item;
-    const kr_field *f = &d->program.fields[field];
     const int wire = kr_wire_width(kind), width = kr_column_width(kind);
     if (!kr_reserve(&l->data, r->n * width)) {
         d->no_memory = 1;
         return;
     }
     uint8_t *to = l->data.bytes + l->data.size;
+    uint8_t is_cut[KR_BLOCK_ROWS];
+    int any_cut = 0;
+    const uint8_t *absent = d->program.fields[field].default_wire;
     const uint8_t **pos = r->pos; /* in locals: what is written through `to` cannot change them */
     const uint8_t *const *end = r->end;
     const int64_t n = r->n;
     for (int64_t i = 0; i < n; i++, to += width) {
         const uint8_t *p = pos[i];
-        if (KR_LIKELY(p && end[i] - p >= wire)) {
-            kr_store_value(kind, to, p);
-            pos[i] = p + wire;
-            continue;
-        }
-        if (p) kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, wire, r->end[i] - p);
-        if (kind == KR_KIND_UUID)
-            memset(to, 0, KR_UUID_SIZE);
-        else
-            memcpy(to, kr_default_bytes(f), (size_t)width);
+        int there = p != 0, whole = there & ((uintptr_t)end[i] - (uintptr_t)p >= (uintptr_t)wire);
+        kr_store_value(kind, to, whole ? p : absent);
+        pos[i] = whole ? p + wire : p;
+        is_cut[i] = (uint8_t)(there & !whole);
+        any_cut |= there & !whole;
     }
+    if (any_cut) kr_fail_cut_rows(d, field, r, is_cut, wire);
     l->data.size += n * width;
     if (!kr_counted(l, n, 1)) d->no_memory = 1;
 }

@@ -63,6 +63,8 @@ static void message_struct_set(message_program *m, int field, int first, int cou
     f->count = count;
     f->tagged = tagged;
     f->unknown = MESSAGE_FIELDS + number;
+    for (int k = 0; k < count; k++)
+        if (m->fields[first + k].place == KR_PLACE_TAGGED) f->by_tag[m->fields[first + k].tag] = (uint8_t)(k + 1);
 }
 
 static void message_tag_set(message_program *m, int field, int tag, int slot, int null_default) {
@@ -98,6 +100,7 @@ static void message_program_make(message_program *m, int is_compact) {
     message_field_set(m, TAG_COUNT, KR_KIND_UINT32, 0, 0, "count");
     m->fields[LIST_TAG].name_size = 3;
     m->fields[LIST_TAG].default_bits = -1;
+    memset(m->fields[LIST_TAG].default_wire, 0xff, 8);
     m->fields[MAYBE].null_default = 1;
     message_tag_set(m, TAG_TEXT, 0, 0, 0);
     message_tag_set(m, TAG_IDS, 1, 1, 1);

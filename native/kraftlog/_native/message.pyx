@@ -53,7 +53,8 @@ NO_VERSION = KR_NO_VERSION
 FIELD_DTYPE = np.dtype([
     ("kind", "u1"), ("is_array", "u1"), ("is_nullable", "u1"), ("null_default", "u1"), ("is_ignorable", "u1"),
     ("place", "u1"), ("tagged_slot", "u1"), ("unused", "u1"), ("tag", "i4"), ("first", "i4"), ("count", "i4"),
-    ("tagged", "i4"), ("unknown", "i4"), ("default_bits", "i8"), ("default_at", "i4"), ("default_size", "i4"),
+    ("tagged", "i4"), ("unknown", "i4"), ("by_tag", "u1", 16),
+    ("default_bits", "i8"), ("default_wire", "u1", 16), ("default_at", "i4"), ("default_size", "i4"),
     ("name_at", "i4"), ("name_size", "i4"),
 ], align=True)
 assert FIELD_DTYPE.itemsize == sizeof(kr_field)

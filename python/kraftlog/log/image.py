@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.metadata_log import MetadataLog, snapshot_of
+from kraftlog.log.quorum_records import QuorumRecords, quorum_records
 from kraftlog.log.read import Progress, located
 from kraftlog.log.typed import typed_chunks
 from kraftlog.messages.arrow_types import UUID_BINARY
@@ -36,12 +37,16 @@ class ImageAt:
         The leader epoch of its batch.
     timestamp : int
         When its batch was appended, in milliseconds; -1 where that is not known.
+    quorum : tuple of tuple
+        The control records that say who the voters of a dynamic quorum are, type and value; images that ``image_steps``
+        returns come without them.
     """
 
     image: Image
     offset: int
     epoch: int
     timestamp: int
+    quorum: QuorumRecords = ()
 
 
 def image_at(
@@ -78,7 +83,7 @@ def image_at(
     start, image = _start(log, end, faults, use_snapshots=use_snapshots)
     for records in _visible(log, start, end, faults, on_progress):
         image.apply(records.tables(records.visible_at < end))
-    return _at(log, image, end, faults)
+    return replace(_at(log, image, end, faults), quorum=quorum_records(log, end))
 
 
 def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[ImageAt]:
@@ -130,7 +135,8 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     image.faults.clear()
     snapshot = snapshot_of(log.segments[0])
     image.offset = snapshot.end_offset - 1
-    return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log))
+    quorum = quorum_records(log, NO_BOUND)
+    return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum)
 
 
 def _last_contained_timestamp(log: MetadataLog) -> int:

@@ -52,6 +52,7 @@ def write_image(folder: Path, at: ImageAt, records: Records | None = None) -> Pa
         last_contained_log_timestamp=at.timestamp,
         timestamp_ms=at.timestamp,
         max_batch_bytes=DEFAULT_BATCH_BYTES,
+        quorum=at.quorum,
     )
     return path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.errors import Fault
 from kraftlog.log import names
 from kraftlog.log.discover import Segment, discover
-from kraftlog.log.partitions import by_partition, is_metadata
+from kraftlog.log.partitions import METADATA_TOPIC, by_partition, is_metadata
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
 
@@ -58,7 +58,8 @@ class MetadataLog:
         if len(groups) != 1:
             folders = ", ".join(sorted({str(group[0].path) for group in groups}))
             raise ValueError(f"one metadata log is needed, not {len(groups)}{': ' if groups else ''}{folders}")
-        self.segments = groups[0]
+        # whatever the folder is called: one like ``node-1`` would be taken for the partition of a topic
+        self.segments = [replace(segment, topic=METADATA_TOPIC, partition=0) for segment in groups[0]]
         self.is_snapshot = self.segments[0].state == SNAPSHOT
 
     @classmethod

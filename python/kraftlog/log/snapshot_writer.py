@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from kraftlog.codec.control_records import control_batch, snapshot_footer, snapshot_header
@@ -24,6 +25,7 @@ def write_snapshot(
     last_contained_log_timestamp: int,
     timestamp_ms: int,
     max_batch_bytes: int,
+    quorum: Iterable[tuple[str, bytes]] = (),
 ) -> None:
     """Write a snapshot, or nothing when something fails.
 
@@ -39,6 +41,8 @@ def write_snapshot(
     timestamp_ms : int
         Of the records of the snapshot.
     max_batch_bytes : int
+    quorum : iterable of tuple
+        The control records, type and value, that say who the voters of a dynamic quorum are.
 
     Raises
     ------
@@ -48,10 +52,11 @@ def write_snapshot(
     if path.exists():
         raise FileExistsError(f"{path}: this snapshot exists")
     with new_file(path, UNFINISHED_SNAPSHOT) as file:
-        header = snapshot_header(last_contained_log_timestamp)
+        head = [("SNAPSHOT_HEADER", snapshot_header(last_contained_log_timestamp)), *quorum]
         batch = {"partition_leader_epoch": epoch, "timestamp_ms": timestamp_ms}
-        file.write(control_batch("SNAPSHOT_HEADER", header, base_offset=0, **batch))
-        encoder = metadata_encoder(max_batch_bytes, 1, epoch, timestamp_ms)
+        for offset, (control_type, value) in enumerate(head):
+            file.write(control_batch(control_type, value, base_offset=offset, **batch))
+        encoder = metadata_encoder(max_batch_bytes, len(head), epoch, timestamp_ms)
         for rows in value_batches(records):
             encoder.write(rows)
             file.write(encoder.take())

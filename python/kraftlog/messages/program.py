@@ -17,8 +17,14 @@ from kraftlog.messages import definition as kinds
 from kraftlog.messages.defaults import ZERO_UUID
 from kraftlog.messages.definition import LAST_VERSION, Definition, Field, Versions
 
-MOST_TAGGED, MOST_FIELDS, MOST_DEEP = 16, 64, 8
+LOW_TAGS, MOST_TAGGED, MOST_FIELDS, MOST_DEEP = 16, 16, 64, 8
 _NOT_THERE, _IN_ORDER, _TAGGED = range(3)
+_WIRE_WIDTHS = {
+    **dict.fromkeys((kinds.BOOL, kinds.INT8), 1),
+    **dict.fromkeys((kinds.INT16, kinds.UINT16), 2),
+    **dict.fromkeys((kinds.INT32, kinds.UINT32), 4),
+    **dict.fromkeys((kinds.INT64, kinds.FLOAT64), 8),
+}
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(kinds.KINDS)}
 
 
@@ -124,6 +130,9 @@ def program(definition: Definition, version: int) -> native.Program:
         tagged = [child.index for child in node.children if rows["place"][child.index] == _TAGGED]
         rows["tagged"][node.index] = len(tagged)
         rows["tagged_slot"][tagged] = np.arange(len(tagged))
+        for number, child in enumerate(node.children, 1):
+            if rows["place"][child.index] == _TAGGED and rows["tag"][child.index] < LOW_TAGS:
+                rows["by_tag"][node.index, rows["tag"][child.index]] = number
     return native.Program(rows.tobytes(), bytes(text), is_compact, places.columns)
 
 
@@ -140,12 +149,18 @@ def _write_field(row: np.void, node: Node, version: int, text: bytearray, *, is_
     row["count"] = len(node.children)
     row["unknown"] = node.unknown
     row["name_at"], row["name_size"] = _append(text, field.name)
-    if isinstance(field.default, float):
-        row["default_bits"] = struct.unpack("<q", struct.pack("<d", field.default))[0]
-    elif isinstance(field.default, int):
-        row["default_bits"] = field.default
+    if isinstance(field.default, int | float):
+        bits = _bits(field.default)
+        row["default_bits"] = bits
+        wire = (bits % (1 << 64)).to_bytes(8, "big")[-_WIRE_WIDTHS[field.kind] :]
+        row["default_wire"][: len(wire)] = np.frombuffer(wire, np.uint8)
     elif field.default and field.kind == kinds.STRING:
         row["default_at"], row["default_size"] = _append(text, field.default)
+
+
+def _bits(number: float) -> int:
+    """Return an integer, or the bits of a double as one."""
+    return int.from_bytes(struct.pack(">d", number), "big", signed=True) if isinstance(number, float) else number
 
 
 def _place(field: Field, version: int, *, is_compact: bool) -> int:

@@ -100,6 +100,7 @@ class Messages:
         self.uuid = uuid
         self.types = frames.types
         self.is_tombstone = frames.is_tombstone
+        self._has_tombstones = bool(frames.is_tombstone.any())
         self.faults = dict(frames.faults)
         self._readable: set[int] = set()  # those of the faults that do not keep a record from being shown
         self.unknown_types: dict[int, int] = {}
@@ -162,24 +163,26 @@ class Messages:
             raise ValueError(f"{self.format.name} has no records of type {name!r}")
         key, value = of_name[-1].key, of_name[-1].value
         assert value is not None
-        rows = self._rows_of([one.api_key for one in of_name])
-        has_value = ~self.is_tombstone[rows]
-        with_value = rows if has_value.all() else rows[has_value]
+        api_keys = [one.api_key for one in of_name]
+        rows = self._rows_of(api_keys)
+        is_tombstone = self.is_tombstone[rows] if self._has_tombstones else np.zeros(len(rows), bool)
+        with_value = rows[~is_tombstone] if is_tombstone.any() else rows
         is_good = np.ones(len(rows), bool)
         arrays: list[pa.Array] = []
         if key is not None and self._frames.key is not None:
-            keys, bad = self._decode(key, rows, self._frames.key, KEY)
+            keys, bad = self._decode(key, rows, self._frames.key, KEY, {of_name[-1].key_version})
             is_good[bad] = False
             arrays += keys.columns[:-1]
-        values, bad = self._decode(value, with_value, self._frames.value, VALUE)
-        is_good[np.flatnonzero(has_value)[bad]] = False
-        if not has_value.all():
-            values = values.take(pa.array(np.cumsum(has_value) - 1, mask=~has_value))
+        versions = {version for api_key, version, _ in self._groups if api_key in api_keys} - {NO_VERSION}
+        values, bad = self._decode(value, with_value, self._frames.value, VALUE, versions)
+        is_good[np.flatnonzero(~is_tombstone)[bad]] = False
+        if len(with_value) < len(rows):
+            values = values.take(pa.array(np.cumsum(~is_tombstone) - 1, mask=is_tombstone))
         names = [column for column, _, side in of_name[-1].columns if side == VALUE or arrays]
         batch = pa.RecordBatch.from_arrays([*arrays, *values.columns], [*names, UNKNOWN_TAGGED_FIELDS])
-        if not is_good.all():
-            batch = batch.filter(pa.array(is_good))
-        return Typed(rows[is_good], batch, ~has_value[is_good])
+        if is_good.all():
+            return Typed(rows, batch, is_tombstone)
+        return Typed(rows[is_good], batch.filter(pa.array(is_good)), is_tombstone[is_good])
 
     def json(self) -> tuple[pa.StringArray, pa.StringArray]:
         """Return keys and values as JSON with Kafka's field names; null for what is null or cannot be read."""
@@ -219,15 +222,16 @@ class Messages:
                 self.faults.setdefault(row, f"{what} is not between {versions.first} and {versions.last}")
 
     def _decode(
-        self, definition: Definition, rows: npt.NDArray[np.int64], side: Side, name: str
+        self, definition: Definition, rows: npt.NDArray[np.int64], side: Side, name: str, versions: set[int]
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
-        """Return columns of all rows, and which of these are bad."""
+        """Return columns of all rows, and which of these are bad; the rows are of some of the versions."""
         columns = native.Columns(layout(definition).columns, self.uuid == UUID_TEXT)
         bad: list[int] = []
         order: list[npt.NDArray[np.int64]] = []
-        for _, version, places in _group(np.zeros(len(rows), np.int32), side.versions[rows]):
+        for version in sorted(version for version in versions if version in definition.versions):
+            places = np.flatnonzero(side.versions[rows] == version) if len(versions) > 1 else np.arange(len(rows))
             order.append(places)
-            at = rows if len(places) == len(rows) else rows[places]
+            at = rows[places] if len(versions) > 1 else rows
             for fault in columns.decode(program(definition, version), side.values, at, side.starts):
                 if self._note(int(at[fault[0]]), definition, version, fault, name):
                     bad.append(int(places[fault[0]]))
