@@ -162,14 +162,22 @@ static void kr_find_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, int
         return;
     }
     for (int64_t k = 0; k < count; k++) {
-        int64_t tag = kr_row_uvarint(d, field, r, i);
-        int64_t size = tag < 0 ? -1 : kr_row_uvarint(d, field, r, i);
-        if (size < 0) return;
-        if (size > r->end[i] - r->pos[i]) {
-            kr_row_fail(d, field, r, i, KR_BAD_LENGTH, r->end[i] - r->pos[i], size);
-            return;
-        }
         const uint8_t *p = r->pos[i];
+        int64_t left = r->end[i] - p, tag, size;
+        if (KR_LIKELY(left >= 2 && !((p[0] | p[1]) & 0x80) && p[1] <= left - 2)) { /* both lengths of one byte */
+            tag = p[0];
+            size = p[1];
+            p += 2;
+        } else {
+            tag = kr_row_uvarint(d, field, r, i);
+            size = tag < 0 ? -1 : kr_row_uvarint(d, field, r, i);
+            if (size < 0) return;
+            if (size > r->end[i] - r->pos[i]) {
+                kr_row_fail(d, field, r, i, KR_BAD_LENGTH, r->end[i] - r->pos[i], size);
+                return;
+            }
+            p = r->pos[i];
+        }
         r->pos[i] = p + size;
         int32_t known = kr_known_tag(fields, f, tag);
         if (!known) {
@@ -196,6 +204,9 @@ static void kr_find_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, int
 static void kr_run_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, kr_tagged *t) {
     kr_rows tagged = {r->start, t->pos, t->end, r->n, r->row};
     kr_run_field(d, field, &tagged);
+    int all_read = 1;
+    for (int64_t i = 0; i < r->n; i++) all_read &= t->pos[i] == t->end[i]; /* both NULL where it is absent */
+    if (KR_LIKELY(all_read)) return;
     for (int64_t i = 0; i < r->n; i++) {
         if (!t->end[i]) continue;
         if (t->pos[i] && t->pos[i] != t->end[i]) {
@@ -302,6 +313,7 @@ static void kr_expect_rows(kr_message_decoder *d, int64_t n) {
 static int kr_decode_messages(kr_message_decoder *d, const kr_messages *m) {
     const uint8_t *start[KR_BLOCK_ROWS], *pos[KR_BLOCK_ROWS], *end[KR_BLOCK_ROWS];
     kr_expect_rows(d, m->count);
+    if (m->count) d->limit = m->data + m->ends[m->rows[m->count - 1] + 1];
     for (int64_t from = 0; from < m->count && !d->no_memory; from += KR_BLOCK_ROWS) {
         int64_t n = m->count - from < KR_BLOCK_ROWS ? m->count - from : KR_BLOCK_ROWS;
         for (int64_t i = 0; i < n; i++) {

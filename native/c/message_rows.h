@@ -23,7 +23,8 @@ typedef struct {
     kr_column *columns; /* fields_count of them, then one for the unknown tagged fields of each struct */
     int32_t uuid_text;  /* uuids as text, else as bytes */
     int32_t no_memory;
-    kr_growing faults; /* of kr_message_fault */
+    kr_growing faults;    /* of kr_message_fault */
+    const uint8_t *limit; /* up to here at the least there are bytes behind any row before it */
     const uint8_t **scratch;
     int64_t scratch_used, scratch_size;
 } kr_message_decoder;

@@ -77,6 +77,20 @@ KR_ALWAYS_INLINE void kr_fixed_rows(kr_message_decoder *d, int32_t field, kr_row
     if (!kr_counted(l, n, 1)) d->no_memory = 1;
 }
 
+enum { KR_SHORT_LIST = 4, KR_NO_SHORT_LIST = -3 };
+
+/* The length of a list that can be copied without a branch on how long it is: all of KR_SHORT_LIST elements, wanted or
+ * not. KR_NO_SHORT_LIST for any other, and for what must be looked at. */
+KR_ALWAYS_INLINE int64_t kr_short_list(const kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int wire,
+                                       int64_t absent) {
+    if (!d->program.is_compact) return KR_NO_SHORT_LIST;
+    if (!p) return absent;
+    int64_t count = end > p ? (int64_t)*p - 1 : KR_NO_SHORT_LIST;
+    int is_short = (count >= 0) & (count <= KR_SHORT_LIST) & (count * wire < end - p) &
+                   (d->limit - p > (int64_t)KR_SHORT_LIST * wire);
+    return is_short ? count : KR_NO_SHORT_LIST;
+}
+
 KR_ALWAYS_INLINE void kr_fixed_lists(kr_message_decoder *d, int32_t field, kr_rows *r, int kind) {
     const kr_field *f = &d->program.fields[field];
     kr_column *c = &d->columns[field];
@@ -98,7 +112,21 @@ KR_ALWAYS_INLINE void kr_fixed_lists(kr_message_decoder *d, int32_t field, kr_ro
     const uint8_t *const *end = r->end;
     const int64_t n = r->n, absent = f->null_default ? KR_LENGTH_NULL : 0;
     for (int64_t i = 0; i < n; i++) {
-        int64_t count = absent;
+        int64_t count = kr_short_list(d, pos[i], end[i], wire, absent);
+        if (KR_LIKELY(kind == KR_KIND_INT32 && count != KR_NO_SHORT_LIST)) {
+            static const uint8_t nothing[4 * KR_SHORT_LIST + 1];
+            const uint8_t *p = pos[i] ? pos[i] + 1 : nothing;
+            int64_t filled = count > 0 ? count : 0;
+            for (int k = 0; k < KR_SHORT_LIST; k++) kr_store_value(kind, to + 4 * k, p + 4 * k);
+            to += 4 * filled;
+            items += (int32_t)filled;
+            pos[i] = pos[i] ? p + 4 * filled : 0;
+            valid[i] = count != KR_LENGTH_NULL;
+            nulls += count == KR_LENGTH_NULL;
+            memcpy(ends + 4 * i, &items, 4);
+            continue;
+        }
+        count = absent;
         if (pos[i]) {
             count = kr_row_length(d, field, r, i, 4);
             if (count > 0 && count > (end[i] - pos[i]) / wire)

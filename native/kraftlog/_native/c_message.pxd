@@ -35,6 +35,7 @@ cdef extern from "message_columns.h" nogil:
 
     void kr_column_free(kr_column *c)
     void kr_growing_free(kr_growing *b)
+    int kr_reserve(kr_growing *b, int64_t more)
     int kr_push_repeated(kr_growing *b, const void *value, int64_t width, int64_t n)
 
 

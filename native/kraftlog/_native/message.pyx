@@ -38,6 +38,7 @@ from kraftlog._native.c_message cimport (
     kr_push_repeated,
     kr_read_frames,
     kr_read_int16_prefixes,
+    kr_reserve,
     kr_rows_within,
     kr_source,
     kr_uuid_text_init,
@@ -47,6 +48,7 @@ from kraftlog._native.memory cimport Input
 
 kr_uuid_text_init()
 
+INT32, INT64, UINT8 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8)
 NO_TYPE = KR_NO_TYPE
 NO_VERSION = KR_NO_VERSION
 
@@ -83,7 +85,17 @@ cdef class Grown:
 
     def __getbuffer__(self, Py_buffer *view, int flags):
         cdef uint8_t *bytes = self.grown.bytes if self.grown.bytes != NULL else &nothing
-        PyBuffer_FillInfo(view, self, bytes, self.grown.size, 1, flags)
+        PyBuffer_FillInfo(view, self, bytes, self.grown.size, 0, flags)
+
+
+cdef object pooled(int64_t count, dtype):
+    """An array of so many numbers, not set, in memory that is used again."""
+    cdef Grown grown = Grown()
+    cdef int64_t size = count * dtype.itemsize
+    if not kr_reserve(&grown.grown, size):
+        raise MemoryError(f"no memory for {size} bytes")
+    grown.grown.size = size
+    return np.frombuffer(grown, dtype) if count else np.empty(0, dtype)
 
 
 cdef class Program:
@@ -140,7 +152,7 @@ def read_frames(Values values):
     """Types, versions, starts and faults of values with a frame."""
     cdef int64_t n = values.count
     cdef kr_frames frames
-    types, versions, starts = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    types, versions, starts = pooled(n, INT32), pooled(n, INT32), pooled(n, INT32)
     cdef int32_t[::1] types_view = types, versions_view = versions, starts_view = starts
     memset(&frames, 0, sizeof(frames))
     if n:
@@ -158,7 +170,7 @@ def read_prefixes(Values values, bint are_keys):
     cdef kr_frames frames
     cdef int32_t none = KR_NO_TYPE if are_keys else KR_NO_VERSION
     cdef int32_t when_null = KR_NULL_KEY if are_keys else KR_OK
-    numbers, starts = np.empty(n, np.int32), np.empty(n, np.int32)
+    numbers, starts = pooled(n, INT32), pooled(n, INT32)
     cdef int32_t[::1] numbers_view = numbers, starts_view = starts
     memset(&frames, 0, sizeof(frames))
     if n:
@@ -173,7 +185,7 @@ def group_rows(const int32_t[::1] types, const int32_t[::1] versions):
     cdef int64_t n = types.shape[0], at = 0
     cdef kr_group groups[KR_MOST_GROUPS]
     cdef int count = 0, g
-    rows, ids = np.empty(n, np.int64), np.empty(n, np.uint8)
+    rows, ids = pooled(n, INT64), pooled(n, UINT8)
     cdef int64_t[::1] rows_view = rows
     cdef uint8_t[::1] ids_view = ids
     if versions.shape[0] != n:

@@ -80,10 +80,11 @@ def image_at(
     if log.is_snapshot:
         return _of_snapshot(log, faults, on_progress)
     end = NO_BOUND if offset is None else offset + 1
-    start, image = _start(log, end, faults, use_snapshots=use_snapshots)
+    until = min(end, log.end_offset)  # a snapshot of later records is no image of this log
+    start, image = _start(log, until, faults, use_snapshots=use_snapshots)
     for records in _visible(log, start, end, faults, on_progress):
         image.apply(records.tables(records.visible_at < end))
-    return replace(_at(log, image, end, faults), quorum=quorum_records(log, end))
+    return replace(_at(log, image, end, faults), quorum=quorum_records(log, until))
 
 
 def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[ImageAt]:

@@ -84,6 +84,11 @@ class MetadataLog:
         """Where its first segment begins."""
         return self.segments[0].base_offset or 0
 
+    @property
+    def end_offset(self) -> int:
+        """Behind the last batch of the segments, whatever snapshots there are beside them."""
+        return int(self.last_offsets[-1]) + 1 if len(self.last_offsets) else self.start_offset
+
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """The finished snapshots beside the segments, the latest first."""

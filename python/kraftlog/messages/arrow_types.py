@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 
 from kraftlog.messages import definition as kinds
@@ -39,6 +41,7 @@ def uuid_form(uuid: str) -> str:
     return uuid
 
 
+@cache
 def item_type(field: Field, uuid: str = UUID_TEXT) -> pa.DataType:
     """Return the type of a field's value; of an array, that of its elements."""
     if field.kind == kinds.STRUCT:
@@ -64,6 +67,7 @@ def struct_fields(fields: tuple[Field, ...], uuid: str = UUID_TEXT) -> list[pa.F
     return [pa.field(field.column, arrow_type(field, uuid)) for field in fields]
 
 
+@cache
 def message_schema(definition: Definition, uuid: str = UUID_TEXT) -> pa.Schema:
     """Return the columns of a message: its fields, then the tagged fields that its definition does not know.
 

@@ -175,7 +175,8 @@ class Messages:
             arrays += keys.columns[:-1]
         versions = {version for api_key, version, _ in self._groups if api_key in api_keys} - {NO_VERSION}
         values, bad = self._decode(value, with_value, self._frames.value, VALUE, versions)
-        is_good[np.flatnonzero(~is_tombstone)[bad]] = False
+        if len(bad):
+            is_good[np.flatnonzero(~is_tombstone)[bad]] = False
         if len(with_value) < len(rows):
             values = values.take(pa.array(np.cumsum(~is_tombstone) - 1, mask=is_tombstone))
         names = [column for column, _, side in of_name[-1].columns if side == VALUE or arrays]
@@ -229,12 +230,13 @@ class Messages:
         bad: list[int] = []
         order: list[npt.NDArray[np.int64]] = []
         for version in sorted(version for version in versions if version in definition.versions):
-            places = np.flatnonzero(side.versions[rows] == version) if len(versions) > 1 else np.arange(len(rows))
-            order.append(places)
-            at = rows[places] if len(versions) > 1 else rows
+            places = np.flatnonzero(side.versions[rows] == version) if len(versions) > 1 else None
+            at = rows if places is None else rows[places]
             for fault in columns.decode(program(definition, version), side.values, at, side.starts):
                 if self._note(int(at[fault[0]]), definition, version, fault, name):
-                    bad.append(int(places[fault[0]]))
+                    bad.append(fault[0] if places is None else int(places[fault[0]]))
+            if places is not None:
+                order.append(places)
         batch = assemble(definition, columns.take(), self.uuid)
         if len(order) > 1:
             batch = batch.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
