@@ -13,7 +13,7 @@ from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import GroupFold
-from kraftlog.coordinator.offset_columns import group_names, topic_names
+from kraftlog.coordinator.offset_columns import topic_names
 from kraftlog.coordinator.offsets import OffsetFold
 
 _EVERY_COLUMN = [*schema.GROUPS.shown, *schema.GROUPS.on_request]
@@ -28,6 +28,7 @@ def _groups(scenario: str, end_offsets: dict[int, int] | None = None) -> dict[st
             lines = [line for line in lines if line["offset"] < end_offsets[partition]]
         rows = typed(lines, "consumer_offsets")
         offsets, groups = OffsetFold(), GroupFold()
+        groups.add_commits(rows.get("OffsetCommit"))
         for name, each in rows.items():
             if name in GroupFold.types:
                 groups.add(name, each)
@@ -35,7 +36,7 @@ def _groups(scenario: str, end_offsets: dict[int, int] | None = None) -> dict[st
                 offsets.add(each, markers(lines))
         table = group_columns(
             groups,
-            group_names(offsets),
+            groups.simple_groups(),
             topic_names(offsets),
             schema.GROUPS.select(_EVERY_COLUMN),
         )

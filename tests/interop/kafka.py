@@ -21,20 +21,36 @@ NODE = 1
 CLUSTER = "a3JhZnRsb2ctaW50ZXJvcA"  # any 16 bytes in base64
 START_LIMIT = 60.0
 STOP_LIMIT = 60.0
+_STATIC_QUORUM = "controller.quorum.voters", f"{NODE}@127.0.0.1:{{controller}}"
+_DYNAMIC_QUORUM = "controller.quorum.bootstrap.servers", "127.0.0.1:{controller}"
+# With these a node has ACLs, and lets the tests do anything all the same.
+WITH_ACLS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 
 
 class Broker:
-    """The node below ``home``, formatted when made and running inside ``with``."""
+    """The node below ``home``, formatted when made and running inside ``with``.
 
-    def __init__(self, jvm: Jvm, home: Path) -> None:
+    Properties are set beside its own. A node with a dynamic quorum takes the voters from its metadata log, which has
+    yet to be written when the node has been made.
+    """
+
+    def __init__(
+        self, jvm: Jvm, home: Path, properties: Mapping[str, str] | None = None, *, is_dynamic: bool = False
+    ) -> None:
         self._jvm = jvm
         self._output = home / "kafka.out"
         self._process: subprocess.Popen[bytes] | None = None
         self._port, controller = _free_ports(2)
         self.log_dir = home / "logs"
         self._properties = home / "server.properties"
-        self._properties.write_text(_properties(self._port, controller, self.log_dir))
-        jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties))
+        name, voters = _DYNAMIC_QUORUM if is_dynamic else _STATIC_QUORUM
+        others = {name: voters.format(controller=controller), **(properties or {})}
+        self._properties.write_text(_properties(self._port, controller, self.log_dir, others))
+        options = ["--no-initial-controllers"] if is_dynamic else []
+        jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), *options)
 
     def __enter__(self) -> Self:
         with self._output.open("ab") as output:
@@ -86,6 +102,25 @@ class Broker:
         ids = [line for line in lines if "transactional_id" in line]
         return [line for line in lines if "transactional_id" not in line], ids
 
+    def groups(self) -> list[Line]:
+        """Return what the broker says of groups, their members and their offsets: see Groups.java."""
+        return self._run("Groups")
+
+    def cluster_state(self) -> Line:
+        """Return what the broker says of the metadata: see ClusterState.java."""
+        (state,) = self._run("ClusterState")
+        return state
+
+    def join(self, lines: Iterable[Line]) -> None:
+        """Let consumers join groups and stay their members: see Members.java."""
+        self._run("Members", lines=lines)
+
+    def take_directory_id(self, directory_id: str) -> None:
+        """Become the node whose log directory has this id in the metadata."""
+        path = self.log_dir / "meta.properties"
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("directory.id=")]
+        path.write_text("\n".join([*lines, f"directory.id={directory_id}", ""]))
+
     def forget_the_clean_shutdown(self) -> None:
         """Make Kafka check every batch when it starts, as it does after a crash, rather than trust the files."""
         (self.log_dir / ".kafka_cleanshutdown").unlink()
@@ -135,11 +170,10 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _properties(broker: int, controller: int, log_dir: Path) -> str:
-    properties = {
+def _properties(broker: int, controller: int, log_dir: Path, others: Mapping[str, str]) -> str:
+    properties: Line = {
         "process.roles": "broker,controller",
         "node.id": NODE,
-        "controller.quorum.voters": f"{NODE}@127.0.0.1:{controller}",
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
         "controller.listener.names": "CONTROLLER",
         "log.dirs": log_dir,
@@ -151,5 +185,6 @@ def _properties(broker: int, controller: int, log_dir: Path) -> str:
         "transaction.state.log.replication.factor": 1,
         "transaction.state.log.min.isr": 1,
         "transaction.state.log.num.partitions": 1,
+        **others,
     }
     return "".join(f"{name}={value}\n" for name, value in properties.items())

@@ -226,6 +226,48 @@ def test_written_snapshot_is_read_as_the_same_image(tmp_path: Path) -> None:
         write_image(tmp_path / "__cluster_metadata-0", at)
 
 
+def test_written_snapshot_names_the_voters_as_kafkas_own_does(tmp_path: Path) -> None:
+    """KRAFT_VERSION and KRAFT_VOTERS, which no record of an image says; a quorum that is configured has none."""
+    folder = folder_of("metadata_dynamic")
+    for theirs in sorted(folder.glob("*.checkpoint"))[1:]:
+        log = MetadataLog.open(folder)
+        ours = write_image(tmp_path / theirs.stem, image_at(log, int(theirs.name.partition("-")[0]) - 1, []))
+        assert _quorum(ours) == _quorum(theirs) != []
+        again = write_image(tmp_path / "again" / theirs.stem, image_at(MetadataLog.open(ours), None, []))
+        assert again.read_bytes() == ours.read_bytes()
+    assert _quorum(write_image(tmp_path, image_at(MetadataLog.open(folder_of("metadata")), None, []))) == []
+
+
+def _quorum(snapshot: Path) -> list[tuple[str, bytes]]:
+    rows = kraftlog.open(snapshot).records(["control_type", "value"], include_control=True).to_table().to_pylist()
+    return [(row["control_type"], row["value"]) for row in rows if (row["control_type"] or "").startswith("KRAFT")]
+
+
+def test_a_segment_alone_is_not_taken_for_the_snapshots_beside_it() -> None:
+    """Its image is that of its own last record; the folder has snapshots of what came later."""
+    folder = folder_of("metadata")
+    alone = image_at(MetadataLog.open(folder / "00000000000000000000.log"), None, faults := [])
+    same = image_at(MetadataLog.open(folder), alone.offset, faults)
+    assert faults == []
+    assert alone.offset == 71
+    assert records_of(alone) == records_of(same)
+
+
+@pytest.mark.parametrize("name", ["backup", "node-1", "__consumer_offsets-0"])
+def test_files_of_a_metadata_log_that_lie_somewhere_else(tmp_path: Path, name: str) -> None:
+    """The name of the folder does not make another topic of what is opened as a metadata log."""
+    folder = tmp_path / name
+    folder.mkdir()
+    for file in ("00000000000000000000.log", "00000000000000000056-0000000001.checkpoint"):
+        shutil.copy(folder_of("metadata") / file, folder)
+        theirs = image_at(MetadataLog.open(folder_of("metadata") / file), 50, faults := [])
+        at = image_at(MetadataLog.open(folder / file), 50, faults)
+        assert faults == []
+        assert at.image.partitions_count > 0
+        assert records_of(at) == records_of(theirs)
+        assert (at.offset, at.epoch, at.timestamp) == (theirs.offset, theirs.epoch, theirs.timestamp)
+
+
 def test_image_of_python_users(tmp_path: Path) -> None:
     """``Log.image`` raises where something cannot be read, and says which log it needs."""
     log = kraftlog.open(GOLDEN / "metadata" / "log")

@@ -8,42 +8,22 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kraftlog import schema
 from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.log import tables
 from kraftlog.log.checks import check_segments
-from kraftlog.log.coordinator_tables import group_rows, offset_rows, transactional_id_rows
-from kraftlog.log.discover import Discovery, PathLike, Segment, Unread, discover
-from kraftlog.log.hanging import hanging_rows
+from kraftlog.log.discover import Discovery, PathLike, Segment, discover
 from kraftlog.log.image import ImageAt, image_at
-from kraftlog.log.message_tables import message_rows, note_bad_messages, type_rows, type_schema
 from kraftlog.log.metadata_log import MetadataLog
 from kraftlog.log.partitions import is_metadata
-from kraftlog.log.producer_tables import producer_rows
 from kraftlog.log.producer_transactions import last_stable_offsets
-from kraftlog.log.ranges import Range, plan
-from kraftlog.log.read import Progress, read_ranges
+from kraftlog.log.ranges import Range
+from kraftlog.log.read import Progress
+from kraftlog.log.table_rows import Pass, left_alone, record_ranges, table_rows, table_schema
 from kraftlog.log.totals import collect
 from kraftlog.log.transaction_checks import beside_faults, marker_faults, sequence_faults
-from kraftlog.log.transaction_tables import metadata_transaction_rows, transaction_rows
-from kraftlog.log.visible import needs_transactions, visible_ranges
 from kraftlog.messages import kafka_json
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.stream import Stream, errors_table
-
-PARALLEL_RANGE_BYTES = 16 << 20
-
-_BY_SEGMENTS = {
-    "batches": tables.batch_rows,
-    "transactions": transaction_rows,
-    "metadata_transactions": metadata_transaction_rows,
-    "producers": producer_rows,
-    "hanging_transactions": hanging_rows,
-    "offsets": offset_rows,
-    "groups": group_rows,
-    "transactional_ids": transactional_id_rows,
-}
+from kraftlog.stream import Stream
 
 
 def read_options(
@@ -62,20 +42,6 @@ def read_options(
         end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
         **others,  # type: ignore[arg-type]
     )
-
-
-def table_schema(table: str, catalog: Catalog = BUILT_IN) -> schema.TableSchema:
-    """Return what a table consists of.
-
-    Raises
-    ------
-    ValueError
-        When there is no such table, nor a type of message of that name.
-    """
-    found = schema.TABLES.get(table) or type_schema(table, catalog)
-    if found is None:
-        raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}, nor a type of message")
-    return found
 
 
 def catalog_of(definitions: PathLike | None) -> Catalog:
@@ -124,30 +90,10 @@ class Log:
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
         arrow_schema = table_schema(table, self.catalog).select(columns)
-        segments = self.found.segments
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            for fault in self._unreadable():
-                if options.strict:
-                    raise error_from_fault(fault)
-                faults.append(fault)
-            if table == "records":
-                size = range_bytes or PARALLEL_RANGE_BYTES if workers > 1 else None
-                parts = self.ranges(options, size, arrow_schema.names, faults, stream.notes)
-                return read_ranges(parts, arrow_schema, options, faults, workers, on_progress)
-            if table == "messages":
-                return message_rows(segments, arrow_schema, options, faults, stream.notes, on_progress, self.catalog)
-            if table not in schema.TABLES:
-                return type_rows(
-                    table, segments, arrow_schema, options, faults, stream.notes, on_progress, self.catalog
-                )
-            if table in _BY_SEGMENTS:
-                return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, on_progress)
-            if table == "segments":
-                return tables.segment_rows(self.found, arrow_schema, options, faults, on_progress)
-            if table == "index_entries":
-                return tables.index_rows(segments, arrow_schema, options, faults)
-            return self._error_rows(arrow_schema, options, faults, workers, on_progress)
+            how = Pass(options, faults, stream.notes, workers, range_bytes, on_progress)
+            return table_rows(self.found, self.catalog, table, arrow_schema, how)
 
         stream = Stream(arrow_schema, produce)
         return stream
@@ -161,9 +107,7 @@ class Log:
         notes: list[str],
     ) -> Iterator[Range]:
         """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
-        if needs_transactions(options, columns):
-            return visible_ranges(self.found.segments, options, range_bytes, columns, faults, notes)
-        return plan(self.found.segments, options, range_bytes)
+        return record_ranges(self.found, options, range_bytes, columns, faults, notes)
 
     def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a row for each segment."""
@@ -354,26 +298,6 @@ class Log:
         )
         return self.scan("records", columns, options, workers=workers)
 
-    def _error_rows(
-        self,
-        arrow_schema: pa.Schema,
-        options: ReadOptions,
-        faults: list[Fault],
-        workers: int,
-        on_progress: Progress | None,
-    ) -> Iterator[pa.RecordBatch]:
-        parts = self.ranges(options, PARALLEL_RANGE_BYTES if workers > 1 else None, [], faults, [])
-        nothing = schema.RECORDS.select([])
-        for _ in read_ranges(parts, nothing, options, faults, workers, on_progress):
-            pass
-        for _ in tables.index_rows(self.found.segments, schema.INDEX_ENTRIES.select(), options, faults):
-            pass
-        note_bad_messages(self.found.segments, options, faults, self.catalog)
-        faults += marker_faults(self.found.segments)
-        faults += beside_faults(self.found.segments)
-        table = errors_table([*faults, *self.left_alone()]).select(arrow_schema.names)
-        yield from table.to_batches()
-
     @property
     def size_in_bytes(self) -> int:
         """Bytes of all log files, as they were listed."""
@@ -411,22 +335,7 @@ class Log:
 
     def left_alone(self) -> list[Fault]:
         """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
-        return [_as_row(item) for item in self.found.unread if not item.is_fault]
-
-    def _unreadable(self) -> list[Fault]:
-        """Return the folders that could not be listed."""
-        return [_as_row(item) for item in self.found.unread if item.is_fault]
-
-
-def _as_row(item: Unread) -> Fault:
-    return Fault(
-        "unreadable_file" if item.is_fault else "not_read",
-        f"{item.name}: {item.reason}" if item.is_fault else f"{item.name}: not read: {item.reason}",
-        size_in_bytes=item.size,
-        topic=item.topic,
-        partition=item.partition,
-        segment_base_offset=item.base_offset,
-    )
+        return left_alone(self.found)
 
 
 def open(

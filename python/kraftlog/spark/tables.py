@@ -15,12 +15,13 @@ from kraftlog.codec.headers import TIMESTAMP_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Discovery, Segment
-from kraftlog.log.log import Log, catalog_of, read_options, table_schema
+from kraftlog.log.log import Log, catalog_of, read_options
 from kraftlog.log.log import open as open_log
 from kraftlog.log.message_tables import note_bad_messages
 from kraftlog.log.partitions import by_partition
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import read_range
+from kraftlog.log.table_rows import table_schema
 from kraftlog.log.tables import index_rows
 from kraftlog.log.transaction_checks import beside_faults, marker_faults
 from kraftlog.stream import errors_table

@@ -64,7 +64,7 @@ public final class Image {
         }
     }
 
-    private static Batch<ApiMessageAndVersion> read(RecordBatch batch) {
+    static Batch<ApiMessageAndVersion> read(RecordBatch batch) {
         List<ApiMessageAndVersion> records = new ArrayList<>();
         for (Record record : batch) {
             records.add(MetadataRecordSerde.INSTANCE.read(new ByteBufferAccessor(record.value()), record.valueSize()));

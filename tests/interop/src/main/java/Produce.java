@@ -6,14 +6,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Carries out the lines on standard input, in order. A line is a record to send, or one of
  * {"producer": {configs}}, which closes the producer there was and opens another, and
- * {"transaction": "begin" | "commit" | "abort" | "leave"}, the last of which leaves it open and the producer gone.
+ * {"transaction": "begin" | "commit" | "abort" | "leave"}, the last of which leaves it open and the producer gone, and
+ * {"group", "topic", "partition", "offset", "metadata"}, which commits an offset of a group in the transaction.
  * Several producers at a time have names: "by" in each of their lines. Argument: the broker.
  */
 public final class Produce {
@@ -42,6 +46,11 @@ public final class Produce {
             open(name, Json.strings(line.get("producer")));
         } else if (line.has("transaction")) {
             transaction(name, line.get("transaction").textValue());
+        } else if (line.has("group")) {
+            var partition = new TopicPartition(line.get("topic").textValue(), line.get("partition").intValue());
+            var offset = new OffsetAndMetadata(line.get("offset").longValue(), line.get("metadata").textValue());
+            var group = new ConsumerGroupMetadata(line.get("group").textValue());
+            producers.get(name).sendOffsetsToTransaction(Map.of(partition, offset), group);
         } else {
             sent.add(producers.get(name).send(Json.toSend(line)));
         }

@@ -55,14 +55,17 @@ public final class Transactions {
         var described = admin.describeTransactions(ids).all().get(60, TimeUnit.SECONDS);
         for (String id : ids) {
             TransactionDescription transaction = described.get(id);
-            System.out.write(Json.line(Map.of(
-                    "transactional_id", id,
-                    "producer_id", transaction.producerId(),
-                    "producer_epoch", transaction.producerEpoch(),
-                    "state", transaction.state().toString(),
-                    "partitions", transaction.topicPartitions().stream()
-                            .map(p -> List.of(p.topic(), p.partition()))
-                            .toList())));
+            Map<String, Object> line = new HashMap<>();
+            line.put("transactional_id", id);
+            line.put("producer_id", transaction.producerId());
+            line.put("producer_epoch", transaction.producerEpoch());
+            line.put("state", transaction.state().toString());
+            line.put("timeout_ms", transaction.transactionTimeoutMs());
+            line.put("start_timestamp_ms", orNull(transaction.transactionStartTimeMs().orElse(-1)));
+            line.put("partitions", transaction.topicPartitions().stream()
+                    .map(p -> List.of(p.topic(), p.partition()))
+                    .toList());
+            System.out.write(Json.line(line));
         }
     }
 }
