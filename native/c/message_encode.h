@@ -95,18 +95,13 @@ static inline int64_t kr_source_number(const kr_source *s, int kind, int64_t at)
     }
 }
 
-static inline int64_t kr_base64_digit(uint8_t letter) {
-    const char *at = letter ? strchr(kr_base64_url, letter) : 0;
-    return at ? at - kr_base64_url : -1;
-}
-
 /* 22 characters to 16 bytes; 0 when they are not a uuid. */
 static int kr_uuid_from_text(uint8_t *to, const uint8_t *text, int64_t n) {
     uint32_t word = 0;
     int bits = 0;
     if (n != KR_UUID_TEXT_SIZE) return 0;
     for (int i = 0; i < KR_UUID_TEXT_SIZE; i++) {
-        int64_t digit = kr_base64_digit(text[i]);
+        int digit = kr_base64_url_digits[text[i]];
         if (digit < 0) return 0;
         word = (word << 6) | (uint32_t)digit;
         bits += 6;

@@ -3,7 +3,6 @@
 #ifndef KRAFTLOG_MESSAGE_JSON_H
 #define KRAFTLOG_MESSAGE_JSON_H
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -28,8 +27,12 @@ static void kr_json_put(kr_json *j, const void *text, int64_t n) {
 static void kr_json_literal(kr_json *j, const char *text) { kr_json_put(j, text, (int64_t)strlen(text)); }
 
 static void kr_json_integer(kr_json *j, int64_t value) {
-    char text[24];
-    kr_json_put(j, text, snprintf(text, sizeof text, "%" PRId64, value));
+    char text[20], *at = text + sizeof text;
+    uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0) *--at = '-';
+    kr_json_put(j, at, text + sizeof text - at);
 }
 
 /* The shortest decimal that is this number again. */

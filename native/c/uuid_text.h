@@ -13,8 +13,12 @@ static const char kr_base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstu
 
 static char kr_base64_url_pairs[4096][2]; /* both characters of each 12 bits */
 
-/* To be called once, before kr_uuid_text. */
+static int8_t kr_base64_url_digits[256]; /* of each character, -1 for one that is none */
+
+/* To be called once, before uuids become text or come from it. */
 static inline void kr_uuid_text_init(void) {
+    memset(kr_base64_url_digits, -1, sizeof kr_base64_url_digits);
+    for (int i = 0; i < 64; i++) kr_base64_url_digits[(uint8_t)kr_base64_url[i]] = (int8_t)i;
     for (int i = 0; i < 4096; i++) {
         kr_base64_url_pairs[i][0] = kr_base64_url[i >> 6];
         kr_base64_url_pairs[i][1] = kr_base64_url[i & 63];

@@ -198,9 +198,14 @@ class Messages:
     def _rows_of(self, api_keys: list[int]) -> npt.NDArray[np.int64]:
         """Return the rows of types that no fault has kept from being shown so far."""
         groups = [rows for api_key, _, rows in self._groups if api_key in api_keys]
-        rows = groups[0] if len(groups) == 1 else np.sort(np.concatenate([np.empty(0, np.int64), *groups]))
         lost = self.faults.keys() - self._readable
-        return rows[~np.isin(rows, list(lost))] if lost else rows
+        if len(groups) == 1 and not lost:
+            return groups[0]
+        is_wanted = np.zeros(len(self.types), bool)
+        for rows in groups:
+            is_wanted[rows] = True
+        is_wanted[list(lost)] = False
+        return np.flatnonzero(is_wanted)
 
     def _look_up(self, api_key: int) -> None:
         """Note a type that is not known, or versions of its values that are not."""

@@ -116,15 +116,29 @@ class MetadataView:
     ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int64]]:
         """Return state and end of the transaction that each record lies in; control records lie in none."""
         rows = self.transactions
-        ends = np.append(np.where(rows["state"] == OPEN, _FOREVER, rows["end_offset"]), NONE)
-        at = np.searchsorted(rows["begin_offset"], offsets, side="right") - 1
-        within = (at >= 0) & (offsets <= ends[at]) & ~_are_control(headers)
-        states = np.where(within, np.append(rows["state"], NO_TRANSACTION)[at], NO_TRANSACTION)
-        return states.astype(np.int8), np.where(within, ends[at], offsets)
+        at = _last_at_or_before(rows["begin_offset"], offsets)
+        within = (at >= 0) & (offsets <= self._ends[at]) & ~_are_control(headers)
+        states = np.where(within, self._states[at], NO_TRANSACTION)
+        return states.astype(np.int8), np.where(within, self._ends[at], offsets)
+
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        """Where each transaction ends; one more for what is before the first."""
+        rows = self.transactions
+        return np.append(np.where(rows["state"] == OPEN, _FOREVER, rows["end_offset"]), NONE)
+
+    @cached_property
+    def _states(self) -> npt.NDArray[np.int8]:
+        return np.append(self.transactions["state"], np.int8(NO_TRANSACTION)).astype(np.int8)
+
+    @cached_property
+    def _markers(self) -> npt.NDArray[np.int64]:
+        rows = self.transactions
+        return np.unique(np.concatenate((rows["begin_offset"], rows["end_offset"], self.illegal)))
 
     def _is_marker(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        rows = self.transactions
-        return np.isin(offsets, np.concatenate((rows["begin_offset"], rows["end_offset"], self.illegal)))
+        at = _last_at_or_before(self._markers, offsets)
+        return np.asarray((at >= 0) & (np.append(self._markers, NONE)[at] == offsets))
 
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return the state of the transaction that each record lies in; its markers belong to it."""
@@ -143,3 +157,15 @@ class MetadataView:
 
 def _are_control(headers: Headers) -> npt.NDArray[np.bool_]:
     return np.repeat(headers["attributes"] & CONTROL_BIT != 0, headers["rows"])
+
+
+def _last_at_or_before(rising: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the index of the last number that is not above each offset; -1 where there is none.
+
+    Offsets of a log rise, so that the few numbers are searched for among them; those of a damaged one may not.
+    """
+    if not len(offsets) or (offsets[1:] < offsets[:-1]).any():
+        return np.searchsorted(rising, offsets, side="right") - 1
+    low, high = np.searchsorted(rising, (offsets[0], offsets[-1]), side="right")
+    cuts = np.searchsorted(offsets, rising[low:high], side="left")
+    return np.repeat(np.arange(low - 1, high), np.diff(cuts, prepend=0, append=len(offsets)))
