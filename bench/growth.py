@@ -1,4 +1,4 @@
-"""Does it stay small and quick when the log grows: memory of a long read, and opening of very many segments."""
+"""Does it stay small and quick when the log grows: memory of a long read or replay, and opening of many segments."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ import numpy as np
 
 import corpus
 import kraftlog
+import metadata_corpus
 import scanning
+from metadata_corpus import MetadataLog
 
 PROBE = Path(__file__).resolve().with_name("memory_probe.py")
+IMAGE_PROBE = PROBE.with_name("image_probe.py")
+SHORT_REPLAY, LONG_REPLAY = MetadataLog(1_000, 200_000), MetadataLog(1_000, 2_000_000)
 WORKLOAD = corpus.Workload(100, 64)
 SEGMENTS_OF_LONG_LOG = 16
 FREE_BYTES_LEFT = 2 << 30  # on the disk, beside what is written
 OPENINGS = 3
+STATUS = "/proc/self/status"
+NO_ANONYMOUS = "not measured: this system does not tell anonymous from mapped memory"
 NO_OPEN = "kraftlog.open does not exist"
 
 
@@ -33,6 +39,8 @@ class Growth:
     ----------
     peak_memory : int, optional
         Most bytes of anonymous memory while the long log is read.
+    replay_memory : tuple of int, optional
+        Most bytes while a metadata log is replayed: one of a few changes, and one of many of as many partitions.
     read_bytes_per_second : float, optional
     open_seconds, segments_seconds : float, optional
         Of ``kraftlog.open`` and of its ``segments``.
@@ -41,6 +49,7 @@ class Growth:
     log_bytes: int = 4 << 30
     opened: int = 10_000
     peak_memory: int | None = None
+    replay_memory: tuple[int, int] | None = None
     read_bytes_per_second: float | None = None
     memory_note: str = "not asked for"
     open_seconds: float | None = None
@@ -65,6 +74,19 @@ def measure_memory(growth: Growth) -> None:
     growth.read_bytes_per_second = growth.log_bytes / found["seconds"]
 
 
+def measure_replay(growth: Growth) -> None:
+    """Replay a short and a long metadata log to images of one size, each in a process of its own."""
+    if not Path(STATUS).exists():
+        return
+    peaks = []
+    for log in (SHORT_REPLAY, LONG_REPLAY):
+        command = [sys.executable, IMAGE_PROBE, metadata_corpus.path(log)]
+        found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        assert found["partitions"] == log.partitions
+        peaks.append(found["peak_memory"])
+    growth.replay_memory = peaks[0], peaks[1]
+
+
 def measure_opening(growth: Growth) -> None:
     """Open a directory of many small segments."""
     growth.open_note = "" if hasattr(kraftlog, "open") else NO_OPEN
@@ -86,8 +108,8 @@ def measure_opening(growth: Growth) -> None:
 def _why_no_memory(size: int) -> str:
     if not hasattr(kraftlog, "open"):
         return NO_OPEN
-    if not Path("/proc/self/status").exists():
-        return "not measured: this system does not tell anonymous from mapped memory"
+    if not Path(STATUS).exists():
+        return NO_ANONYMOUS
     corpus.CACHE.mkdir(parents=True, exist_ok=True)
     needed = size + FREE_BYTES_LEFT
     if not _long_log_path(size).exists() and shutil.disk_usage(corpus.CACHE).free < needed:

@@ -2,21 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 from time import perf_counter
 
 import kraftlog
+from anonymous_memory import anonymous_memory
 
 COLUMNS = ["key", "value", "offset", "timestamp"]
-
-
-def anonymous_memory() -> int:
-    """Return bytes of this process that no file stands behind."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) << 10
-    raise OSError("no RssAnon in /proc/self/status")
-
 
 peak = 0
 for _ in range(2):  # the second time the files are in the page cache, if they fit

@@ -12,11 +12,18 @@ from typing import Any
 
 from rich.table import Table
 
+import folds
+import typed_records
 import works
 from rounds import Contender
 
 FLOORS = {"scan": works.C_LOOP}  # memcpy for everything else
-PEERS = {"decode": works.AIOKAFKA_ARROW, "encode": works.AIOKAFKA_BUILDER}
+PEERS = {
+    "decode": works.AIOKAFKA_ARROW,
+    "encode": works.AIOKAFKA_BUILDER,
+    "typed": typed_records.KAFKA_FROM_LOG,
+    "replay": folds.KAFKA,
+}
 
 
 @dataclass
@@ -30,9 +37,12 @@ class Block:
     def __getitem__(self, name: str) -> Contender:
         return next(c for c in self.contenders if c.name == name)
 
+    def __contains__(self, name: str) -> bool:
+        return any(c.name == name for c in self.contenders)
+
     def ratio(self, name: str, base: str | None) -> float | None:
         """Return how much faster ``name`` is than ``base``, or None when ``base`` did not take part."""
-        if base is None or base not in [c.name for c in self.contenders]:
+        if base is None or base not in self:
             return None
         return self[name].speed_against(self[base])
 
@@ -48,7 +58,7 @@ def table(blocks: Iterable[Block]) -> Table:
     out = Table(title="single thread, medians of interleaved rounds", title_justify="left")
     for heading in ("work", "log", "contender"):
         out.add_column(heading, no_wrap=True)
-    for heading in ("M records/s", "MB/s", "x memcpy\n(scan: x C loop)", "x aiokafka\n(to pyarrow, builder)"):
+    for heading in ("M records/s", "MB/s", "x memcpy\n(scan: x C loop)", "x peer\n(aiokafka, Kafka)"):
         out.add_column(heading, justify="right", no_wrap=True)
     for block in blocks:
         for i, (contender, floor, peer) in enumerate(block.rows()):

@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from rich.console import Console
 import corpus
 import goals
 import growth
+import internal_topics
+import java_peer
 import report
 import transactional
 import works
@@ -26,7 +29,7 @@ from rounds import interleave
 WIDTH = 132
 QUICK = {"megabytes": 20, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
 ALONE = {"varint": works.varint, "plan": transactional.plan}  # on no log
-EVERY = [*works.BY_NAME, *ALONE, "memory", "open"]
+EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "memory", "open"]
 
 
 def main() -> int:
@@ -40,6 +43,7 @@ def main() -> int:
     grown = growth.Growth(options.log_bytes, options.opened)
     if "memory" in options.works:
         growth.measure_memory(grown)
+        growth.measure_replay(grown)
     if "open" in options.works:
         growth.measure_opening(grown)
     console.print(report.table(blocks))
@@ -63,10 +67,17 @@ def parse() -> argparse.Namespace:
         "--only", nargs="+", default=[], choices=[*EVERY, *names], metavar="NAME",
         help=f"of {', '.join(EVERY)}; and of the logs {', '.join(names)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--java",
+        action="store_true",
+        help="beside Kafka's own readers of internal topics, too; Maven and a JDK build them",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
     parser.set_defaults(log_bytes=growth.Growth.log_bytes, opened=growth.Growth.opened)
     options = parser.parse_args()
+    if options.java and (missing := java_peer.missing()):
+        parser.error(f"--java: {missing}")
     if options.quick:
         vars(options).update(QUICK)
     options.works = [name for name in EVERY if name in options.only] or EVERY
@@ -88,6 +99,12 @@ def measure(options: argparse.Namespace, progress: Console) -> Iterator[report.B
     for name in [name for name in ALONE if name in options.works]:
         block = report.Block(name, "", ALONE[name](options.megabytes))
         interleave(block.contenders, options.rounds)
+        yield block
+    for piece in [piece for piece in internal_topics.PIECES if piece.work in options.works]:
+        progress.print(f"{piece.work}, {piece.log} ...")
+        with closing(java_peer.Java()) if options.java else nullcontext() as java:
+            block = report.Block(piece.work, piece.log, piece.contenders(options.megabytes, java))
+            interleave(block.contenders, options.rounds)
         yield block
 
 

@@ -268,6 +268,14 @@ def test_files_of_a_metadata_log_that_lie_somewhere_else(tmp_path: Path, name: s
         assert (at.offset, at.epoch, at.timestamp) == (theirs.offset, theirs.epoch, theirs.timestamp)
 
 
+def test_folder_with_snapshots_alone(tmp_path: Path) -> None:
+    """The latest one is the image."""
+    for path in folder_of("metadata").glob("*.checkpoint"):
+        shutil.copy(path, tmp_path)
+    at = image_at(MetadataLog.open(tmp_path), None, faults := [])
+    assert (at.offset, at.epoch, faults) == (451, 4, [])
+
+
 def test_image_of_python_users(tmp_path: Path) -> None:
     """``Log.image`` raises where something cannot be read, and says which log it needs."""
     log = kraftlog.open(GOLDEN / "metadata" / "log")

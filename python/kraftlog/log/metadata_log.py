@@ -66,6 +66,8 @@ class MetadataLog:
     def open(cls, path: str | Path) -> MetadataLog:
         """Open the folder of a metadata log, a log directory that has it, or one snapshot.
 
+        Of a folder that has snapshots and no log the latest one is opened.
+
         Raises
         ------
         FileNotFoundError
@@ -73,8 +75,13 @@ class MetadataLog:
         ValueError
             When there is no metadata log, or more than one.
         """
-        found = discover(path).segments
-        segments = found if Path(path).is_file() else [one for one in found if is_metadata(one)]
+        if Path(path).is_file():
+            return cls(discover(path).segments)
+        for folder in (Path(path), Path(path) / f"{METADATA_TOPIC}-0"):
+            latest = max(folder.glob("[0-9]*-[0-9]*.checkpoint"), default=None)
+            if latest is not None and not any(folder.glob("*.log")):  # Kafka starts from a snapshot alone as well
+                return cls(discover(latest).segments)
+        segments = [one for one in discover(path).segments if is_metadata(one)]
         if not segments:
             raise ValueError(f"{path}: no metadata log in it")
         return cls(segments)

@@ -1,0 +1,112 @@
+"""Work on whole internal topics: the metadata image, and the offsets that groups have committed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import java_peer
+import kraftlog
+import metadata_corpus
+import offsets_corpus
+from java_peer import Java
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.offsets import OffsetFold
+from kraftlog.errors import Fault
+from kraftlog.log.coordinator_tables import offset_rows
+from kraftlog.log.discover import discover
+from kraftlog.log.image import image_at
+from kraftlog.log.marker_stream import MarkerStream
+from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA
+from kraftlog.messages.reader import MessageReader
+from kraftlog.metadata.image import Image
+from rounds import Contender
+
+REPLAYED, APPLIED, KAFKA = "image_at", "Image.apply of typed records", "Kafka's MetadataDelta"
+TABLE, FOLDED = "table offsets", "OffsetFold of typed records"
+OFFSET_COMMIT = "OffsetCommit"
+
+
+def replay(log: metadata_corpus.MetadataLog, java: Java | None) -> list[Contender]:
+    """Fold a metadata log to its image, from its files and from records that are columns already."""
+    folder = metadata_corpus.path(log)
+    segments = discover(folder).segments
+    size = sum(segment.size for segment in segments)
+    chunks = _metadata_chunks(folder)
+
+    def replayed() -> None:
+        faults: list[Fault] = []
+        image = image_at(MetadataLog(segments), None, faults, use_snapshots=False).image
+        assert image.partitions_count == log.partitions
+        assert not faults
+
+    def applied() -> None:
+        image = Image.empty()
+        for chunk in chunks:
+            image.apply(chunk)
+        assert image.partitions_count == log.partitions
+        assert not image.faults
+
+    contenders = [Contender(REPLAYED, replayed, log.records, size), Contender(APPLIED, applied, log.records, size)]
+    if java:
+        contenders.append(java.contender(KAFKA, java_peer.REPLAY, folder, log.records, log.partitions))
+    return contenders
+
+
+def offsets(log: offsets_corpus.OffsetsLog, _: Java | None) -> list[Contender]:
+    """Fold a partition of ``__consumer_offsets`` to the offsets that count, from its file and from columns."""
+    folder = offsets_corpus.path(log)
+    segments = discover(folder).segments
+    size = sum(segment.size for segment in segments)
+    chunks = _commit_chunks(folder)
+
+    def table() -> None:
+        faults: list[Fault] = []
+        rows = sum(batch.num_rows for batch in offset_rows(segments, schema.OFFSETS.select(), ReadOptions(), faults))
+        assert rows == offsets_corpus.KEYS
+        assert not faults
+
+    def folded() -> None:
+        fold = OffsetFold()
+        for rows, markers in chunks:
+            fold.add(rows, markers)
+        kept = fold.rows()
+        assert kept is not None
+        assert kept.num_rows == offsets_corpus.KEYS
+
+    return [Contender(TABLE, table, log.records, size), Contender(FOLDED, folded, log.records, size)]
+
+
+def _metadata_chunks(folder: Path) -> list[dict[str, pa.RecordBatch]]:
+    """Return the records of each type as ``Image.apply`` takes them; those of transactions are all committed."""
+    reader = MessageReader(BUILT_IN.formats[METADATA], "binary")
+    chunks = []
+    for batch in kraftlog.open(folder).records(["offset", "value"]).batches():
+        messages, places = reader.read(None, batch.column("value")), batch.column("offset").to_numpy()
+        typed = {name: messages.typed(name) for name in messages.types_there}
+        chunks.append(
+            {name: one.fields.add_column(0, "offset", pa.array(places[one.rows])) for name, one in typed.items()}
+        )
+    return chunks
+
+
+def _commit_chunks(folder: Path) -> list[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Return the commits of each chunk and the markers of the same stretch."""
+    reader = MessageReader(BUILT_IN.formats[CONSUMER_OFFSETS])
+    (segment,) = discover(folder).segments
+    stream = MarkerStream(segment)
+    chunks = []
+    for batch in kraftlog.open(folder).records(["offset", "producer_id", "key", "value"]).batches():
+        typed = reader.read(batch.column("key"), batch.column("value")).typed(OFFSET_COMMIT)
+        assert np.array_equal(typed.rows, np.arange(batch.num_rows))
+        rows = typed.fields.append_column("offset", batch.column("offset"))
+        rows = rows.append_column("producer_id", batch.column("producer_id"))
+        rows = rows.append_column("is_tombstone", pa.array(typed.is_tombstone))
+        chunks.append((rows, stream.through(batch.column("offset")[-1].as_py())))
+    chunks.append((chunks[-1][0].slice(0, 0), stream.rest()))
+    return chunks

@@ -1,0 +1,44 @@
+"""The pieces of work on internal topics, each on one of the two seeded logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import folds
+import typed_records
+from java_peer import Java
+from metadata_corpus import MetadataLog
+from offsets_corpus import OffsetsLog
+from rounds import Contender
+
+METADATA, COMMITS = "metadata", "offset commits"
+METADATA_RECORDS_PER_MB, COMMITS_PER_MB = 10_000, 5_000
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of work on one of the logs."""
+
+    work: str
+    log: str
+    contenders: Callable[[float, Java | None], list[Contender]]
+
+
+def metadata_log(megabytes: float) -> MetadataLog:
+    """Return the metadata log that goes with logs of users of a size."""
+    return MetadataLog.of_records(int(megabytes * METADATA_RECORDS_PER_MB))
+
+
+def offsets_log(megabytes: float) -> OffsetsLog:
+    """Return the partition of ``__consumer_offsets`` that does."""
+    return OffsetsLog.of_records(int(megabytes * COMMITS_PER_MB))
+
+
+PIECES = (
+    Piece("typed", METADATA, lambda megabytes, java: typed_records.metadata(metadata_log(megabytes), java)),
+    Piece("typed", COMMITS, lambda megabytes, java: typed_records.commits(offsets_log(megabytes), java)),
+    Piece("replay", METADATA, lambda megabytes, java: folds.replay(metadata_log(megabytes), java)),
+    Piece("fold", COMMITS, lambda megabytes, java: folds.offsets(offsets_log(megabytes), java)),
+)
+WORKS = list(dict.fromkeys(piece.work for piece in PIECES))

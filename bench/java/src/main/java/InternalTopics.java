@@ -1,0 +1,127 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.common.metadata.MetadataRecordType;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.record.internal.MemoryRecords;
+import org.apache.kafka.common.record.internal.Record;
+import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.TopicImage;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+
+/**
+ * Kafka's own way to do a piece of work. Usage: InternalTopics WORK SEGMENT WARM-UPS. The segment is read into memory and
+ * the work done so often unseen; then once for each line of the standard input, each answered with a count and a digest.
+ */
+public final class InternalTopics {
+    private final MemoryRecords log;
+    private final List<ByteBuffer> keys = new ArrayList<>();
+    private final List<ByteBuffer> values = new ArrayList<>();
+    private final GroupCoordinatorRecordSerde commits = new GroupCoordinatorRecordSerde();
+    private long count;
+    private long digest; // of what was read, so that none of it can be left out
+
+    private InternalTopics(Path segment) throws IOException {
+        log = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(segment)));
+    }
+
+    public static void main(String[] arguments) throws IOException {
+        InternalTopics topics = new InternalTopics(Path.of(arguments[1]));
+        Runnable work = topics.work(arguments[0]);
+        for (int left = Integer.parseInt(arguments[2]); left > 0; left--) {
+            work.run();
+        }
+        System.out.println("ready");
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        while (lines.readLine() != null) {
+            topics.count = topics.digest = 0;
+            work.run();
+            System.out.println(topics.count + " " + topics.digest);
+        }
+    }
+
+    private Runnable work(String name) {
+        switch (name) {
+            case "metadata-values":
+                keep();
+                return () -> values.forEach(value -> metadata(value.duplicate()));
+            case "metadata":
+                return () -> records((key, value) -> metadata(value));
+            case "replay":
+                return this::replay;
+            case "commit-values":
+                keep();
+                return () -> {
+                    for (int at = 0; at < values.size(); at++) {
+                        ByteBuffer value = values.get(at);
+                        commit(keys.get(at).duplicate(), value == null ? null : value.duplicate());
+                    }
+                };
+            case "commits":
+                return () -> records(this::commit);
+            default:
+                throw new IllegalArgumentException(name);
+        }
+    }
+
+    private interface Reader {
+        void read(ByteBuffer key, ByteBuffer value);
+    }
+
+    private void records(Reader reader) {
+        for (RecordBatch batch : log.batches()) {
+            batch.ensureValid();
+            if (!batch.isControlBatch()) {
+                for (Record record : batch) {
+                    reader.read(record.key(), record.value());
+                }
+            }
+        }
+    }
+
+    private void keep() {
+        records((key, value) -> {
+            keys.add(key);
+            values.add(value);
+        });
+    }
+
+    private ApiMessage metadata(ByteBuffer value) {
+        count++;
+        ApiMessage message =
+            MetadataRecordSerde.INSTANCE.read(new ByteBufferAccessor(value), value.remaining()).message();
+        digest += message.apiKey();
+        return message;
+    }
+
+    private void commit(ByteBuffer key, ByteBuffer value) {
+        count++;
+        digest += commits.deserialize(key, value).key().apiKey();
+    }
+
+    private void replay() {
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(MetadataImage.EMPTY).build();
+        records((key, value) -> {
+            ApiMessage message = metadata(value);
+            if (message.apiKey() != MetadataRecordType.BEGIN_TRANSACTION_RECORD.id()
+                && message.apiKey() != MetadataRecordType.END_TRANSACTION_RECORD.id()) {
+                delta.replay(message);
+            }
+        });
+        MetadataImage image = delta.apply(new MetadataProvenance(count - 1, 0, 0, true));
+        digest = 0;
+        for (TopicImage topic : image.topics().topicsById().values()) {
+            digest += topic.partitions().size();
+        }
+    }
+}
