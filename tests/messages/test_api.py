@@ -9,6 +9,12 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN, lines
+from kraftlog.messages.arrow_types import TAGGED_FIELD
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.writer import encode_messages
+from kraftlog.messages.written_version import written_version
+
+UNKNOWN = pa.list_(TAGGED_FIELD)
 
 
 def test_records_of_one_type_among_others() -> None:
@@ -87,3 +93,26 @@ def test_wrong_arguments() -> None:
         kraftlog.decode_messages("ConsumerProtocolSubscription", nothing, version=9)
     with pytest.raises(ValueError, match="records of consumer_offsets have keys"):
         kraftlog.decode_messages("OffsetCommit", nothing)
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "version"),
+    [
+        ("OffsetCommitValue", {}, 3),
+        ("OffsetCommitValue", {"leader_epoch": pa.array([4], pa.int32())}, 3),
+        ("OffsetCommitValue", {"expire_timestamp": [1704067200000]}, 1),
+        ("OffsetCommitValue", {"topic_id": ["Uc4CZnaAGFAZGlBiDRq_IQ"]}, 4),
+        ("TransactionLogValue", {}, 0),
+        ("TransactionLogValue", {"client_transaction_version": pa.array([2], pa.int16())}, 1),
+        ("GroupMetadataValue", {"generation": pa.array([1], pa.int32())}, 3),
+        ("PartitionRecord", {}, 2),
+        ("OffsetCommitKey", {"group": ["g"]}, 0),
+    ],
+)
+def test_version_that_is_written(name: str, columns: dict[str, pa.Array], version: int) -> None:
+    """As KIP-915 wants it: not flexible unless it must be; an expiry needs version 1."""
+    table = pa.table(columns) if columns else pa.table({"unknown_tagged_fields": pa.nulls(1, UNKNOWN)})
+    definition = BUILT_IN.messages[name]
+    chosen = kraftlog.encode_messages(name, table, with_prefix=False)
+    assert chosen.equals(encode_messages(definition, version, table))
+    assert written_version(definition, table) == version

@@ -15,6 +15,7 @@ from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
 from kraftlog.messages.frames import Frames, Side, frame, int16_prefix, native_values
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.messages.record_type import VALUE, RecordFormat, RecordType
+from kraftlog.messages.written_version import written_version
 
 _TYPE = 0
 
@@ -77,7 +78,7 @@ def decode_messages(
 def encode_messages(
     name: str,
     columns: pa.RecordBatch | pa.Table,
-    version: int,
+    version: int | None = None,
     *,
     with_prefix: bool = True,
     catalog: Catalog = BUILT_IN,
@@ -90,8 +91,9 @@ def encode_messages(
         Of a message: ``PartitionRecord``, ``OffsetCommitKey``, ``OffsetCommitValue``, ``ConsumerProtocolSubscription``.
     columns : pyarrow.RecordBatch or pyarrow.Table
         A column for each field, as ``decode_messages`` has them; a column that is missing has the field's default.
-    version : int
-        In which they are written.
+    version : int, optional
+        In which they are written. By default a version that older releases can read: the highest that is not flexible,
+        unless a newer one has fields that are needed (KIP-915); of the metadata log's messages the last one.
     with_prefix : bool
         Whether what says type and version stands before each, as it does in the log.
     catalog : Catalog
@@ -116,6 +118,7 @@ def encode_messages(
     '000100016700066f726465727300000003'
     """
     definition = _definition(name, catalog)
+    version = written_version(definition, columns) if version is None else version
     prefix = _prefix(definition, version) if with_prefix else b""
     return writer.encode_messages(definition, version, columns, prefix=prefix)
 
