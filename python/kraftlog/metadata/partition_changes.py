@@ -18,12 +18,15 @@ from kraftlog.metadata.partition_slots import (
     LENGTH,
     NONE,
     PARTITION_EPOCH,
+    PARTITION_ID,
+    PER_LIST,
     REPLICAS,
     START,
+    TOPIC_SLOT,
     WITH_ELR,
 )
 from kraftlog.metadata.slot_lists import are_zero, has_elr, put_directories, put_ids
-from kraftlog.metadata.slot_tables import entry, key_of, topic_entry
+from kraftlog.metadata.slot_tables import entry, home
 from kraftlog.metadata.topic_records import BAD_DIRECTORIES, BAD_RECOVERY_STATE, OF_CHANGE, UNKNOWN_PARTITION
 
 NO_LEADER_CHANGE = -2
@@ -41,19 +44,17 @@ def find_slots(slots: Any, given: Any, row: int, end: int, found: Any) -> None:
     Nearly all of a change is waiting for memory; loads that do not depend on each other wait together.
     """
     topic_ids, topic_table, table, state, ids = slots.topic_ids, slots.topic_table, slots.table, slots.state, slots.ids
-    given_ids, partitions = given.topic_ids, given.partitions
-    for at in range(row, end):
-        topic = topic_table[topic_entry(topic_table, topic_ids, given_ids[at, 0], given_ids[at, 1])]
-        found[at - row, 0] = key_of(topic, partitions[at]) if topic != NONE else NONE
+    given_ids, scalars = given.topic_ids, given.scalars
     for i in range(end - row):
-        key = found[i, 0]
-        if key != NONE:
-            at = entry(table, key)
-            found[i, 0] = table[at, 1] if table[at, 0] == key else NONE
+        topic = topic_table[entry(topic_table, topic_ids, given_ids[row + i, 0], given_ids[row + i, 1])]
+        found[i, 0] = topic
+        found[i, 1] = table[home(table, topic, scalars[row + i, PARTITION_ID])]
     for i in range(end - row):
-        found[i, 1] = state[max(found[i, 0], 0), START + ISR]
+        found[i, 1] = state[max(found[i, 1], 0), TOPIC_SLOT]
     for i in range(end - row):
-        found[i, 1] = ids[found[i, 1]]
+        if found[i, 0] != NONE:
+            found[i, 0] = table[entry(table, state, found[i, 0], scalars[row + i, PARTITION_ID])]
+        found[i, 1] = ids[state[max(found[i, 0], 0), PER_LIST * ISR + START]]
 
 
 @njit(nogil=True)
@@ -81,17 +82,17 @@ def change_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any,
         elif recovery != NO_RECOVERY_CHANGE and recovery != 0 and recovery != 1:
             fault = BAD_RECOVERY_STATE
         elif lists & PLACED:
-            replicas = state[slot, LENGTH + REPLICAS]
+            replicas = state[slot, PER_LIST * REPLICAS + LENGTH]
             if lists & 1:
                 replicas = id_ends[REPLICAS, row + 1] - id_ends[REPLICAS, row]
             start = stop = 0
-            placed = state[slot, LENGTH + DIRECTORIES]
+            placed = state[slot, PER_LIST * DIRECTORIES + LENGTH]
             if lists >> DIRECTORIES:
                 start, stop = uuid_ends[row], uuid_ends[row + 1]
                 placed = stop - start
                 is_known = not are_zero(directories, start, stop)
             else:
-                first_known = state[slot, START + DIRECTORIES]
+                first_known = state[slot, PER_LIST * DIRECTORIES + START]
                 is_known = not are_zero(uuids, first_known, first_known + placed)
             if placed > 0 and placed != replicas and (is_known or lists & PLACED == PLACED):
                 fault = BAD_DIRECTORIES

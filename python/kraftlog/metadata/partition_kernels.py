@@ -17,22 +17,29 @@ from kraftlog.metadata.partition_slots import (
     ELR,
     IDS_WASTE,
     LAST_KNOWN_ELR,
+    LEADER,
     LEADER_RECOVERY_STATE,
     LENGTH,
+    NEXT,
     NONE,
     PARTITION_EPOCH,
+    PARTITION_ID,
     PARTITIONS,
     PARTITIONS_END,
     PARTITIONS_FREE,
+    PER_LIST,
     REPLICAS,
+    SCALARS_END,
+    TOPIC_SLOT,
     TOPICS,
     TOPICS_END,
     TOPICS_FREE,
     UUIDS_WASTE,
+    WIDTH,
     WITH_ELR,
 )
 from kraftlog.metadata.slot_lists import has_elr, put_directories, put_ids
-from kraftlog.metadata.slot_tables import entry, key_of, take_out, take_topic_out, topic_entry
+from kraftlog.metadata.slot_tables import entry, take_out
 from kraftlog.metadata.topic_records import (
     BAD_DIRECTORIES,
     BAD_RECOVERY_STATE,
@@ -45,24 +52,24 @@ from kraftlog.metadata.topic_records import (
 )
 
 LAST = np.iinfo(np.int64).max
-SCALARS_COUNT = 4
 
 
 @njit
 def drop_partitions(slots: Any, topic: Any) -> None:
     """Remove all partitions of a topic."""
-    counts = slots.counts
+    counts, state = slots.counts, slots.state
     slot = slots.topic_heads[topic]
     while slot != NONE:
-        take_out(slots.table, entry(slots.table, slots.keys[slot]))
-        counts[WITH_ELR] -= has_elr(slots.state, slot)
+        take_out(slots.table, state, entry(slots.table, state, topic, state[slot, PARTITION_ID]))
+        counts[WITH_ELR] -= has_elr(state, slot)
         for name in range(DIRECTORIES):
-            counts[IDS_WASTE] += slots.state[slot, name + CAPACITY]
-        counts[UUIDS_WASTE] += slots.state[slot, DIRECTORIES + CAPACITY]
-        slots.state[slot] = 0
-        slots.keys[slot] = NONE
-        following = slots.next_slots[slot]
-        slots.next_slots[slot] = counts[PARTITIONS_FREE]
+            counts[IDS_WASTE] += state[slot, PER_LIST * name + CAPACITY]
+        counts[UUIDS_WASTE] += state[slot, PER_LIST * DIRECTORIES + CAPACITY]
+        following = state[slot, NEXT]
+        for at in range(WIDTH):
+            state[slot, at] = 0
+        state[slot, TOPIC_SLOT] = NONE
+        state[slot, NEXT] = counts[PARTITIONS_FREE]
         counts[PARTITIONS_FREE] = slot
         counts[PARTITIONS] -= 1
         slot = following
@@ -88,21 +95,21 @@ def new_topic(slots: Any, at: Any, low: Any, high: Any) -> Any:
 
 
 @njit
-def new_partition(slots: Any, at: Any, key: Any, topic: Any) -> Any:
+def new_partition(slots: Any, at: Any, topic: Any, partition: Any) -> Any:
     """Return the slot of a partition that was not there."""
-    counts = slots.counts
+    counts, state = slots.counts, slots.state
     slot = counts[PARTITIONS_FREE]
     if slot != NONE:
-        counts[PARTITIONS_FREE] = slots.next_slots[slot]
+        counts[PARTITIONS_FREE] = state[slot, NEXT]
     else:
         slot = counts[PARTITIONS_END]
         counts[PARTITIONS_END] += 1
     counts[PARTITIONS] += 1
-    slots.keys[slot] = key
-    slots.next_slots[slot] = slots.topic_heads[topic]
+    state[slot, TOPIC_SLOT] = topic
+    state[slot, PARTITION_ID] = partition
+    state[slot, NEXT] = slots.topic_heads[topic]
     slots.topic_heads[topic] = slot
-    slots.table[at, 0] = key
-    slots.table[at, 1] = slot
+    slots.table[at] = slot
     return slot
 
 
@@ -113,7 +120,7 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
     ids, uuids, table = slots.ids, slots.uuids, slots.table
     id_ends, uuid_ends, values, directories = given.id_ends, given.uuid_ends, given.ids, given.uuids
     while row < len(given.offsets) and given.offsets[row] <= limit:
-        topic = topic_table[topic_entry(topic_table, topic_ids, given.topic_ids[row, 0], given.topic_ids[row, 1])]
+        topic = topic_table[entry(topic_table, topic_ids, given.topic_ids[row, 0], given.topic_ids[row, 1])]
         replicas = id_ends[REPLICAS, row + 1] - id_ends[REPLICAS, row]
         start = uuid_ends[row]
         stop = uuid_ends[row + 1] if given.given[row] >> DIRECTORIES else start
@@ -126,9 +133,9 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
         elif recovery != 0 and recovery != 1:
             fault = BAD_RECOVERY_STATE
         else:
-            key = key_of(topic, given.partitions[row])
-            at = entry(table, key)
-            slot = table[at, 1] if table[at, 0] == key else new_partition(slots, at, key, topic)
+            partition = given.scalars[row, PARTITION_ID]
+            at = entry(table, state, topic, partition)
+            slot = table[at] if table[at] != NONE else new_partition(slots, at, topic, partition)
             counts[WITH_ELR] -= has_elr(state, slot)
             for name in range(DIRECTORIES):
                 at = id_ends[name, row]
@@ -136,7 +143,7 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
                 put_ids(state, counts, ids, slot, name, values, at, end)
             put_directories(state, counts, uuids, slot, directories, start, stop, replicas)
             counts[WITH_ELR] += has_elr(state, slot)
-            for name in range(SCALARS_COUNT):
+            for name in range(LEADER, SCALARS_END):
                 state[slot, name] = given.scalars[row, name]
         if fault:
             faults[count, 0] = OF_PARTITION
@@ -151,8 +158,8 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
 def clear_partition(slots: Any, slot: Any) -> None:
     """Empty the eligible leader replicas of a partition."""
     if has_elr(slots.state, slot):
-        slots.state[slot, ELR + LENGTH] = 0
-        slots.state[slot, LAST_KNOWN_ELR + LENGTH] = 0
+        slots.state[slot, PER_LIST * ELR + LENGTH] = 0
+        slots.state[slot, PER_LIST * LAST_KNOWN_ELR + LENGTH] = 0
         slots.state[slot, PARTITION_EPOCH] += 1
         slots.counts[WITH_ELR] -= 1
 
@@ -173,7 +180,7 @@ def clear(slots: Any, name: Any, candidates: Any, count: Any) -> Any:
             slot = slots.topic_heads[topic]
             while slot != NONE:
                 clear_partition(slots, slot)
-                slot = slots.next_slots[slot]
+                slot = slots.state[slot, NEXT]
     return fault
 
 
@@ -218,7 +225,7 @@ def replay(
         fault = 0
         if kind == OF_TOPIC:
             low, high = topics.topic_ids[row, 0], topics.topic_ids[row, 1]
-            at = topic_entry(table, ids, low, high)
+            at = entry(table, ids, low, high)
             topic = table[at]
             if topic == NONE:
                 topic = new_topic(slots, at, low, high)
@@ -231,7 +238,7 @@ def replay(
                 clearings.candidates[candidates_count, 2] = topics.cleared[row]
                 candidates_count += 1
         elif kind == OF_REMOVAL:
-            at = topic_entry(table, ids, topics.removal_ids[row, 0], topics.removal_ids[row, 1])
+            at = entry(table, ids, topics.removal_ids[row, 0], topics.removal_ids[row, 1])
             topic = table[at]
             removed[row] = NONE
             if topic == NONE:
@@ -239,7 +246,7 @@ def replay(
             else:
                 removed[row] = slots.topic_names[topic]
                 drop_partitions(slots, topic)
-                take_topic_out(slots, at)
+                take_out(table, ids, at)
                 slots.topic_names[topic] = NONE
                 slots.topic_heads[topic] = slots.counts[TOPICS_FREE]
                 slots.counts[TOPICS_FREE] = topic

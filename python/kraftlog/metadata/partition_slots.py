@@ -5,26 +5,36 @@ All that grows is grown before the kernels run, since they do not allocate.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 NONE = -1
-LOW = 0xFFFFFFFF
 TOPICS_END, TOPICS_FREE, TOPICS = 0, 1, 2
 PARTITIONS_END, PARTITIONS_FREE, PARTITIONS = 3, 4, 5
 IDS_END, IDS_WASTE, UUIDS_END, UUIDS_WASTE, WITH_ELR = 6, 7, 8, 9, 10
 _COUNTS = 11
 
-# a row of ``state``: four numbers, then where each list starts in its pool, its length, and for how many there is room
-LEADER, LEADER_RECOVERY_STATE, LEADER_EPOCH, PARTITION_EPOCH = 0, 1, 2, 3
-SCALARS = ("leader", "leader_recovery_state", "leader_epoch", "partition_epoch")
+# a row of ``state``: numbers, then of each list where it starts in its pool, its length, and for how many there is room
+TOPIC_SLOT, PARTITION_ID, LEADER, LEADER_RECOVERY_STATE, LEADER_EPOCH, PARTITION_EPOCH, NEXT = 0, 1, 2, 3, 4, 5, 6
+SCALARS = {
+    "partition_id": PARTITION_ID,
+    "leader": LEADER,
+    "leader_recovery_state": LEADER_RECOVERY_STATE,
+    "leader_epoch": LEADER_EPOCH,
+    "partition_epoch": PARTITION_EPOCH,
+}
+SCALARS_END = 6
 REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES = 0, 1, 2, 3, 4, 5, 6
 ID_LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr")
-START, LENGTH, CAPACITY = 4, 11, 18
-_WIDTH = 32
+START, LENGTH, CAPACITY = 7, 8, 9  # of the first list
+PER_LIST = 3
+WIDTH = 32
+_LINE = 64  # bytes that come from memory at once
 _LEAST = 64
+_SPARSE = 4  # entries of a table for each slot, so that nearly all stand where they are first looked for
 _MOST = 2**31 - 1  # where a list starts is told in 32 bits
 
 
@@ -42,14 +52,12 @@ class Slots(NamedTuple):
         First slot of its partitions; of a free slot, the next free one.
     topic_table : int32[power of two]
         Slots by hash of the id.
-    keys : int64[partitions]
-        Slot of the topic in the upper half, partition in the lower one; -1 in a free slot.
-    next_slots : int32[partitions]
-        The topic's next partition; of a free slot, the next free one.
-    table : int64[power of two, 2]
-        Key and slot by hash of the key.
+    table : int32[power of two]
+        Slots by hash of topic and partition.
     state : int32[partitions, 32]
-        What there is of each partition, in a row of 128 bytes: to reach for it costs more than to work with it.
+        What there is of each partition, in two cache lines, of which most changes need the first only: to reach for it
+        costs more than to work with it. In a free slot there is no topic. ``NEXT`` is the slot of the topic's next
+        partition, or the next free one.
     ids : int32[...]
         The pool of broker ids.
     uuids : uint64[..., 2]
@@ -61,16 +69,14 @@ class Slots(NamedTuple):
     topic_names: npt.NDArray[np.int64]
     topic_heads: npt.NDArray[np.int32]
     topic_table: npt.NDArray[np.int32]
-    keys: npt.NDArray[np.int64]
-    next_slots: npt.NDArray[np.int32]
-    table: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int32]
     state: npt.NDArray[np.int32]
     ids: npt.NDArray[np.int32]
     uuids: npt.NDArray[np.uint64]
 
     def copy(self) -> Slots:
         """Return the same in arrays of their own."""
-        arrays: list[npt.NDArray[Any]] = [array.copy() for array in self]
+        arrays: list[npt.NDArray[Any]] = [_grown(array, len(array)) for array in self]
         return Slots(*arrays)
 
     def topic_slots(self) -> npt.NDArray[np.int64]:
@@ -79,7 +85,7 @@ class Slots(NamedTuple):
 
     def partition_slots(self) -> npt.NDArray[np.int64]:
         """Return the slots that have a partition."""
-        return np.flatnonzero(self.keys[: self.counts[PARTITIONS_END]] != NONE)
+        return np.flatnonzero(self.state[: self.counts[PARTITIONS_END], TOPIC_SLOT] != NONE)
 
 
 def no_slots() -> Slots:
@@ -91,11 +97,9 @@ def no_slots() -> Slots:
         np.zeros((_LEAST, 2), np.uint64),
         np.full(_LEAST, NONE, np.int64),
         np.full(_LEAST, NONE, np.int32),
-        np.full(2 * _LEAST, NONE, np.int32),
-        np.full(_LEAST, NONE, np.int64),
-        np.full(_LEAST, NONE, np.int32),
-        np.full((2 * _LEAST, 2), NONE, np.int64),
-        np.zeros((_LEAST, _WIDTH), np.int32),
+        np.full(_SPARSE * _LEAST, NONE, np.int32),
+        np.full(_SPARSE * _LEAST, NONE, np.int32),
+        _lines(_LEAST, (WIDTH,), np.dtype(np.int32)),
         np.zeros(_LEAST, np.int32),
         np.zeros((_LEAST, 2), np.uint64),
     )
@@ -115,13 +119,11 @@ def with_room(slots: Slots, topics: int, partitions: int, ids: int, uuids: int) 
         size = _size(int(counts[TOPICS_END]) + topics)
         for name in ("topic_ids", "topic_names", "topic_heads"):
             grown[name] = _grown(getattr(slots, name), size)
-        end = int(counts[TOPICS_END])
-        grown["topic_table"] = slot_tables.topic_table(slots.topic_ids, slots.topic_names, end, 2 * size)
-    if counts[PARTITIONS_END] + partitions > len(slots.keys):
+        grown["topic_table"] = slot_tables.table_of(slots.topic_ids, slots.topic_slots(), _SPARSE * size)
+    if counts[PARTITIONS_END] + partitions > len(slots.state):
         size = _size(int(counts[PARTITIONS_END]) + partitions)
-        for name in ("keys", "next_slots", "state"):
-            grown[name] = _grown(getattr(slots, name), size)
-        grown["table"] = slot_tables.partition_table(slots.keys, int(counts[PARTITIONS_END]), 2 * size)
+        grown["state"] = _grown(slots.state, size)
+        grown["table"] = slot_tables.table_of(slots.state, slots.partition_slots(), _SPARSE * size)
     if counts[IDS_END] + ids > len(slots.ids):
         grown["ids"] = _grown(slots.ids, _size(int(counts[IDS_END]) + ids))
     if counts[UUIDS_END] + uuids > len(slots.uuids):
@@ -140,6 +142,13 @@ def _size(least: int) -> int:
 
 
 def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    grown = np.zeros((size, *array.shape[1:]), array.dtype)
+    grown = _lines(size, array.shape[1:], array.dtype)
     grown[: len(array)] = array
     return grown
+
+
+def _lines(size: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return zeros that begin with a cache line."""
+    room = np.zeros(size * math.prod(shape) * kind.itemsize + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    return room[start : start + len(room) - _LINE].view(kind).reshape(size, *shape)

@@ -16,6 +16,7 @@ from kraftlog.metadata.partition_slots import (
     LAST_KNOWN_ELR,
     LENGTH,
     PARTITIONS_END,
+    PER_LIST,
     START,
     UUIDS_END,
     UUIDS_WASTE,
@@ -26,19 +27,20 @@ from kraftlog.metadata.partition_slots import (
 @njit(inline="always")
 def has_elr(state: Any, slot: Any) -> Any:
     """Whether a partition has eligible leader replicas."""
-    return state[slot, ELR + LENGTH] > 0 or state[slot, LAST_KNOWN_ELR + LENGTH] > 0
+    return state[slot, PER_LIST * ELR + LENGTH] > 0 or state[slot, PER_LIST * LAST_KNOWN_ELR + LENGTH] > 0
 
 
 @njit(inline="always")
 def place(state: Any, counts: Any, slot: Any, name: Any, length: Any, end: Any, waste: Any) -> Any:
     """Return where a list of so many items is to be written: in its place if it fits, else at the pool's end."""
-    if length > state[slot, name + CAPACITY]:
-        counts[waste] += state[slot, name + CAPACITY]
-        state[slot, name + START] = counts[end]
-        state[slot, name + CAPACITY] = length
+    first = PER_LIST * name
+    if length > state[slot, first + CAPACITY]:
+        counts[waste] += state[slot, first + CAPACITY]
+        state[slot, first + START] = counts[end]
+        state[slot, first + CAPACITY] = length
         counts[end] += length
-    state[slot, name + LENGTH] = length
-    return state[slot, name + START]
+    state[slot, first + LENGTH] = length
+    return state[slot, first + START]
 
 
 @njit(inline="always")
@@ -76,15 +78,16 @@ def move_lists(state: Any, end: int, ids: Any, uuids: Any, new_ids: Any, new_uui
     ids_end = uuids_end = 0
     for slot in range(end):
         for name in range(DIRECTORIES + 1):
-            start, length = state[slot, START + name], state[slot, LENGTH + name]
-            state[slot, CAPACITY + name] = length
+            first = PER_LIST * name
+            start, length = state[slot, first + START], state[slot, first + LENGTH]
+            state[slot, first + CAPACITY] = length
             if name == DIRECTORIES:
                 new_uuids[uuids_end : uuids_end + length] = uuids[start : start + length]
-                state[slot, START + name] = uuids_end
+                state[slot, first + START] = uuids_end
                 uuids_end += length
             else:
                 new_ids[ids_end : ids_end + length] = ids[start : start + length]
-                state[slot, START + name] = ids_end
+                state[slot, first + START] = ids_end
                 ids_end += length
     return ids_end, uuids_end
 
@@ -105,8 +108,8 @@ def gather(state: Any, name: int, order: Any, pool: Any, items: Any, ends: Any) 
     """Fill a column of lists, in an order of slots."""
     at = 0
     for i in range(len(order)):
-        start = state[order[i], START + name]
-        length = state[order[i], LENGTH + name]
+        start = state[order[i], PER_LIST * name + START]
+        length = state[order[i], PER_LIST * name + LENGTH]
         for item in range(length):
             items[at + item] = pool[start + item]
         at += length

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.metadata import columns, schemas
-from kraftlog.metadata.partition_slots import DIRECTORIES, ID_LISTS, NONE, SCALARS, Slots
+from kraftlog.metadata.partition_slots import DIRECTORIES, ID_LISTS, NONE, SCALARS, SCALARS_END, Slots
 from kraftlog.metadata.topic_records import CLEAR_ELR, Clearings, Partitions
 
 _NO_OFFSETS = columns.frozen(np.empty(0, np.int64))
@@ -65,8 +65,8 @@ def partitions_of(batch: pa.RecordBatch | None, name: str) -> tuple[Partitions, 
     if batch is None:
         return _no_partitions(name)
     known = schemas.schema_of(name).names
-    scalars = np.zeros((batch.num_rows, len(SCALARS)), np.int32)
-    for at, scalar in enumerate(SCALARS):
+    scalars = np.zeros((batch.num_rows, SCALARS_END), np.int32)
+    for scalar, at in SCALARS.items():
         if scalar in known:
             scalars[:, at] = columns.numbers(schemas.column_of(batch, name, scalar), np.int32)
     given = np.zeros(batch.num_rows, np.uint8)
@@ -82,11 +82,9 @@ def partitions_of(batch: pa.RecordBatch | None, name: str) -> tuple[Partitions, 
         end += len(pieces[-1])
     uuid_ends, is_given, values = columns.list_parts(schemas.column_of(batch, name, "directories"))
     given |= is_given.astype(np.uint8) << np.uint8(DIRECTORIES)
-    ids = columns.numbers(schemas.column_of(batch, name, "partition_id"), np.int32)
     taken = Partitions(
         columns.frozen(schemas.offsets_of(batch)),
         columns.uuids(schemas.column_of(batch, name, "topic_id")),
-        columns.frozen(ids),
         columns.frozen(scalars),
         columns.frozen(given),
         columns.frozen(id_ends),

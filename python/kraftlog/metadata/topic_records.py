@@ -21,13 +21,12 @@ Ints = npt.NDArray[np.int64]
 class Partitions(NamedTuple):
     """Columns of PartitionRecord or PartitionChangeRecord.
 
-    The bits of ``given`` say which lists are not null; ``id_ends`` is where the lists of broker ids of a row start and
+    ``scalars`` has the columns of ``Slots.state``, int32[rows, 6]; the bits of ``given`` say which lists are not null; ``id_ends`` is where the lists of broker ids of a row start and
     end in ``ids``, int32[lists, rows + 1].
     """
 
     offsets: Ints
     topic_ids: npt.NDArray[np.uint64]
-    partitions: npt.NDArray[np.int32]
     scalars: npt.NDArray[np.int32]
     given: npt.NDArray[np.uint8]
     id_ends: npt.NDArray[np.int32]

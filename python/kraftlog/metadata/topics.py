@@ -16,8 +16,10 @@ from kraftlog.metadata.partition_slots import (
     ELR,
     ID_LISTS,
     LENGTH,
-    LOW,
+    PARTITION_ID,
+    PER_LIST,
     SCALARS,
+    TOPIC_SLOT,
     TOPICS,
     Slots,
     no_slots,
@@ -123,23 +125,19 @@ def _partitions(slots: Slots, ranks: npt.NDArray[np.int64]) -> pa.Table:
     from kraftlog.metadata import slot_lists
 
     live = slots.partition_slots()
-    keys = slots.keys[live]
-    numbers = keys & LOW
-    order = np.argsort((ranks[keys >> 32] << 32) | numbers, kind="stable")
-    live, keys = live[order], keys[order]
-    found: dict[str, pa.Array] = {
-        "partition_id": pa.array(numbers[order].astype(np.uint32).view(np.int32)),
-        "topic_id": columns.uuid_array(slots.topic_ids[keys >> 32]),
-    }
-    for at, name in enumerate(SCALARS):
+    topics, numbers = slots.state[live, TOPIC_SLOT], slots.state[live, PARTITION_ID].view(np.uint32)
+    order = np.argsort((ranks[topics] << 32) | numbers, kind="stable")
+    live, topics = live[order], topics[order]
+    found: dict[str, pa.Array] = {"topic_id": columns.uuid_array(slots.topic_ids[topics])}
+    for name, at in SCALARS.items():
         wanted = schemas.schema_of(PARTITION).field(name).type
         found[name] = pa.array(slots.state[live, at]).cast(wanted)
     ends = np.zeros(len(live) + 1, np.int32)
     for at, name in enumerate(ID_LISTS):
-        ids = np.empty(int(slots.state[live, LENGTH + at].sum()), np.int32)
+        ids = np.empty(int(slots.state[live, PER_LIST * at + LENGTH].sum()), np.int32)
         slot_lists.gather(slots.state, at, live, slots.ids, ids, ends)
         found[name] = columns.list_array(ends.copy(), pa.array(ids), empty_is_null=at >= ELR)
-    uuids = np.empty((int(slots.state[live, LENGTH + DIRECTORIES].sum()), 2), np.uint64)
+    uuids = np.empty((int(slots.state[live, PER_LIST * DIRECTORIES + LENGTH].sum()), 2), np.uint64)
     slot_lists.gather(slots.state, DIRECTORIES, live, slots.uuids, uuids, ends)
     found["directories"] = columns.list_array(ends, columns.uuid_array(uuids))
     return _table(PARTITION, found, len(live))
