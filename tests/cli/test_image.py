@@ -198,6 +198,21 @@ def test_messages_of_a_topic_of_users(kraftlog_command: Command) -> None:
     assert done.stderr == "no internal topic among codec-lz4\n"
 
 
+def test_copy_of_one_segment(kraftlog_command: Command, tmp_path: Path) -> None:
+    """Outside of its folder a file does not say what it is of; who reads it does."""
+    source = GOLDEN / "groups" / "log" / "__consumer_offsets-1"
+    shutil.copy(source / "00000000000000000000.log", tmp_path / "copy.log")
+    columns = ("--format", "jsonl", "--columns", "offset,type,key,value,error")
+    done = kraftlog_command("messages", tmp_path / "copy.log", *columns)
+    assert done.stdout == ""
+    assert done.stderr == "no internal topic among files in no partition's folder (as_topic says what they are)\n"
+    told = kraftlog_command("messages", tmp_path / "copy.log", "--as-topic", "__consumer_offsets", *columns)
+    assert told.stdout == kraftlog_command("messages", source, *columns).stdout
+    columns = ("--format", "csv", "--columns", "group,topic,partition,offset,state")
+    told = kraftlog_command("offsets", tmp_path / "copy.log", "--as-topic", "__consumer_offsets", *columns)
+    assert told.stdout == kraftlog_command("offsets", source, *columns).stdout
+
+
 def test_tables_at_an_offset(kraftlog_command: Command) -> None:
     """Before its marker, which is at offset 2 for the one and at 5 for the other, a transactional commit is pending."""
     log = GOLDEN / "transactions" / "log"

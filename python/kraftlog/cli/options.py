@@ -114,6 +114,10 @@ RECORDS_ONLY = _apply(
     ]
 )
 
+AS_TOPIC = click.option(
+    "--as-topic", help="Topic of files that lie in no partition's folder, such as a copy of one segment."
+)
+
 MESSAGES_ONLY = _apply(
     [
         click.option(

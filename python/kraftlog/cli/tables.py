@@ -41,6 +41,7 @@ def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
         paths,
         topics=given.pop("topics") or None,
         partitions=given.pop("partitions") or None,
+        as_topic=given.pop("as_topic", None),
         definitions=given.pop("definitions", None),
     )
     table = given.pop("message_type", None) or table
@@ -81,6 +82,8 @@ def _command(table: schema.TableSchema) -> click.Command:
     decorators = [options.PATHS, options.WHICH, options.AT if table.name in FOLDED else options.BOUNDS]
     if table.name in ("records", "messages"):
         decorators.append(options.RECORDS_ONLY)
+    if table.name == "messages" or table.name in FOLDED:
+        decorators.append(options.AS_TOPIC)
     if table.name == "messages":
         decorators.append(options.MESSAGES_ONLY)
     if table.name == "batches":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -343,6 +344,7 @@ def open(
     *,
     topics: Iterable[str] | None = None,
     partitions: Iterable[int] | None = None,
+    as_topic: str | None = None,
     definitions: PathLike | None = None,
 ) -> Log:
     """Open log files for reading. Lists folders; decodes nothing.
@@ -355,6 +357,8 @@ def open(
         Only these topics.
     partitions : iterable of int, optional
         Only these partitions.
+    as_topic : str, optional
+        The topic of files that lie in no partition's folder, such as a copy of one segment of ``__consumer_offsets``.
     definitions : path, optional
         A folder of Kafka's own JSON definitions of messages, of the release that wrote the log; they take the place of
         those of the same records that this package brings.
@@ -380,6 +384,11 @@ def open(
     if isinstance(topics, str):
         topics = [topics]
     found = discover(paths)
+    if as_topic is not None:
+        known = [
+            segment if segment.topic is not None else replace(segment, topic=as_topic) for segment in found.segments
+        ]
+        found = replace(found, segments=known)
     if topics is not None or partitions is not None:
         wanted_topics = None if topics is None else set(topics)
         wanted_partitions = None if partitions is None else set(partitions)

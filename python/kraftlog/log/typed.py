@@ -26,6 +26,7 @@ from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader, Messages
 
 BAD_MESSAGE = "bad_message"
+NO_TOPIC = "files in no partition's folder (as_topic says what they are)"
 _READ = ("key", "value", "offset")
 
 
@@ -102,7 +103,7 @@ def typed_chunks(
     formats = {segment.path: format_of(segment) for segment in segments}
     internal = [segment for segment in segments if formats[segment.path] is not None]
     if formats and not internal:
-        topics = sorted({printable(str(segment.topic)) for segment in segments})
+        topics = sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
         notes.append(f"no internal topic among {', '.join(topics)}")
     names = list(dict.fromkeys([*_READ, *columns, *(["control_type"] if options.include_control else [])]))
     unknown: dict[str, dict[int, int]] = {}
