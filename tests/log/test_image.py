@@ -13,7 +13,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN, lines
-from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.errors import CorruptRecordError, Fault, InvalidTransactionStateError
 from kraftlog.log.image import ImageAt, image_at, image_steps
 from kraftlog.log.image_snapshot import write_image
 from kraftlog.log.metadata_log import MetadataLog
@@ -274,6 +274,40 @@ def test_folder_with_snapshots_alone(tmp_path: Path) -> None:
         shutil.copy(path, tmp_path)
     at = image_at(MetadataLog.open(tmp_path), None, faults := [])
     assert (at.offset, at.epoch, faults) == (451, 4, [])
+
+
+def test_no_snapshot_within_a_transaction_or_a_batch(tmp_path: Path) -> None:
+    """Who went on from such a one would lose the records before it that show later."""
+    log = MetadataLog.open(GOLDEN / "metadata_txn" / "committed_many_batches" / "log")
+    cases = {}
+    for offset in range(int(log.last_offsets[-1]) + 1):
+        at = image_at(log, offset, [])
+        cases[offset] = (at.open_since, at.is_offset_batch_aligned)
+        if cases[offset] != (None, True):
+            with pytest.raises(InvalidTransactionStateError, match=f"no snapshot can be made at offset {offset}"):
+                write_image(tmp_path, at)
+    begin = next(offset for offset, (since, _) in cases.items() if since is not None)
+    last = max(offset for offset, (since, _) in cases.items() if since is not None)
+    assert {since for since, _ in cases.values()} == {None, begin}
+    assert [offset for offset, (since, _) in cases.items() if since == begin] == list(range(begin, last + 1))
+    assert {offset for offset, (_, aligned) in cases.items() if aligned} == set(log.last_offsets.tolist())
+
+
+def test_steps_from_within_a_transaction() -> None:
+    """What was appended before the start and shows with the End is in the step of the End."""
+    log = MetadataLog.open(GOLDEN / "metadata_txn" / "committed_many_batches" / "log")
+    whole = image_at(log, None, [])
+    for offset in range(int(log.last_offsets[-1])):
+        steps = list(image_steps(log, image_at(log, offset, []), None, faults := []))
+        assert faults == []
+        if steps:
+            assert records_of_tables(steps[-1]) == records_of_tables(whole)
+        else:
+            assert records_of_tables(image_at(log, offset, [])) == records_of_tables(whole)
+
+
+def records_of_tables(at: ImageAt) -> dict[str, list[dict[str, Any]]]:
+    return {name: table.to_pylist() for name, table in at.image.tables().items()}
 
 
 def test_image_of_python_users(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
+from kraftlog.log.metadata_boundaries import scan_boundaries
 from kraftlog.log.metadata_log import MetadataLog, snapshot_of
 from kraftlog.log.quorum_records import QuorumRecords, quorum_records
 from kraftlog.log.read import Progress, located
@@ -19,6 +20,7 @@ from kraftlog.log.typed import typed_chunks
 from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.messages.reader import Typed
 from kraftlog.metadata.image import Image
+from kraftlog.transactions.producer import OPEN
 
 INCOMPLETE = "incomplete_image"
 HEADER = "SnapshotHeaderRecord"
@@ -37,6 +39,10 @@ class ImageAt:
         The leader epoch of its batch.
     timestamp : int
         When its batch was appended, in milliseconds; -1 where that is not known.
+    is_offset_batch_aligned : bool
+        Whether it is the last one of its batch.
+    open_since : int or None
+        The offset of the Begin of the transaction that is open there; nothing of it is in the image.
     quorum : tuple of tuple
         The control records that say who the voters of a dynamic quorum are, type and value; images that ``image_steps``
         returns come without them.
@@ -46,6 +52,8 @@ class ImageAt:
     offset: int
     epoch: int
     timestamp: int
+    is_offset_batch_aligned: bool = True
+    open_since: int | None = None
     quorum: QuorumRecords = ()
 
 
@@ -84,7 +92,8 @@ def image_at(
     start, image = _start(log, until, faults, use_snapshots=use_snapshots)
     for records in _visible(log, start, end, faults, on_progress):
         image.apply(records.tables(records.visible_at < end))
-    return replace(_at(log, image, end, faults), quorum=quorum_records(log, until))
+    at = _at(log, image, end, faults)
+    return replace(at, open_since=_open_since(log, at.offset), quorum=quorum_records(log, until))
 
 
 def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[ImageAt]:
@@ -102,12 +111,23 @@ def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: l
     """
     image = before.image.copy()
     end = NO_BOUND if offset is None else offset + 1
-    for records in _visible(log, before.offset + 1, end, faults):
+    start = before.offset + 1 if before.open_since is None else before.open_since
+    for records in _visible(log, start, end, faults):
         batches = np.searchsorted(log.headers["base_offset"], records.visible_at, "right") - 1
         published = log.last_offsets[batches]
         for step in np.unique(published[records.visible_at < end]).tolist():
             image.apply(records.tables((published == step) & (records.visible_at < end)))
             yield _at(log, image.copy(), min(step + 1, end), faults)
+
+
+def _open_since(log: MetadataLog, offset: int) -> int | None:
+    """Return where the transaction began that is open behind an offset; None when there is none."""
+    for scanned in scan_boundaries(log.segments, []):
+        begins, ends = scanned.transactions["begin_offset"], scanned.transactions["end_offset"]
+        is_open = (begins <= offset) & ((ends > offset) | (scanned.transactions["state"] == OPEN))
+        if is_open.any():
+            return int(begins[is_open][0])
+    return None
 
 
 def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bool) -> tuple[int, Image]:
@@ -137,7 +157,7 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     snapshot = snapshot_of(log.segments[0])
     image.offset = snapshot.end_offset - 1
     quorum = quorum_records(log, NO_BOUND)
-    return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum)
+    return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum=quorum)
 
 
 def _last_contained_timestamp(log: MetadataLog) -> int:
@@ -199,4 +219,6 @@ def _at(log: MetadataLog, image: Image, end: int, faults: list[Fault]) -> ImageA
         return ImageAt(image, image.offset, -1, -1)
     header = log.headers[at]
     image.offset = min(int(log.last_offsets[at]), end - 1)
-    return ImageAt(image, image.offset, int(header["partition_leader_epoch"]), int(header["max_timestamp"]))
+    is_aligned = image.offset == int(log.last_offsets[at])
+    epoch, timestamp = int(header["partition_leader_epoch"]), int(header["max_timestamp"])
+    return ImageAt(image, image.offset, epoch, timestamp, is_aligned)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kraftlog.codec.metadata_version import NEWEST_LEVEL
+from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.log.image import ImageAt
 from kraftlog.log.snapshot_writer import snapshot_path, write_snapshot
 from kraftlog.messages.catalog import BUILT_IN
@@ -40,7 +41,15 @@ def write_image(folder: Path, at: ImageAt, records: Records | None = None) -> Pa
         When there is such a snapshot.
     InvalidRecordError
         When a version has no place for a value.
+    InvalidTransactionStateError
+        When a transaction is open at the offset, or it lies inside a batch: who went on from there would lose records.
     """
+    if at.open_since is not None:
+        raise InvalidTransactionStateError(
+            f"no snapshot can be made at offset {at.offset}: a transaction is open since offset {at.open_since}"
+        )
+    if not at.is_offset_batch_aligned:
+        raise InvalidTransactionStateError(f"no snapshot can be made at offset {at.offset}: it is inside a batch")
     level = at.image.metadata_version or NEWEST_LEVEL
     values = [_values(*record) for record in (at.image.snapshot_records(level) if records is None else records)]
     folder.mkdir(parents=True, exist_ok=True)
