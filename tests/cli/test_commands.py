@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,9 @@ def test_help_shows_examples_that_work(kraftlog_command, tmp_path: Path):
             subprocess.run(["bash", "-c", pipeline], cwd=ROOT, timeout=60, check=True)
             assert kraftlog.open(packed).records().to_table().num_rows == 751
             continue
-        done = kraftlog_command(*shlex.split(example)[1:], cwd=ROOT)
+        words = shlex.split(example)[1:]
+        words = [str(tmp_path / word) if before == "--output" else word for before, word in pairwise(["", *words])]
+        done = kraftlog_command(*words, cwd=ROOT)
         assert done.returncode == (1 if name == "errors" else 0), example
         assert done.stdout
 

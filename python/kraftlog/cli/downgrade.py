@@ -38,7 +38,7 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
 
     \b
     Example:
-      kraftlog downgrade tests/golden/metadata/log --to 4.2 --output /tmp/downgraded --force
+      kraftlog downgrade tests/golden/metadata/log --to 4.2 --output downgraded --force
     """  # noqa: D301  (\b keeps the example as it is)
     level = levels.level_of(to)
     _check_target(target, directory)
