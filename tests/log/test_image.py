@@ -14,6 +14,7 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN, lines
 from kraftlog.errors import CorruptRecordError, Fault, InvalidTransactionStateError
+from kraftlog.log.discover import discover
 from kraftlog.log.image import ImageAt, image_at, image_steps
 from kraftlog.log.image_snapshot import write_image
 from kraftlog.log.metadata_log import MetadataLog
@@ -253,7 +254,7 @@ def test_a_segment_alone_is_not_taken_for_the_snapshots_beside_it() -> None:
     assert records_of(alone) == records_of(same)
 
 
-@pytest.mark.parametrize("name", ["backup", "node-1", "__consumer_offsets-0"])
+@pytest.mark.parametrize("name", ["backup", "node-1"])
 def test_files_of_a_metadata_log_that_lie_somewhere_else(tmp_path: Path, name: str) -> None:
     """The name of the folder does not make another topic of what is opened as a metadata log."""
     folder = tmp_path / name
@@ -274,6 +275,64 @@ def test_folder_with_snapshots_alone(tmp_path: Path) -> None:
         shutil.copy(path, tmp_path)
     at = image_at(MetadataLog.open(tmp_path), None, faults := [])
     assert (at.offset, at.epoch, faults) == (451, 4, [])
+
+
+def damaged(case: str, folder: Path, position: int) -> MetadataLog:
+    """Return a copy of a log with a byte of the batch at a position changed."""
+    target = folder / "__cluster_metadata-0"
+    shutil.copytree(GOLDEN / "metadata_txn" / case / "log" / "__cluster_metadata-0", target)
+    path = next(target.glob("*.log"))
+    data = bytearray(path.read_bytes())
+    data[position + 80] ^= 0x20
+    path.write_bytes(data)
+    return MetadataLog.open(target)
+
+
+def topics_of(at: ImageAt) -> list[str]:
+    return sorted(at.image.tables()["TopicRecord"]["name"].to_pylist())
+
+
+@pytest.mark.parametrize("case", ["committed_many_batches", "controller_failover", "aborted_own_batch"])
+def test_damage_shows_no_part_of_a_transaction(case: str, tmp_path: Path) -> None:
+    """Whichever batch is damaged: topics and their partitions are those of whole committed transactions, or missing."""
+    sound = MetadataLog.open(GOLDEN / "metadata_txn" / case / "log")
+    whole = image_at(sound, None, [])
+    partitions = whole.image.tables()["PartitionRecord"].num_rows
+    positions = sound.headers["position"].tolist()
+    for number, position in enumerate(positions[:40]):
+        at = image_at(damaged(case, tmp_path / str(number), position), None, faults := [])
+        assert {"bad_crc"} | ({"missing_offsets"} if position < positions[-1] else set()) <= {
+            fault.error for fault in faults
+        }
+        found = topics_of(at)
+        assert len(found) == len(set(found))
+        assert set(found) <= set(topics_of(whole))
+        lost = {fault.error for fault in faults} & {"damaged_transaction", "unknown_topic"}
+        assert at.image.tables()["PartitionRecord"].num_rows in (0, partitions) or lost
+
+
+def test_missing_segment_is_told(tmp_path: Path) -> None:
+    """The offsets that are gone are named, with the segment behind them."""
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(folder_of("metadata"), folder)
+    (folder / "00000000000000000258.log").unlink()
+    image_at(MetadataLog.open(folder), 400, faults := [], use_snapshots=False)
+    assert faults[0].error == "missing_offsets"
+    assert "00000000000000000378.log: offsets 258 to 377 are missing" in faults[0].message
+
+
+@pytest.mark.parametrize("lost", [60, 2000, 100_000])
+def test_cut_snapshot_is_no_image(lost: int, tmp_path: Path) -> None:
+    """Alone it is a fault; beside the log an older one or the log itself serves."""
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(folder_of("metadata"), folder)
+    path = folder / "00000000000000000452-0000000004.checkpoint"
+    path.write_bytes(path.read_bytes()[:-lost] if lost < 7514 else b"")
+    image_at(MetadataLog([discover(path).segments[0]]), None, faults := [])
+    assert "incomplete_snapshot" in {fault.error for fault in faults}
+    at = image_at(MetadataLog.open(folder), None, faults := [])
+    assert {fault.error for fault in faults} == {"incomplete_snapshot"}
+    assert records_of(at) == records_of(image_at(MetadataLog.open(folder_of("metadata")), None, []))
 
 
 def test_no_snapshot_within_a_transaction_or_a_batch(tmp_path: Path) -> None:

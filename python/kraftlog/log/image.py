@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.metadata_boundaries import scan_boundaries
+from kraftlog.log.metadata_gaps import find_gaps
 from kraftlog.log.metadata_log import MetadataLog, snapshot_of
 from kraftlog.log.quorum_records import QuorumRecords, quorum_records
 from kraftlog.log.read import Progress, located
@@ -22,7 +24,7 @@ from kraftlog.messages.reader import Typed
 from kraftlog.metadata.image import Image
 from kraftlog.transactions.producer import OPEN
 
-INCOMPLETE = "incomplete_image"
+INCOMPLETE, UNFINISHED = "incomplete_image", "incomplete_snapshot"
 HEADER = "SnapshotHeaderRecord"
 
 
@@ -90,8 +92,10 @@ def image_at(
     end = NO_BOUND if offset is None else offset + 1
     until = min(end, log.end_offset)  # a snapshot of later records is no image of this log
     start, image = _start(log, until, faults, use_snapshots=use_snapshots)
+    gaps = find_gaps(log, start, end)
+    faults += gaps.faults
     for records in _visible(log, start, end, faults, on_progress):
-        image.apply(records.tables(records.visible_at < end))
+        image.apply(records.tables((records.visible_at < end) & ~gaps.hides(records.offsets)))
     at = _at(log, image, end, faults)
     return replace(at, open_since=_open_since(log, at.offset), quorum=quorum_records(log, until))
 
@@ -112,11 +116,14 @@ def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: l
     image = before.image.copy()
     end = NO_BOUND if offset is None else offset + 1
     start = before.offset + 1 if before.open_since is None else before.open_since
+    gaps = find_gaps(log, start, end)
+    faults += gaps.faults
     for records in _visible(log, start, end, faults):
         batches = np.searchsorted(log.headers["base_offset"], records.visible_at, "right") - 1
         published = log.last_offsets[batches]
-        for step in np.unique(published[records.visible_at < end]).tolist():
-            image.apply(records.tables((published == step) & (records.visible_at < end)))
+        is_shown = (records.visible_at < end) & ~gaps.hides(records.offsets)
+        for step in np.unique(published[is_shown]).tolist():
+            image.apply(records.tables((published == step) & is_shown))
             yield _at(log, image.copy(), min(step + 1, end), faults)
 
 
@@ -152,12 +159,21 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     image = Image.empty()
     for records in _visible(log, -NO_BOUND, NO_BOUND, faults, on_progress):
         image.apply(records.tables(np.ones(len(records.offsets), bool)))
-    faults += [located(log.segments[0], fault) for fault in image.faults]
+    faults += [located(log.segments[0], fault) for fault in [*_unfinished(log), *image.faults]]
     image.faults.clear()
     snapshot = snapshot_of(log.segments[0])
     image.offset = snapshot.end_offset - 1
     quorum = quorum_records(log, NO_BOUND)
     return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum=quorum)
+
+
+def _unfinished(log: MetadataLog) -> list[Fault]:
+    """Return a fault for a snapshot that does not begin with its header and end with its footer."""
+    types = log.headers["control_type"]
+    first, last = (CONTROL_TYPES.index(name) for name in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"))
+    if len(types) and types[0] == first and types[-1] == last:
+        return []
+    return [Fault(UNFINISHED, "it does not begin with a snapshot's header and end with its footer: a part is missing")]
 
 
 def _last_contained_timestamp(log: MetadataLog) -> int:
@@ -212,7 +228,7 @@ def _visible(
 
 def _at(log: MetadataLog, image: Image, end: int, faults: list[Fault]) -> ImageAt:
     """Say of which record an image is the last; its faults are the log's."""
-    faults += [located(log.segments[0], fault) for fault in image.faults]
+    faults += [located(log.segment_of(fault.base_offset or 0), fault) for fault in image.faults]
     image.faults.clear()
     at = log.batch_before(end - 1)
     if at < 0:

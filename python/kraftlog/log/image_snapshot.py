@@ -41,9 +41,13 @@ def write_image(folder: Path, at: ImageAt, records: Records | None = None) -> Pa
         When there is such a snapshot.
     InvalidRecordError
         When a version has no place for a value.
+    ValueError
+        When there is no record that it would stand for.
     InvalidTransactionStateError
         When a transaction is open at the offset, or it lies inside a batch: who went on from there would lose records.
     """
+    if at.offset < 0 or at.epoch < 0:
+        raise ValueError("no snapshot can be made of a log before its first record")
     if at.open_since is not None:
         raise InvalidTransactionStateError(
             f"no snapshot can be made at offset {at.offset}: a transaction is open since offset {at.open_since}"

@@ -18,6 +18,7 @@ from kraftlog.log.discover import Segment, discover
 from kraftlog.log.partitions import METADATA_TOPIC, by_partition, is_metadata
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
+from kraftlog.messages.format_of import format_of_topic
 
 SNAPSHOT = ".checkpoint"
 
@@ -76,14 +77,20 @@ class MetadataLog:
             When there is no metadata log, or more than one.
         """
         if Path(path).is_file():
-            return cls(discover(path).segments)
+            segments = discover(path).segments
+            others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {METADATA_TOPIC}
+            if others:
+                raise ValueError(f"{path} is of {others.pop()}, not of the metadata log")
+            return cls(segments)
         for folder in (Path(path), Path(path) / f"{METADATA_TOPIC}-0"):
             latest = max(folder.glob("[0-9]*-[0-9]*.checkpoint"), default=None)
             if latest is not None and not any(folder.glob("*.log")):  # Kafka starts from a snapshot alone as well
                 return cls(discover(latest).segments)
-        segments = [one for one in discover(path).segments if is_metadata(one)]
+        found = discover(path)
+        segments = [one for one in found.segments if is_metadata(one)]
         if not segments:
-            raise ValueError(f"{path}: no metadata log in it")
+            denied = [f"; {item.name}: {item.reason}" for item in found.unread if item.is_fault]
+            raise ValueError(f"{path}: no metadata log in it{''.join(denied)}")
         return cls(segments)
 
     @property
@@ -106,7 +113,7 @@ class MetadataLog:
 
     @cached_property
     def headers(self) -> Headers:
-        """Headers of all batches that can be found; what cannot be read is the business of who reads the records."""
+        """Headers of all sound batches; what cannot be read is the business of who reads the records."""
         parts = [part for segment in self.segments for part in _headers(segment)]
         return np.concatenate([np.empty(0, HEADER_DTYPE), *parts])
 
@@ -114,6 +121,11 @@ class MetadataLog:
     def last_offsets(self) -> npt.NDArray[np.int64]:
         """The last offset of each batch of ``headers``."""
         return np.asarray(last_offsets(self.headers))
+
+    def segment_of(self, offset: int) -> Segment:
+        """Return the segment that an offset lies in, or would."""
+        before = [segment for segment in self.segments if (segment.base_offset or 0) <= offset]
+        return before[-1] if before else self.segments[0]
 
     def batch_before(self, offset: int) -> int:
         """Return the index of the last batch that begins at an offset or before it; -1 when there is none."""
@@ -143,4 +155,4 @@ def snapshot_of(segment: Segment) -> Snapshot:
 
 def _headers(segment: Segment) -> Iterator[Headers]:
     ignored: list[Fault] = []
-    return HeaderScan(open_segment(segment, ignored, strict=False)).headers()
+    return HeaderScan(open_segment(segment, ignored, strict=False), check_crc=True).headers()

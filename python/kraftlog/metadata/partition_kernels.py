@@ -39,7 +39,7 @@ from kraftlog.metadata.partition_slots import (
     WITH_ELR,
 )
 from kraftlog.metadata.slot_lists import has_elr, put_directories, put_ids
-from kraftlog.metadata.slot_tables import entry, take_out
+from kraftlog.metadata.slot_tables import entry, fill, slot_at, take_out
 from kraftlog.metadata.topic_records import (
     BAD_DIRECTORIES,
     BAD_RECOVERY_STATE,
@@ -60,7 +60,7 @@ def drop_partitions(slots: Any, topic: Any) -> None:
     counts, state = slots.counts, slots.state
     slot = slots.topic_heads[topic]
     while slot != NONE:
-        take_out(slots.table, state, entry(slots.table, state, topic, state[slot, PARTITION_ID]))
+        take_out(slots.table, entry(slots.table, state, topic, state[slot, PARTITION_ID]))
         counts[WITH_ELR] -= has_elr(state, slot)
         for name in range(DIRECTORIES):
             counts[IDS_WASTE] += state[slot, PER_LIST * name + CAPACITY]
@@ -90,7 +90,7 @@ def new_topic(slots: Any, at: Any, low: Any, high: Any) -> Any:
     slots.topic_ids[slot, 0] = low
     slots.topic_ids[slot, 1] = high
     slots.topic_heads[slot] = NONE
-    slots.topic_table[at] = slot
+    fill(slots.topic_table, at, low, high, slot)
     return slot
 
 
@@ -109,7 +109,7 @@ def new_partition(slots: Any, at: Any, topic: Any, partition: Any) -> Any:
     state[slot, PARTITION_ID] = partition
     state[slot, NEXT] = slots.topic_heads[topic]
     slots.topic_heads[topic] = slot
-    slots.table[at] = slot
+    fill(slots.table, at, topic, partition, slot)
     return slot
 
 
@@ -120,7 +120,7 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
     ids, uuids, table = slots.ids, slots.uuids, slots.table
     id_ends, uuid_ends, values, directories = given.id_ends, given.uuid_ends, given.ids, given.uuids
     while row < len(given.offsets) and given.offsets[row] <= limit:
-        topic = topic_table[entry(topic_table, topic_ids, given.topic_ids[row, 0], given.topic_ids[row, 1])]
+        topic = slot_at(topic_table, entry(topic_table, topic_ids, given.topic_ids[row, 0], given.topic_ids[row, 1]))
         replicas = id_ends[REPLICAS, row + 1] - id_ends[REPLICAS, row]
         start = uuid_ends[row]
         stop = uuid_ends[row + 1] if given.given[row] >> DIRECTORIES else start
@@ -135,7 +135,9 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
         else:
             partition = given.scalars[row, PARTITION_ID]
             at = entry(table, state, topic, partition)
-            slot = table[at] if table[at] != NONE else new_partition(slots, at, topic, partition)
+            slot = slot_at(table, at)
+            if slot == NONE:
+                slot = new_partition(slots, at, topic, partition)
             counts[WITH_ELR] -= has_elr(state, slot)
             for name in range(DIRECTORIES):
                 at = id_ends[name, row]
@@ -226,7 +228,7 @@ def replay(
         if kind == OF_TOPIC:
             low, high = topics.topic_ids[row, 0], topics.topic_ids[row, 1]
             at = entry(table, ids, low, high)
-            topic = table[at]
+            topic = slot_at(table, at)
             if topic == NONE:
                 topic = new_topic(slots, at, low, high)
             else:
@@ -239,14 +241,14 @@ def replay(
                 candidates_count += 1
         elif kind == OF_REMOVAL:
             at = entry(table, ids, topics.removal_ids[row, 0], topics.removal_ids[row, 1])
-            topic = table[at]
+            topic = slot_at(table, at)
             removed[row] = NONE
             if topic == NONE:
                 fault = UNKNOWN_TOPIC
             else:
                 removed[row] = slots.topic_names[topic]
                 drop_partitions(slots, topic)
-                take_out(table, ids, at)
+                take_out(table, at)
                 slots.topic_names[topic] = NONE
                 slots.topic_heads[topic] = slots.counts[TOPICS_FREE]
                 slots.counts[TOPICS_FREE] = topic

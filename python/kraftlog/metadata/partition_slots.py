@@ -17,8 +17,10 @@ PARTITIONS_END, PARTITIONS_FREE, PARTITIONS = 3, 4, 5
 IDS_END, IDS_WASTE, UUIDS_END, UUIDS_WASTE, WITH_ELR = 6, 7, 8, 9, 10
 _COUNTS = 11
 
-# a row of ``state``: numbers, then of each list where it starts in its pool, its length, and for how many there is room
-TOPIC_SLOT, PARTITION_ID, LEADER, LEADER_RECOVERY_STATE, LEADER_EPOCH, PARTITION_EPOCH, NEXT = 0, 1, 2, 3, 4, 5, 6
+# a row of ``state``: numbers, a short ISR, then of each list where it starts in its pool, its length, and for how many
+# there is room; while there is none for the ISR, the row has it
+TOPIC_SLOT, PARTITION_ID, LEADER, LEADER_RECOVERY_STATE, LEADER_EPOCH, PARTITION_EPOCH = 0, 1, 2, 3, 4, 5
+NEXT, ISR_IDS = 6, 7
 SCALARS = {
     "partition_id": PARTITION_ID,
     "leader": LEADER,
@@ -27,14 +29,15 @@ SCALARS = {
     "partition_epoch": PARTITION_EPOCH,
 }
 SCALARS_END = 6
-REPLICAS, ISR, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES = 0, 1, 2, 3, 4, 5, 6
-ID_LISTS = ("replicas", "isr", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr")
-START, LENGTH, CAPACITY = 7, 8, 9  # of the first list
+ISR, REPLICAS, REMOVING, ADDING, ELR, LAST_KNOWN_ELR, DIRECTORIES = 0, 1, 2, 3, 4, 5, 6
+ID_LISTS = ("isr", "replicas", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr")
+START, LENGTH, CAPACITY = 11, 12, 13  # of the first list
 PER_LIST = 3
+SHORT = 4  # as long an ISR fits in a row
 WIDTH = 32
 _LINE = 64  # bytes that come from memory at once
 _LEAST = 64
-_SPARSE = 4  # entries of a table for each slot, so that nearly all stand where they are first looked for
+_SPARSE = 4  # entries of a table for each slot, so that most keys are where they are first looked for
 _MOST = 2**31 - 1  # where a list starts is told in 32 bits
 
 
@@ -50,9 +53,9 @@ class Slots(NamedTuple):
         Number of the name; -1 in a free slot.
     topic_heads : int32[topics]
         First slot of its partitions; of a free slot, the next free one.
-    topic_table : int32[power of two]
+    topic_table : int64[power of two]
         Slots by hash of the id.
-    table : int32[power of two]
+    table : int64[power of two]
         Slots by hash of topic and partition.
     state : int32[partitions, 32]
         What there is of each partition, in two cache lines, of which most changes need the first only: to reach for it
@@ -68,8 +71,8 @@ class Slots(NamedTuple):
     topic_ids: npt.NDArray[np.uint64]
     topic_names: npt.NDArray[np.int64]
     topic_heads: npt.NDArray[np.int32]
-    topic_table: npt.NDArray[np.int32]
-    table: npt.NDArray[np.int32]
+    topic_table: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int64]
     state: npt.NDArray[np.int32]
     ids: npt.NDArray[np.int32]
     uuids: npt.NDArray[np.uint64]
@@ -97,8 +100,8 @@ def no_slots() -> Slots:
         np.zeros((_LEAST, 2), np.uint64),
         np.full(_LEAST, NONE, np.int64),
         np.full(_LEAST, NONE, np.int32),
-        np.full(_SPARSE * _LEAST, NONE, np.int32),
-        np.full(_SPARSE * _LEAST, NONE, np.int32),
+        np.full(_SPARSE * _LEAST, NONE, np.int64),
+        np.full(_SPARSE * _LEAST, NONE, np.int64),
         _lines(_LEAST, (WIDTH,), np.dtype(np.int32)),
         np.zeros(_LEAST, np.int32),
         np.zeros((_LEAST, 2), np.uint64),
@@ -119,11 +122,11 @@ def with_room(slots: Slots, topics: int, partitions: int, ids: int, uuids: int) 
         size = _size(int(counts[TOPICS_END]) + topics)
         for name in ("topic_ids", "topic_names", "topic_heads"):
             grown[name] = _grown(getattr(slots, name), size)
-        grown["topic_table"] = slot_tables.table_of(slots.topic_ids, slots.topic_slots(), _SPARSE * size)
+        grown["topic_table"] = slot_tables.resized(slots.topic_table, _SPARSE * size)
     if counts[PARTITIONS_END] + partitions > len(slots.state):
         size = _size(int(counts[PARTITIONS_END]) + partitions)
         grown["state"] = _grown(slots.state, size)
-        grown["table"] = slot_tables.table_of(slots.state, slots.partition_slots(), _SPARSE * size)
+        grown["table"] = slot_tables.resized(slots.table, _SPARSE * size)
     if counts[IDS_END] + ids > len(slots.ids):
         grown["ids"] = _grown(slots.ids, _size(int(counts[IDS_END]) + ids))
     if counts[UUIDS_END] + uuids > len(slots.uuids):

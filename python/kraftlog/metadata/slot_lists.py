@@ -13,10 +13,13 @@ from kraftlog.metadata.partition_slots import (
     ELR,
     IDS_END,
     IDS_WASTE,
+    ISR,
+    ISR_IDS,
     LAST_KNOWN_ELR,
     LENGTH,
     PARTITIONS_END,
     PER_LIST,
+    SHORT,
     START,
     UUIDS_END,
     UUIDS_WASTE,
@@ -45,10 +48,15 @@ def place(state: Any, counts: Any, slot: Any, name: Any, length: Any, end: Any, 
 
 @njit(inline="always")
 def put_ids(state: Any, counts: Any, pool: Any, slot: Any, name: Any, values: Any, start: Any, stop: Any) -> None:
-    """Set one of the lists of broker ids."""
-    at = place(state, counts, slot, name, stop - start, IDS_END, IDS_WASTE)
-    for i in range(stop - start):
-        pool[at + i] = values[start + i]
+    """Set one of the lists of broker ids; behind the last one are ``SHORT`` more, to be read and not used."""
+    if name == ISR and state[slot, CAPACITY] == 0 and stop - start <= SHORT:
+        state[slot, LENGTH] = stop - start
+        for i in range(SHORT):  # whatever the length: a count that is known takes no guess
+            state[slot, ISR_IDS + i] = values[start + i]
+    else:
+        at = place(state, counts, slot, name, stop - start, IDS_END, IDS_WASTE)
+        for i in range(stop - start):
+            pool[at + i] = values[start + i]
 
 
 @njit(inline="always")
@@ -80,6 +88,8 @@ def move_lists(state: Any, end: int, ids: Any, uuids: Any, new_ids: Any, new_uui
         for name in range(DIRECTORIES + 1):
             first = PER_LIST * name
             start, length = state[slot, first + START], state[slot, first + LENGTH]
+            if name == ISR and state[slot, CAPACITY] == 0:
+                continue
             state[slot, first + CAPACITY] = length
             if name == DIRECTORIES:
                 new_uuids[uuids_end : uuids_end + length] = uuids[start : start + length]
@@ -108,9 +118,14 @@ def gather(state: Any, name: int, order: Any, pool: Any, items: Any, ends: Any) 
     """Fill a column of lists, in an order of slots."""
     at = 0
     for i in range(len(order)):
-        start = state[order[i], PER_LIST * name + START]
-        length = state[order[i], PER_LIST * name + LENGTH]
+        slot = order[i]
+        start = state[slot, PER_LIST * name + START]
+        length = state[slot, PER_LIST * name + LENGTH]
+        is_in_row = name == ISR and state[slot, CAPACITY] == 0
         for item in range(length):
-            items[at + item] = pool[start + item]
+            if is_in_row:
+                items[at + item] = state[slot, ISR_IDS + item]
+            else:
+                items[at + item] = pool[start + item]
         at += length
         ends[i + 1] = at

@@ -1,6 +1,7 @@
 """Numba kernels that find topics and partitions by hash: open addressing, with each entry near its home.
 
-A table has slots; what they are the slots of has its key, two numbers, at the beginning of its row.
+The upper half of an entry is the hash, the lower one a slot: rows of other keys are hardly ever looked at. A row has
+its key, two numbers, at its beginning.
 """
 
 from __future__ import annotations
@@ -8,47 +9,101 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from kraftlog.metadata.partition_slots import NONE
 
 
 @njit(inline="always")
-def home(table: Any, low: Any, high: Any) -> Any:
-    """Return where a key is looked for first."""
+def hashed(low: Any, high: Any) -> Any:
+    """Return the hash of a key, in 31 bits."""
     value = np.uint64(low) ^ (np.uint64(high) * np.uint64(0x9E3779B97F4A7C15))
     value = (value ^ (value >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return np.int64((value ^ (value >> np.uint64(32))) >> np.uint64(1)) & (len(table) - 1)
+    return np.int64((value ^ (value >> np.uint64(32))) >> np.uint64(33))
+
+
+@njit(inline="always")
+def slot_at(table: Any, at: Any) -> Any:
+    """Return the slot of an entry; -1 for an empty one."""
+    return np.int64(np.int32(table[at]))
 
 
 @njit(inline="always")
 def entry(table: Any, rows: Any, low: Any, high: Any) -> Any:
     """Return the entry of a key, or the empty one where it would be."""
     mask = len(table) - 1
-    at = home(table, low, high)
-    while table[at] != NONE and (rows[table[at], 0] != low or rows[table[at], 1] != high):
+    key = hashed(low, high)
+    at = key & mask
+    while table[at] != NONE:
+        if table[at] >> 32 == key:
+            slot = slot_at(table, at)
+            if rows[slot, 0] == low and rows[slot, 1] == high:
+                break
         at = (at + 1) & mask
     return at
 
 
+@njit(inline="always")
+def fill(table: Any, at: Any, low: Any, high: Any, slot: Any) -> None:
+    """Put a slot in the empty entry of its key."""
+    table[at] = (hashed(low, high) << 32) | slot
+
+
 @njit
-def take_out(table: Any, rows: Any, at: Any) -> None:
+def take_out(table: Any, at: Any) -> None:
     """Empty an entry, and move what stands behind it where it can be found."""
     mask = len(table) - 1
     behind = (at + 1) & mask
     while table[behind] != NONE:
-        first = home(table, rows[table[behind], 0], rows[table[behind], 1])
-        if ((behind - first) & mask) >= ((behind - at) & mask):
+        home = (table[behind] >> 32) & mask
+        if ((behind - home) & mask) >= ((behind - at) & mask):
             table[at] = table[behind]
             at = behind
         behind = (behind + 1) & mask
     table[at] = NONE
 
 
+@njit
+def look_up(table: Any, rows: Any, keys: Any, slots: Any, scratch: Any) -> None:
+    """Fill in the slots of keys, -1 for those that are not there, and bring their rows near.
+
+    Nearly all of it is waiting for memory. Loads wait together if they do not depend on each other, little is done
+    between them, and no branch is guessed wrong: so the first two entries are tried without one.
+    """
+    mask = len(table) - 1
+    for i in range(len(keys)):
+        scratch[i] = hashed(keys[i, 0], keys[i, 1])
+        slots[i] = table[scratch[i] & mask]
+    for i in range(len(keys)):
+        key = scratch[i]
+        at = key & mask
+        at = (at + np.int64(table[at] >> 32 != key)) & mask
+        while table[at] != NONE and table[at] >> 32 != key:
+            at = (at + 1) & mask
+        slots[i] = slot_at(table, at)
+    for i in range(len(keys)):
+        scratch[i] = rows[max(slots[i], 0), 0]
+    for i in range(len(keys)):
+        slot = slots[i]
+        if slot != NONE and (rows[slot, 0] != keys[i, 0] or rows[slot, 1] != keys[i, 1]):
+            slots[i] = slot_at(table, entry(table, rows, keys[i, 0], keys[i, 1]))
+
+
 @njit(cache=True, nogil=True)
-def table_of(rows: Any, slots: Any, size: int) -> Any:
-    """Return a table of so many entries."""
-    table = np.full(size, NONE, np.int32)
-    for slot in slots:
-        table[entry(table, rows, rows[slot, 0], rows[slot, 1])] = slot
-    return table
+def move_entries(table: Any, found: Any) -> None:
+    """Put what is in a table into one of another size."""
+    mask = len(found) - 1
+    for one in table:
+        if one != NONE:
+            at = (one >> 32) & mask
+            while found[at] != NONE:
+                at = (at + 1) & mask
+            found[at] = one
+
+
+def resized(table: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    """Return a table of so many entries, with what is in another."""
+    found = np.full(size, NONE, np.int64)
+    move_entries(table, found)
+    return found

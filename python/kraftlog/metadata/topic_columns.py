@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.metadata import columns, schemas
-from kraftlog.metadata.partition_slots import DIRECTORIES, ID_LISTS, NONE, SCALARS, SCALARS_END, Slots
+from kraftlog.metadata.partition_slots import DIRECTORIES, ID_LISTS, NONE, REPLICAS, SCALARS, SCALARS_END, SHORT, Slots
 from kraftlog.metadata.topic_records import CLEAR_ELR, Clearings, Partitions
 
 _NO_OFFSETS = columns.frozen(np.empty(0, np.int64))
@@ -80,6 +80,7 @@ def partitions_of(batch: pa.RecordBatch | None, name: str) -> tuple[Partitions, 
         if len(pieces[-1]):
             np.add(ends, end - ends[0], out=id_ends[bit])
         end += len(pieces[-1])
+    pieces.append(np.zeros(SHORT, np.int32))
     uuid_ends, is_given, values = columns.list_parts(schemas.column_of(batch, name, "directories"))
     given |= is_given.astype(np.uint8) << np.uint8(DIRECTORIES)
     taken = Partitions(
@@ -93,7 +94,7 @@ def partitions_of(batch: pa.RecordBatch | None, name: str) -> tuple[Partitions, 
         columns.uuids(values),
     )
     # directories that are not given are made up: one for each replica
-    return taken, end, int(uuid_ends[-1] - uuid_ends[0]) + len(pieces[0])
+    return taken, end, int(uuid_ends[-1] - uuid_ends[0]) + len(pieces[REPLICAS])
 
 
 def clearings_of(

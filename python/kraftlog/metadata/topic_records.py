@@ -21,8 +21,8 @@ Ints = npt.NDArray[np.int64]
 class Partitions(NamedTuple):
     """Columns of PartitionRecord or PartitionChangeRecord.
 
-    ``scalars`` has the columns of ``Slots.state``, int32[rows, 6]; the bits of ``given`` say which lists are not null; ``id_ends`` is where the lists of broker ids of a row start and
-    end in ``ids``, int32[lists, rows + 1].
+    ``scalars`` has the columns of ``Slots.state``, int32[rows, 6]. The bits of ``given`` say which lists are not null;
+    ``id_ends`` is where the lists of broker ids of a row start and end in ``ids``, int32[lists, rows + 1].
     """
 
     offsets: Ints
