@@ -155,4 +155,5 @@ def snapshot_of(segment: Segment) -> Snapshot:
 
 def _headers(segment: Segment) -> Iterator[Headers]:
     ignored: list[Fault] = []
-    return HeaderScan(open_segment(segment, ignored, strict=False), check_crc=True).headers()
+    for headers in HeaderScan(open_segment(segment, ignored, strict=False), check_crc=True).headers():
+        yield headers[headers["crc_ok"] != 0]
