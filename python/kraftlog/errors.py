@@ -10,9 +10,9 @@ files and logs is named where it is found, in ``kraftlog.log``:
 - messages of internal topics: ``bad_message``;
 - the metadata log: ``begin_inside_transaction``, ``end_outside_transaction``, ``begun_before_log``,
   ``marker_in_snapshot``, ``bad_marker``;
-- metadata images: ``incomplete_image``, ``incomplete_snapshot``, ``missing_offsets``, ``damaged_transaction``; in ``kraftlog.metadata`` ``unknown_topic``, ``unknown_partition``,
-  ``unknown_broker``, ``broker_epoch_mismatch``, ``bad_broker_change``, ``unknown_acl``, ``bad_directories``,
-  ``bad_leader_recovery_state``.
+- metadata images: ``incomplete_image``, ``incomplete_snapshot``, ``missing_offsets``, ``damaged_transaction``; in
+  ``kraftlog.metadata`` ``unknown_topic``, ``unknown_partition``, ``unknown_broker``, ``broker_epoch_mismatch``,
+  ``bad_broker_change``, ``unknown_acl``, ``bad_directories``, ``bad_leader_recovery_state``.
 """
 
 from __future__ import annotations

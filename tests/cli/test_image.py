@@ -85,6 +85,55 @@ def test_image_of_an_incomplete_log(kraftlog_command: Command, tmp_path: Path) -
     assert json.loads(done.stdout)["offset"] == 522
 
 
+def test_nothing_is_written_where_it_is_read(kraftlog_command: Command, tmp_path: Path) -> None:
+    """Neither an output nor a snapshot; the log stays as it is."""
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(METADATA / "__cluster_metadata-0", folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    segment = folder / "00000000000000000457.log"
+    for arguments in (
+        ("image", tmp_path, "--output", segment),
+        ("image", tmp_path, "--at", 85, "--snapshot", folder),
+        ("diff", tmp_path, "--from", 0, "--output", folder / "new"),
+    ):
+        done = kraftlog_command(*arguments)
+        assert done.returncode == 2
+        assert "which is being read" in done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_no_snapshot_of_what_cannot_be_read_whole(kraftlog_command: Command, tmp_path: Path) -> None:
+    """A controller that starts from it would have lost something."""
+    folder = tmp_path / "__cluster_metadata-0"
+    shutil.copytree(METADATA / "__cluster_metadata-0", folder)
+    for path in folder.glob("*.checkpoint"):
+        path.unlink()
+    (folder / "00000000000000000258.log").unlink()
+    done = kraftlog_command("image", folder, "--snapshot", tmp_path / "new")
+    assert done.returncode == 1
+    assert "missing_offsets" in done.stderr
+    assert "no snapshot was written" in done.stderr
+    assert not (tmp_path / "new").exists()
+    done = kraftlog_command("downgrade", folder, "--to", "4.2", "--force", "--output", tmp_path / "new")
+    assert (done.returncode, "nothing was written" in done.stderr) == (1, True)
+
+
+def test_offsets_behind_the_end_are_told(kraftlog_command: Command) -> None:
+    """The image is that of the end."""
+    done = kraftlog_command("image", METADATA, "--at", 900)
+    assert (done.returncode, done.stderr) == (0, "the log ends at offset 522\n")
+    assert json.loads(done.stdout)["offset"] == 522
+
+
+def test_what_has_no_such_topic(kraftlog_command: Command) -> None:
+    """Is told, and is no all-clear of a check."""
+    done = kraftlog_command("offsets", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--format", "csv")
+    assert done.stderr == "no __consumer_offsets among codec-lz4\n"
+    done = kraftlog_command("downgrade-check", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--to", "3.4.0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing was checked" in done.stderr
+
+
 def test_wrong_usage(kraftlog_command: Command) -> None:
     """Each refusal says what is wanted."""
     for arguments, words in (
@@ -94,7 +143,7 @@ def test_wrong_usage(kraftlog_command: Command) -> None:
         (("diff", METADATA / "bootstrap.checkpoint"), "one image only"),
         (("diff", METADATA, "--steps", "--format", "csv"), "--steps goes with --format text"),
         (("image", METADATA, "--at", "2001-01-01"), "before the first one of the log"),
-        (("messages", METADATA, "--type", "Nothing"), "nor a type of message"),
+        (("messages", METADATA, "--type", "Nothing"), "is not a type of message"),
     ):
         done = kraftlog_command(*arguments)
         assert (done.returncode, done.stdout) == (2, ""), arguments
@@ -205,7 +254,7 @@ def test_copy_of_one_segment(kraftlog_command: Command, tmp_path: Path) -> None:
     columns = ("--format", "jsonl", "--columns", "offset,type,key,value,error")
     done = kraftlog_command("messages", tmp_path / "copy.log", *columns)
     assert done.stdout == ""
-    assert done.stderr == "no internal topic among files in no partition's folder (as_topic says what they are)\n"
+    assert done.stderr == "no internal topic among files in no partition's folder (--as-topic says what they are)\n"
     told = kraftlog_command("messages", tmp_path / "copy.log", "--as-topic", "__consumer_offsets", *columns)
     assert told.stdout == kraftlog_command("messages", source, *columns).stdout
     columns = ("--format", "csv", "--columns", "group,topic,partition,offset,state")
@@ -218,8 +267,8 @@ def test_tables_at_an_offset(kraftlog_command: Command) -> None:
     log = GOLDEN / "transactions" / "log"
     columns = ("--format", "jsonl", "--columns", "topic,partition,offset,state")
     for at, expected in (
-        (2, [("orders-in", 0, 11, "pending"), ("orders-in", 1, 999, "pending")]),
-        (3, [("orders-in", 0, 11, "committed"), ("orders-in", 1, 999, "pending")]),
+        (1, [("orders-in", 0, 11, "pending"), ("orders-in", 1, 999, "pending")]),
+        (2, [("orders-in", 0, 11, "committed"), ("orders-in", 1, 999, "pending")]),
     ):
         done = kraftlog_command("offsets", log, "--at", at, *columns)
         assert sorted(tuple(json.loads(line).values()) for line in done.stdout.splitlines()) == expected

@@ -80,6 +80,44 @@ def test_a_version_that_is_told() -> None:
     assert of_plain.column("topics").to_pylist() == [["a", "b"]]
 
 
+def test_one_side_of_a_record() -> None:
+    """Its columns have the names of its own fields, and go back in as they come out."""
+    key = pa.table({"group": ["g"], "topic": ["orders"], "partition": pa.array([3], pa.int32())})
+    keys = kraftlog.encode_messages("OffsetCommitKey", key)
+    decoded = kraftlog.decode_messages("OffsetCommitKey", keys)
+    assert decoded.drop_columns(["unknown_tagged_fields", "error"]).to_pylist() == key.to_pylist()
+    assert kraftlog.encode_messages("OffsetCommitKey", decoded.drop_columns(["error"])).equals(keys)
+    prefixed = key.rename_columns(["group", "key_topic", "key_partition"])
+    assert kraftlog.encode_messages("OffsetCommitKey", prefixed).equals(keys)
+    other = pa.array([b"\0\2\0\1g"])
+    assert kraftlog.decode_messages("OffsetCommitKey", other).column("error").to_pylist() == ["value: type 2 is not 1"]
+    value = kraftlog.encode_messages("OffsetCommitValue", pa.table({"value_offset": [7]}), 3)
+    assert kraftlog.decode_messages("OffsetCommitValue", value).column("offset").to_pylist() == [7]
+
+
+@pytest.mark.parametrize("version", [None, 0])
+def test_null_values(version: int | None) -> None:
+    """They are rows with an error, among others and alone."""
+    blob = b"\0\0\0\0" + b"\xff" * 4
+    values = pa.array([None, blob if version is not None else b"\0\0" + blob, None], pa.binary())
+    rows = kraftlog.decode_messages("ConsumerProtocolSubscription", values, version=version)
+    assert rows.column("error").to_pylist() == ["value: the value is null", None, "value: the value is null"]
+    assert rows.column("topics").to_pylist() == [None, [], None]
+    alone = kraftlog.decode_messages("ConsumerProtocolSubscription", pa.array([None], pa.binary()), version=version)
+    assert alone.column("error").to_pylist() == ["value: the value is null"]
+
+
+def test_control_records_are_as_in_the_log() -> None:
+    """Their version is their first field, and nothing stands before it."""
+    log = kraftlog.open(GOLDEN / "metadata" / "log" / "bootstrap.checkpoint")
+    rows = log.records(["control_type", "value"], include_control=True).to_table().to_pylist()
+    header = next(row["value"] for row in rows if row["control_type"] == "SNAPSHOT_HEADER")
+    decoded = kraftlog.decode_messages("SnapshotHeaderRecord", pa.array([header]))
+    assert decoded.column("error").to_pylist() == [None]
+    assert decoded.column("last_contained_log_timestamp").to_pylist() == [0]
+    assert kraftlog.encode_messages("SnapshotHeaderRecord", decoded.drop_columns(["error"]), 0)[0].as_py() == header
+
+
 def test_wrong_arguments() -> None:
     """Each refusal says what there is."""
     nothing = pa.array([b""])

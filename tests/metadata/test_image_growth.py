@@ -93,6 +93,33 @@ def test_a_large_image_is_that_of_the_twin() -> None:
         assert image.partitions_count == len(expected["PartitionRecord"])
 
 
+def test_topics_whose_ids_have_one_hash() -> None:
+    def colliding(number: int) -> bytes:
+        low = number * 0x9E3779B97F4A7C15 % 2**64
+        return low.to_bytes(8, "little") + number.to_bytes(8, "little")
+
+    numbers = range(1, 41)
+    made = [("TopicRecord", record("TopicRecord", name=f"t{one}", topic_id=colliding(one))) for one in numbers]
+    made += [
+        ("PartitionRecord", record("PartitionRecord", topic_id=colliding(one), partition_id=0, replicas=[1], isr=[1]))
+        for one in numbers
+    ]
+    made += [("RemoveTopicRecord", record("RemoveTopicRecord", topic_id=colliding(one))) for one in numbers[::3]]
+    made += [
+        ("PartitionChangeRecord", record("PartitionChangeRecord", topic_id=colliding(one), partition_id=0, isr=[one]))
+        for one in [*numbers, 41]
+    ]
+    records = [(offset, name, fields) for offset, (name, fields) in enumerate(made)]
+    twin = ImageTwin()
+    for one in records:
+        twin.apply(*one)
+    for size in (7, len(records)):
+        image = applied(records, size)
+        assert contents(image) == twin.contents()
+        assert [(fault.error, fault.base_offset) for fault in image.faults] == twin.faults
+        assert len(image.faults) == 15
+
+
 def test_memory_is_that_of_the_image_and_not_of_the_log() -> None:
     made = [
         (0, "TopicRecord", record("TopicRecord", name="t", topic_id=_uuid(1))),

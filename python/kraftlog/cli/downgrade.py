@@ -55,6 +55,9 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
     for line in verdict_lines(report):
         print(line, file=sys.stderr)
     code = report_faults(faults)
+    if code:
+        print("nothing was written, since the log could not be read whole", file=sys.stderr)
+        sys.exit(code)
     if report.verdict == IMPOSSIBLE or not (force or report.is_lossless):
         hint = "" if report.verdict == IMPOSSIBLE else "; --force does it all the same"
         print(f"nothing was written{hint}", file=sys.stderr)

@@ -27,7 +27,7 @@ from kraftlog.log.log import Log
 from kraftlog.log.log import open as open_log
 from kraftlog.log.partitions import METADATA_TOPIC, by_partition
 from kraftlog.log.read import Progress
-from kraftlog.log.typed import format_of, typed_chunks
+from kraftlog.log.typed import format_of, topics_of, typed_chunks
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
@@ -91,7 +91,10 @@ def command(
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     shown = DOWNGRADE_CHECK.select(columns)
     check_output(output, log)
-    faults: list[Fault] = []
+    faults = log.unreadable()
+    if not any(format_of(segment) for segment in log.found.segments):
+        report_faults(faults)
+        raise ValueError(f"no internal topic among {', '.join(topics_of(log.found.segments))}; nothing was checked")
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         counts = count_records(log, faults, bar)
     tables = [downgrade_check(name, counted, release) for name, counted in counts.items()]
@@ -100,7 +103,10 @@ def command(
     with open_writer(form, output, shown, binary) as writer:
         for batch in found.select(shown.names).slice(0, limit).to_batches():
             writer.write(batch)
-    for line in [*_summary(found, release), *(line for report in reports for line in verdict_lines(report))]:
+    for line in [
+        *(() if faults else _summary(found, release)),
+        *(line for report in reports for line in verdict_lines(report)),
+    ]:
         print(line, file=sys.stderr)
     reads_all = not pc.any(pc.is_in(found.column("outcome"), value_set=pa.array([FAILS, SKIPPED])), min_count=0).as_py()
     is_right = reads_all and all(report.is_lossless for report in reports)

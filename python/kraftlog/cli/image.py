@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pyarrow as pa
 from kraftlog.cli.options import Columns
 from kraftlog.cli.output import FORMATS, open_writer
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.target import STANDARD_OUTPUT, check_target
 from kraftlog.codec.options import milliseconds
 from kraftlog.errors import Fault
 from kraftlog.log.image import ImageAt, image_at, image_steps
@@ -85,15 +87,22 @@ def image(
     if columns and record_type is None:
         raise click.UsageError("--columns goes with --type")
     log, faults = MetadataLog.open(directory), list[Fault]()
-    found = image_at(log, _offset(log, at), faults)
+    check_target(output, log.folders)
+    check_target(snapshot, log.folders, "--snapshot")
+    _check_form(form, output)
+    offset = _offset(log, at)
+    found = image_at(log, offset, faults)
+    _note_end(found, offset)
     if record_type is None:
         _write_json(found, output, show_secrets=show_secrets)
     else:
         table = image_table(found.image, record_type, show_secrets=show_secrets)
         _write_table(table.select(_known(columns, table) if columns else table.column_names), form, output)
-    if snapshot is not None:
+    if snapshot is not None and not faults:
         print(write_image(snapshot, found), file=sys.stderr)
-    sys.exit(report_faults(faults))
+    elif snapshot is not None:
+        print("no snapshot was written, since the log could not be read whole", file=sys.stderr)
+    sys.exit(report_faults(faults, listed_by=None))
 
 
 def _known(columns: list[str], table: pa.Table) -> list[str]:
@@ -105,11 +114,24 @@ def _known(columns: list[str], table: pa.Table) -> list[str]:
 
 def _write_json(found: ImageAt, output: str | None, *, show_secrets: bool) -> None:
     tree = json_tree(found.image, found.offset, found.epoch, found.timestamp, show_secrets=show_secrets)
-    text = json.dumps(tree, indent=2, ensure_ascii=False)
-    if output is None:
-        print(text)
+    _write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", output)
+
+
+def _write_text(text: str, output: str | None) -> None:
+    if output in (None, STANDARD_OUTPUT):
+        print(text, end="")
     else:
-        Path(output).write_text(text + "\n", "utf-8")
+        Path(str(output)).write_text(text, "utf-8")
+
+
+def _check_form(form: str, output: str | None) -> None:
+    if form == "parquet" and output in (None, STANDARD_OUTPUT):
+        raise click.UsageError("--format parquet needs --output")
+
+
+def _note_end(found: ImageAt, offset: int | None) -> None:
+    if offset is not None and offset > found.offset:
+        print(f"the log ends at offset {found.offset}", file=sys.stderr)
 
 
 def _write_table(table: pa.Table, form: str, output: str | None) -> None:
@@ -145,27 +167,31 @@ def diff_command(
     log, faults = MetadataLog.open(directory), list[Fault]()
     if log.is_snapshot:
         raise click.UsageError(f"{directory} is a snapshot, which has one image only")
+    check_target(output, log.folders)
+    _check_form(form, output)
     first, last = _offset(log, start), _offset(log, end)
     before = image_at(log, -1 if first is None else first, faults)
     if steps:
-        _tell_steps(log, before, last, faults, form)
-    after = image_at(log, last, faults)
+        if form != TEXT:
+            raise click.UsageError("--steps goes with --format text")
+        _write_text("".join(_steps(log, before, last, faults)), output)
+        sys.exit(report_faults(faults, listed_by=None))
+    found: list[Fault] = []
+    after = image_at(log, last, found)
+    faults += [fault for fault in found if fault not in faults]
+    _note_end(after, last)
     changes = diff(before.image, after.image)
     if form == TEXT:
-        lines = "".join(f"{line}\n" for line in describe(changes))
-        print(lines, end="") if output is None else Path(output).write_text(lines, "utf-8")
+        _write_text("".join(f"{line}\n" for line in describe(changes)), output)
     else:
         _write_table(changes, form, output)
-    sys.exit(report_faults(faults))
+    sys.exit(report_faults(faults, listed_by=None))
 
 
-def _tell_steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault], form: str) -> NoReturn:
-    if form != TEXT:
-        raise click.UsageError("--steps goes with --format text")
+def _steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault]) -> Iterator[str]:
+    """Return the changes of each image that Kafka publishes."""
     for step in image_steps(log, before, last, faults):
         lines = list(describe(diff(before.image, step.image)))
         if lines:
-            print(f"@{step.offset}")
-            print("".join(f"  {line}\n" for line in lines), end="")
+            yield f"@{step.offset}\n" + "".join(f"  {line}\n" for line in lines)
         before = step
-    sys.exit(report_faults(faults))

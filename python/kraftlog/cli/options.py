@@ -77,9 +77,7 @@ BOUNDS = _apply(
     ]
 )
 
-AT = click.option(
-    "--at", "end_offset", type=int, help="Of each partition of the topic only what is before this offset counts."
-)
+AT = click.option("--at", type=int, help="The last offset that counts, in each partition of the topic.")
 
 OUTPUT = _apply(
     [
@@ -123,7 +121,8 @@ MESSAGES_ONLY = _apply(
         click.option(
             "--type",
             "message_type",
-            help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns.",
+            help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns. "
+            "All fields are shown as they are stored, those of SCRAM credentials too.",
         ),
         click.option(
             "--definitions",

@@ -15,6 +15,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
 from kraftlog.log.log import open as open_log
 from kraftlog.log.log import read_options
+from kraftlog.log.table_rows import check_type
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset
@@ -44,12 +45,17 @@ def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
         as_topic=given.pop("as_topic", None),
         definitions=given.pop("definitions", None),
     )
-    table = given.pop("message_type", None) or table
+    message_type = given.pop("message_type", None)
+    if message_type is not None:
+        table = check_type(message_type, log.catalog)
     form, output, limit, binary = (given.pop(name) for name in ("form", "output", "limit", "binary"))
     columns, workers, quiet = given.pop("columns"), given.pop("workers"), given.pop("no_progress")
     if form == "parquet" and output is None:
         raise click.UsageError("--format parquet needs --output")
     check_output(output, log)
+    at = given.pop("at", None)
+    if at is not None:
+        given["end_offset"] = at + 1
     rows = read_options(**given)
     with progress_bar(
         log.size_in_bytes, wanted=not quiet and (output is not None or not is_terminal(sys.stdout))

@@ -19,7 +19,7 @@ from kraftlog.log.partitions import is_metadata
 from kraftlog.log.producer_transactions import last_stable_offsets
 from kraftlog.log.ranges import Range
 from kraftlog.log.read import Progress
-from kraftlog.log.table_rows import Pass, left_alone, record_ranges, table_rows, table_schema
+from kraftlog.log.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
 from kraftlog.log.totals import collect
 from kraftlog.log.transaction_checks import beside_faults, marker_faults, sequence_faults
 from kraftlog.messages import kafka_json
@@ -48,6 +48,10 @@ def read_options(
 def catalog_of(definitions: PathLike | None) -> Catalog:
     """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
     return BUILT_IN if definitions is None else BUILT_IN.with_definitions(kafka_json.load_folder(definitions))
+
+
+def _until(at: int | None) -> ReadOptions:
+    return read_options(end_offset=None if at is None else at + 1)
 
 
 class Log:
@@ -142,7 +146,8 @@ class Log:
         >>> log.messages(["offset", "name"], type="TopicRecord").to_table().slice(0, 2).to_pylist()
         [{'offset': 11, 'name': 'meta-0'}, {'offset': 16, 'name': 'meta-1'}]
         """
-        return self.scan(type or "messages", columns, read_options(**bounds))  # type: ignore[arg-type]
+        table = "messages" if type is None else check_type(type, self.catalog)
+        return self.scan(table, columns, read_options(**bounds))  # type: ignore[arg-type]
 
     def image(self, offset: int | None = None) -> ImageAt:
         """Return the metadata image at an offset, from the metadata log among the files.
@@ -200,17 +205,17 @@ class Log:
         ----------
         columns : sequence of str, optional
         at : int, optional
-            Of each partition of ``__consumer_offsets`` only what is before this offset counts.
+            The last offset that counts, in each partition of ``__consumer_offsets``.
         """
-        return self.scan("offsets", columns, read_options(end_offset=at)).to_table()
+        return self.scan("offsets", columns, _until(at)).to_table()
 
     def groups(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
         """Return the groups and their members as ``__consumer_offsets`` has them; ``at`` as in ``offsets``."""
-        return self.scan("groups", columns, read_options(end_offset=at)).to_table()
+        return self.scan("groups", columns, _until(at)).to_table()
 
     def transactional_ids(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
         """Return the transactional ids as ``__transaction_state`` has them; ``at`` as in ``offsets``."""
-        return self.scan("transactional_ids", columns, read_options(end_offset=at)).to_table()
+        return self.scan("transactional_ids", columns, _until(at)).to_table()
 
     def last_stable_offsets(self) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
@@ -333,6 +338,10 @@ class Log:
         return collect(
             self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
         )
+
+    def unreadable(self) -> list[Fault]:
+        """Return the folders that could not be listed."""
+        return unreadable(self.found)
 
     def left_alone(self) -> list[Fault]:
         """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""

@@ -94,6 +94,11 @@ class MetadataLog:
         return cls(segments)
 
     @property
+    def folders(self) -> set[Path]:
+        """Where its files are."""
+        return {segment.path.absolute().parent for segment in self.segments}
+
+    @property
     def start_offset(self) -> int:
         """Where its first segment begins."""
         return self.segments[0].base_offset or 0

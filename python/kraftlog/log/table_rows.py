@@ -11,7 +11,13 @@ from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log import tables
-from kraftlog.log.coordinator_tables import group_rows, offset_rows, transactional_id_rows
+from kraftlog.log.coordinator_tables import (
+    OFFSETS_TOPIC,
+    TRANSACTION_TOPIC,
+    group_rows,
+    offset_rows,
+    transactional_id_rows,
+)
 from kraftlog.log.discover import Discovery, Unread
 from kraftlog.log.hanging import hanging_rows
 from kraftlog.log.message_tables import message_rows, note_bad_messages, type_rows, type_schema
@@ -20,6 +26,7 @@ from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import Progress, read_ranges
 from kraftlog.log.transaction_checks import beside_faults, marker_faults
 from kraftlog.log.transaction_tables import metadata_transaction_rows, transaction_rows
+from kraftlog.log.typed import topics_of
 from kraftlog.log.visible import needs_transactions, visible_ranges
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.stream import errors_table
@@ -35,6 +42,13 @@ _BY_SEGMENTS = {
     "offsets": offset_rows,
     "groups": group_rows,
     "transactional_ids": transactional_id_rows,
+}
+
+
+FOLDED_TOPICS = {
+    "offsets": OFFSETS_TOPIC,
+    "groups": OFFSETS_TOPIC,
+    "transactional_ids": TRANSACTION_TOPIC,
 }
 
 
@@ -64,12 +78,28 @@ def table_schema(table: str, catalog: Catalog = BUILT_IN) -> schema.TableSchema:
     return found
 
 
+def check_type(name: str, catalog: Catalog) -> str:
+    """Return the name of a type of message.
+
+    Raises
+    ------
+    ValueError
+        When there is no such type.
+    """
+    if type_schema(name, catalog) is None:
+        types = sorted(
+            {one.name for of in catalog.formats.values() for one in of.types.values() if one.value is not None}
+        )
+        raise ValueError(f"{name!r} is not a type of message; there are {', '.join(types)}")
+    return name
+
+
 def table_rows(
     found: Discovery, catalog: Catalog, table: str, arrow_schema: pa.Schema, how: Pass
 ) -> Iterator[pa.RecordBatch]:
     """Return the rows of a table; folders that could not be listed are faults of every table."""
     options, faults, segments = how.options, how.faults, found.segments
-    for fault in _unreadable(found):
+    for fault in unreadable(found):
         if options.strict:
             raise error_from_fault(fault)
         faults.append(fault)
@@ -81,6 +111,8 @@ def table_rows(
         return message_rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
     if table not in schema.TABLES:
         return type_rows(table, segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
+    if table in FOLDED_TOPICS and not any(segment.topic == FOLDED_TOPICS[table] for segment in segments):
+        how.notes.append(f"no {FOLDED_TOPICS[table]} among {', '.join(topics_of(segments))}")
     if table in _BY_SEGMENTS:
         return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, how.on_progress)
     if table == "segments":
@@ -124,7 +156,8 @@ def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how
     yield from table.to_batches()
 
 
-def _unreadable(found: Discovery) -> list[Fault]:
+def unreadable(found: Discovery) -> list[Fault]:
+    """Return the folders that could not be listed."""
     return [_as_row(item) for item in found.unread if item.is_fault]
 
 

@@ -26,7 +26,7 @@ from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader, Messages
 
 BAD_MESSAGE = "bad_message"
-NO_TOPIC = "files in no partition's folder (as_topic says what they are)"
+NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
 _READ = ("key", "value", "offset")
 
 
@@ -69,6 +69,11 @@ def format_of(segment: Segment) -> str | None:
     return METADATA if is_metadata(segment) else None
 
 
+def topics_of(segments: Iterable[Segment]) -> list[str]:
+    """Return the names of the topics that segments are of, for people."""
+    return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
+
+
 def typed_chunks(
     segments: Iterable[Segment],
     columns: Sequence[str],
@@ -103,8 +108,7 @@ def typed_chunks(
     formats = {segment.path: format_of(segment) for segment in segments}
     internal = [segment for segment in segments if formats[segment.path] is not None]
     if formats and not internal:
-        topics = sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
-        notes.append(f"no internal topic among {', '.join(topics)}")
+        notes.append(f"no internal topic among {', '.join(topics_of(segments))}")
     names = list(dict.fromkeys([*_READ, *columns, *(["control_type"] if options.include_control else [])]))
     unknown: dict[str, dict[int, int]] = {}
     of_control = control_format(catalog)

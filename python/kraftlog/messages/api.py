@@ -8,16 +8,17 @@ import pyarrow.compute as pc
 
 from kraftlog._native import message as native
 from kraftlog.messages import writer
-from kraftlog.messages.arrow_types import UUID_TEXT
+from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_TEXT
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.messages.definition import Definition
 from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
-from kraftlog.messages.frames import Frames, Side, frame, int16_prefix, native_values
+from kraftlog.messages.frames import NO_VERSION, Frames, Side, frame, int16_prefix, native_values
 from kraftlog.messages.reader import MessageReader, Messages
-from kraftlog.messages.record_type import VALUE, RecordFormat, RecordType
+from kraftlog.messages.record_type import KEY, VALUE, RecordFormat, RecordType
 from kraftlog.messages.written_version import written_version
 
 _TYPE = 0
+KEY_ROLE = "coordinator-key"
 
 
 def decode_messages(
@@ -64,9 +65,12 @@ def decode_messages(
     """
     messages = _messages(name, values, keys, version, catalog)
     typed = messages.typed(name)
+    fields = typed.fields
+    if len(messages.format.types) == 1 and name in catalog.messages and catalog.messages[name].role != "metadata":
+        own = [*(field.column for field in catalog.messages[name].fields), UNKNOWN_TAGGED_FIELDS]
+        fields = pa.RecordBatch.from_arrays(fields.columns, own)
     is_there = np.zeros(len(values), bool)
     is_there[typed.rows] = True
-    fields = typed.fields
     if not is_there.all():
         fields = fields.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
     names = messages.type_names
@@ -90,7 +94,8 @@ def encode_messages(
     name : str
         Of a message: ``PartitionRecord``, ``OffsetCommitKey``, ``OffsetCommitValue``, ``ConsumerProtocolSubscription``.
     columns : pyarrow.RecordBatch or pyarrow.Table
-        A column for each field, as ``decode_messages`` has them; a column that is missing has the field's default.
+        A column for each field, as ``decode_messages`` has them, with ``key_`` or ``value_`` before its name or not; a
+        column that is missing has the field's default.
     version : int, optional
         In which they are written. By default a version that older releases can read: the highest that is not flexible,
         unless a newer one has fields that are needed (KIP-915); of the metadata log's messages the last one.
@@ -118,6 +123,7 @@ def encode_messages(
     '000100016700066f726465727300000003'
     """
     definition = _definition(name, catalog)
+    columns = _with_own_names(definition, columns)
     version = written_version(definition, columns) if version is None else version
     prefix = _prefix(definition, version) if with_prefix else b""
     return writer.encode_messages(definition, version, columns, prefix=prefix)
@@ -132,9 +138,14 @@ def _definition(name: str, catalog: Catalog) -> Definition:
 def _prefix(definition: Definition, version: int) -> bytes:
     if definition.format in (METADATA, REMOTE_LOG_METADATA) and definition.api_key is not None:
         return frame(definition.api_key, version)
-    if definition.role == "coordinator-key" and definition.api_key is not None:
+    if definition.role == KEY_ROLE and definition.api_key is not None:
         return int16_prefix(definition.api_key)
-    return int16_prefix(version)
+    return b"" if _says_its_version(definition) else int16_prefix(version)
+
+
+def _says_its_version(definition: Definition) -> bool:
+    """Whether the version is a message's own first field, as in the control records of a Raft log."""
+    return definition.fields[:1] != () and definition.fields[0].name == "version" and definition.role == "data"
 
 
 def _messages(
@@ -148,18 +159,39 @@ def _messages(
     definition = _definition(name, catalog)
     if version is not None and version not in definition.versions:
         raise ValueError(f"{name}: version {version} is not in {definition.versions}")
-    side = Side(native_values(values), *_versions(values, version))
-    no_types = np.full(len(values), _TYPE, np.int32)
-    frames = Frames(no_types, side, None, np.zeros(len(values), bool), is_strict=True)
-    if version is None:
-        frames.note(VALUE, native.read_prefixes(side.values, False)[2])
-    of_name = RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)})
-    return Messages(of_name, frames, UUID_TEXT)
+    frames = _plain(definition, values, version)
+    return Messages(RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)}), frames, UUID_TEXT)
 
 
-def _versions(values: pa.BinaryArray, version: int | None) -> tuple[native.Int32s, native.Int32s]:
-    """Return the versions of messages, and the bytes at which they start."""
+def _plain(definition: Definition, values: pa.BinaryArray, version: int | None) -> Frames:
+    """Return the frames of messages that are no records, or one side of a record."""
+    source = native_values(values)
+    numbers, starts, faults = native.read_prefixes(source, False)
+    versions = numbers.copy()
+    if version is not None or definition.role == KEY_ROLE:
+        versions[:] = definition.versions.last if version is None else version
+    if version is not None or _says_its_version(definition):
+        starts = np.zeros(len(values), np.int32)
+    is_null = np.asarray(values.is_null().to_numpy(zero_copy_only=False), bool)
+    types = np.full(len(values), _TYPE, np.int32)
+    frames = Frames(types, Side(source, versions, starts), None, np.zeros(len(values), bool), is_strict=True)
     if version is None:
-        versions, starts, _ = native.read_prefixes(native_values(values), False)
-        return versions, starts
-    return np.full(len(values), version, np.int32), np.zeros(len(values), np.int32)
+        frames.note(VALUE, faults)
+    if version is None and definition.role == KEY_ROLE:
+        for row in np.flatnonzero((numbers != definition.api_key) & ~is_null).tolist():
+            frames.faults.setdefault(row, f"value: type {numbers[row]} is not {definition.api_key}")
+    for row in np.flatnonzero(is_null).tolist():
+        frames.faults[row] = "value: the value is null"
+    versions[list(frames.faults)] = NO_VERSION
+    return frames
+
+
+def _with_own_names(definition: Definition, columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+    """Return columns under the names of the message's fields; tables of records may have key_ or value_ before them."""
+    own = {field.column for field in definition.fields}
+    names = {
+        name: name.split("_", 1)[1]
+        for name in columns.schema.names
+        if name not in own and name.split("_", 1)[0] in (KEY, VALUE) and name.split("_", 1)[-1] in own
+    }
+    return columns.rename_columns([names.get(name, name) for name in columns.schema.names])
