@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from kraftlog.compiled import compiled
 from kraftlog.metadata.partition_changes import change_partitions
 from kraftlog.metadata.partition_slots import (
     CAPACITY,
@@ -156,7 +157,7 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
     return row, count
 
 
-@njit(inline="always")
+@njit
 def clear_partition(slots: Any, slot: Any) -> None:
     """Empty the eligible leader replicas of a partition."""
     if has_elr(slots.state, slot):
@@ -186,7 +187,7 @@ def clear(slots: Any, name: Any, candidates: Any, count: Any) -> Any:
     return fault
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def replay(
     slots: Any,
     topics: Any,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from kraftlog.compiled import compiled
 from kraftlog.metadata.partition_slots import (
     CAPACITY,
     DIRECTORIES,
@@ -59,7 +60,7 @@ def put_ids(state: Any, counts: Any, pool: Any, slot: Any, name: Any, values: An
             pool[at + i] = values[start + i]
 
 
-@njit(inline="always")
+@njit
 def put_directories(
     state: Any, counts: Any, pool: Any, slot: Any, values: Any, start: Any, stop: Any, replicas: Any
 ) -> None:
@@ -71,7 +72,7 @@ def put_directories(
         pool[at + i, 1] = values[start + i, 1] if stop > start else np.uint64(0)
 
 
-@njit(inline="always")
+@njit
 def are_zero(uuids: Any, start: Any, stop: Any) -> Any:
     """Whether no directory is known, which Kafka calls MIGRATING."""
     known = np.uint64(0)
@@ -80,7 +81,7 @@ def are_zero(uuids: Any, start: Any, stop: Any) -> Any:
     return known == 0
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def move_lists(state: Any, end: int, ids: Any, uuids: Any, new_ids: Any, new_uuids: Any) -> tuple[int, int]:
     """Copy every list into new pools, one behind the other; return where they end."""
     ids_end = uuids_end = 0
@@ -113,7 +114,7 @@ def compacted(slots: Slots) -> Slots:
     return slots._replace(ids=ids, uuids=uuids)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(state: Any, name: int, order: Any, pool: Any, items: Any, ends: Any) -> None:
     """Fill a column of lists, in an order of slots."""
     at = 0

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from kraftlog.compiled import compiled
 from kraftlog.metadata.partition_slots import NONE
 
 
@@ -29,7 +30,7 @@ def slot_at(table: Any, at: Any) -> Any:
     return np.int64(np.int32(table[at]))
 
 
-@njit(inline="always")
+@njit
 def entry(table: Any, rows: Any, low: Any, high: Any) -> Any:
     """Return the entry of a key, or the empty one where it would be."""
     mask = len(table) - 1
@@ -44,7 +45,7 @@ def entry(table: Any, rows: Any, low: Any, high: Any) -> Any:
     return at
 
 
-@njit(inline="always")
+@njit
 def fill(table: Any, at: Any, low: Any, high: Any, slot: Any) -> None:
     """Put a slot in the empty entry of its key."""
     table[at] = (hashed(low, high) << 32) | slot
@@ -90,7 +91,7 @@ def look_up(table: Any, rows: Any, keys: Any, slots: Any, scratch: Any) -> None:
             slots[i] = slot_at(table, entry(table, rows, keys[i, 0], keys[i, 1]))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def move_entries(table: Any, found: Any) -> None:
     """Put what is in a table into one of another size."""
     mask = len(found) - 1

@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from kraftlog.compiled import compiled
+
 RECORD_BATCH_OVERHEAD = 61
 FRAME = 5  # bytes of attributes, timestamp delta, offset delta of one byte, null key, number of headers
 SHORT_DELTAS = 1 << 6  # offset deltas below this take one byte
@@ -24,7 +26,7 @@ def body_size(size: int) -> int:
     return FRAME + varint_size(length) + length
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def plan(
     sizes: npt.NDArray[np.int64] | npt.NDArray[np.int32],
     max_batch_bytes: int,
