@@ -322,6 +322,8 @@ def test_missing_segment_is_told(tmp_path: Path) -> None:
     image_at(MetadataLog.open(folder), 400, faults := [], use_snapshots=False)
     assert faults[0].error == "missing_offsets"
     assert "00000000000000000378.log: offsets 258 to 377 are missing" in faults[0].message
+    assert "missing_offsets" in {fault.error for fault in kraftlog.open(folder).verify()}
+    assert "missing_offsets" in kraftlog.open(folder).errors()["error"].to_pylist()
 
 
 @pytest.mark.parametrize("lost", [60, 2000, 100_000])
@@ -333,6 +335,7 @@ def test_cut_snapshot_is_no_image(lost: int, tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-lost] if lost < 7514 else b"")
     image_at(MetadataLog([discover(path).segments[0]]), None, faults := [])
     assert "incomplete_snapshot" in {fault.error for fault in faults}
+    assert "incomplete_snapshot" in {fault.error for fault in kraftlog.open(path).verify()}
     at = image_at(MetadataLog.open(folder), None, faults := [])
     assert {fault.error for fault in faults} == {"incomplete_snapshot"}
     assert records_of(at) == records_of(image_at(MetadataLog.open(folder_of("metadata")), None, []))

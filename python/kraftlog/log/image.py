@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.metadata_boundaries import scan_boundaries
-from kraftlog.log.metadata_gaps import find_gaps
+from kraftlog.log.metadata_gaps import find_gaps, unfinished
 from kraftlog.log.metadata_log import MetadataLog, snapshot_of
 from kraftlog.log.quorum_records import QuorumRecords, quorum_records
 from kraftlog.log.read import Progress, located
@@ -24,7 +23,7 @@ from kraftlog.messages.reader import Typed
 from kraftlog.metadata.image import Image
 from kraftlog.transactions.producer import OPEN
 
-INCOMPLETE, UNFINISHED = "incomplete_image", "incomplete_snapshot"
+INCOMPLETE = "incomplete_image"
 HEADER = "SnapshotHeaderRecord"
 
 
@@ -159,21 +158,12 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     image = Image.empty()
     for records in _visible(log, -NO_BOUND, NO_BOUND, faults, on_progress):
         image.apply(records.tables(np.ones(len(records.offsets), bool)))
-    faults += [located(log.segments[0], fault) for fault in [*_unfinished(log), *image.faults]]
+    faults += [*unfinished(log), *(located(log.segments[0], fault) for fault in image.faults)]
     image.faults.clear()
     snapshot = snapshot_of(log.segments[0])
     image.offset = snapshot.end_offset - 1
     quorum = quorum_records(log, NO_BOUND)
     return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum=quorum)
-
-
-def _unfinished(log: MetadataLog) -> list[Fault]:
-    """Return a fault for a snapshot that does not begin with its header and end with its footer."""
-    types = log.headers["control_type"]
-    first, last = (CONTROL_TYPES.index(name) for name in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"))
-    if len(types) and types[0] == first and types[-1] == last:
-        return []
-    return [Fault(UNFINISHED, "it does not begin with a snapshot's header and end with its footer: a part is missing")]
 
 
 def _last_contained_timestamp(log: MetadataLog) -> int:

@@ -14,6 +14,7 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.checks import check_segments
 from kraftlog.log.discover import Discovery, PathLike, Segment, discover
 from kraftlog.log.image import ImageAt, image_at
+from kraftlog.log.metadata_gaps import incomplete_faults
 from kraftlog.log.metadata_log import MetadataLog
 from kraftlog.log.partitions import is_metadata
 from kraftlog.log.producer_transactions import last_stable_offsets
@@ -325,6 +326,7 @@ class Log:
         yield from marker_faults(self.found.segments)
         yield from beside_faults(self.found.segments)
         yield from sequence_faults(self.found.segments)
+        yield from incomplete_faults(self.found.segments)
 
     def stats(
         self,

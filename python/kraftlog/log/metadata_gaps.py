@@ -6,18 +6,23 @@ transaction around a gap must not be taken for all of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog.codec.headers import CONTROL_TYPES
+from kraftlog.codec.options import NO_BOUND
 from kraftlog.errors import Fault
+from kraftlog.log.discover import Segment
 from kraftlog.log.metadata_boundaries import scan_boundaries
-from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.log.metadata_log import SNAPSHOT, MetadataLog
+from kraftlog.log.partitions import by_partition, is_metadata
 from kraftlog.log.read import located
 from kraftlog.transactions.producer import OPEN
 
-MISSING, DAMAGED = "missing_offsets", "damaged_transaction"
+MISSING, DAMAGED, UNFINISHED = "missing_offsets", "damaged_transaction", "incomplete_snapshot"
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,24 @@ class Gaps:
         for first, last in self.left_out:
             hidden |= (offsets >= first) & (offsets <= last)
         return hidden
+
+
+def incomplete_faults(segments: Iterable[Segment]) -> Iterator[Fault]:
+    """Return what is missing in the metadata logs, and in the snapshots of them, among some segments."""
+    for group in by_partition(segments):
+        if group[0].state in ("", SNAPSHOT) and is_metadata(group[0]):
+            log = MetadataLog(group)
+            yield from unfinished(log) if log.is_snapshot else find_gaps(log, log.start_offset, NO_BOUND).faults
+
+
+def unfinished(log: MetadataLog) -> list[Fault]:
+    """Return a fault for a snapshot that does not begin with its header and end with its footer."""
+    types = log.headers["control_type"]
+    first, last = (CONTROL_TYPES.index(name) for name in ("SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"))
+    if len(types) and types[0] == first and types[-1] == last:
+        return []
+    message = "it does not begin with a snapshot's header and end with its footer: a part is missing"
+    return [located(log.segments[0], Fault(UNFINISHED, message))]
 
 
 def find_gaps(log: MetadataLog, start: int, end: int) -> Gaps:

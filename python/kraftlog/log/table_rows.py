@@ -21,6 +21,7 @@ from kraftlog.log.coordinator_tables import (
 from kraftlog.log.discover import Discovery, Unread
 from kraftlog.log.hanging import hanging_rows
 from kraftlog.log.message_tables import message_rows, note_bad_messages, type_rows, type_schema
+from kraftlog.log.metadata_gaps import incomplete_faults
 from kraftlog.log.producer_tables import producer_rows
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import Progress, read_ranges
@@ -152,6 +153,7 @@ def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how
     note_bad_messages(found.segments, options, faults, catalog)
     faults += marker_faults(found.segments)
     faults += beside_faults(found.segments)
+    faults += incomplete_faults(found.segments)
     table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
     yield from table.to_batches()
 

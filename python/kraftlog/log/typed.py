@@ -103,7 +103,7 @@ def typed_chunks(
     catalog : Catalog
     uuid : {"text", "binary"}
     """
-    notes = [] if notes is None else notes
+    notes, segments = [] if notes is None else notes, list(segments)
     readers = {name: MessageReader(one, uuid) for name, one in catalog.formats.items()}
     formats = {segment.path: format_of(segment) for segment in segments}
     internal = [segment for segment in segments if formats[segment.path] is not None]
@@ -117,11 +117,8 @@ def typed_chunks(
         for batch in read_range(part, schema.RECORDS.select(names), options, faults, on_progress):
             for records, is_control in _runs(batch, options):
                 if is_control:
-                    of_control = control_format(catalog)
-                    types = records.column("control_type").to_pylist()
-                    yield TypedChunk(
-                        part.segment, records, read_control(of_control, types, records.column("value"), uuid)
-                    )
+                    types, values = records.column("control_type").to_pylist(), records.column("value")
+                    yield TypedChunk(part.segment, records, read_control(of_control, types, values, uuid))
                     continue
                 messages = reader.read(records.column("key"), records.column("value"))
                 counts = unknown.setdefault(printable(f"{part.segment.topic}-{part.segment.partition}"), {})

@@ -18,6 +18,7 @@ from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.log import Log, catalog_of, read_options
 from kraftlog.log.log import open as open_log
 from kraftlog.log.message_tables import note_bad_messages
+from kraftlog.log.metadata_gaps import incomplete_faults
 from kraftlog.log.partitions import by_partition
 from kraftlog.log.ranges import Range, plan
 from kraftlog.log.read import read_range
@@ -231,7 +232,7 @@ def _read_partition(request: Request, part: WholePartition) -> Iterator[pa.Recor
     target = request.schema
     segments = list(part.segments)
     if request.table == "errors":
-        faults = [*marker_faults(segments), *beside_faults(segments)]
+        faults = [*marker_faults(segments), *beside_faults(segments), *incomplete_faults(segments)]
         note_bad_messages(segments, request.options, faults, catalog_of(request.definitions))
         yield from errors_table(faults).select(target.names).to_batches()
     else:
