@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
+from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
+from kraftlog.log.arguments import catalog_of, read_options, read_until
 from kraftlog.log.checks import check_segments
 from kraftlog.log.discover import Discovery, PathLike, Segment, discover
 from kraftlog.log.image import ImageAt, image_at
@@ -23,36 +24,8 @@ from kraftlog.log.read import Progress
 from kraftlog.log.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
 from kraftlog.log.totals import collect
 from kraftlog.log.transaction_checks import beside_faults, marker_faults, sequence_faults
-from kraftlog.messages import kafka_json
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.stream import Stream
-
-
-def read_options(
-    *,
-    start_offset: int | None = None,
-    end_offset: int | None = None,
-    start_timestamp: datetime | int | None = None,
-    end_timestamp: datetime | int | None = None,
-    **others: object,
-) -> ReadOptions:
-    """Make ``ReadOptions`` of what users say: bounds may be None, timestamps datetimes."""
-    return ReadOptions(
-        start_offset=-NO_BOUND if start_offset is None else start_offset,
-        end_offset=NO_BOUND if end_offset is None else end_offset,
-        start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
-        end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
-        **others,  # type: ignore[arg-type]
-    )
-
-
-def catalog_of(definitions: PathLike | None) -> Catalog:
-    """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
-    return BUILT_IN if definitions is None else BUILT_IN.with_definitions(kafka_json.load_folder(definitions))
-
-
-def _until(at: int | None) -> ReadOptions:
-    return read_options(end_offset=None if at is None else at + 1)
 
 
 class Log:
@@ -208,15 +181,15 @@ class Log:
         at : int, optional
             The last offset that counts, in each partition of ``__consumer_offsets``.
         """
-        return self.scan("offsets", columns, _until(at)).to_table()
+        return self.scan("offsets", columns, read_until(at)).to_table()
 
     def groups(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
         """Return the groups and their members as ``__consumer_offsets`` has them; ``at`` as in ``offsets``."""
-        return self.scan("groups", columns, _until(at)).to_table()
+        return self.scan("groups", columns, read_until(at)).to_table()
 
     def transactional_ids(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
         """Return the transactional ids as ``__transaction_state`` has them; ``at`` as in ``offsets``."""
-        return self.scan("transactional_ids", columns, _until(at)).to_table()
+        return self.scan("transactional_ids", columns, read_until(at)).to_table()
 
     def last_stable_offsets(self) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.

@@ -14,8 +14,9 @@ from kraftlog import schema
 from kraftlog.codec.headers import TIMESTAMP_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
+from kraftlog.log.arguments import catalog_of, read_options
 from kraftlog.log.discover import Discovery, Segment
-from kraftlog.log.log import Log, catalog_of, read_options
+from kraftlog.log.log import Log
 from kraftlog.log.log import open as open_log
 from kraftlog.log.message_tables import note_bad_messages
 from kraftlog.log.metadata_gaps import incomplete_faults
