@@ -15,7 +15,7 @@ _COLUMNS = {
     "UserScramCredentialRecord": ("name", "mechanism"),
     "DelegationTokenRecord": ("token_id",),
 }
-_SCRAM_MECHANISMS = pa.array(["UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+_SCRAM_MECHANISMS = ["UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 def record_keys(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Array:
@@ -45,7 +45,7 @@ def _text(rows: pa.Table, column: str) -> pa.ChunkedArray:
     if column != "mechanism":
         return pc.cast(found, pa.string())
     is_known = pc.and_(pc.greater(found, 0), pc.less(found, len(_SCRAM_MECHANISMS)))
-    return pc.take(_SCRAM_MECHANISMS, pc.if_else(is_known, found, pa.scalar(0, found.type)))
+    return pc.take(pa.array(_SCRAM_MECHANISMS), pc.if_else(is_known, found, pa.scalar(0, found.type)))
 
 
 def _topic_names(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:

@@ -30,7 +30,7 @@ from kraftlog.metadata.topic_faults import topic_faults
 from kraftlog.metadata.topic_records import CLEAR_ELR, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, TOPIC, TYPES, Topics
 
 Removed = tuple[npt.NDArray[np.int64], pa.Array]
-NONE_REMOVED: Removed = np.empty(0, np.int64), pa.array([], pa.string())
+NONE_REMOVED: Removed = np.empty(0, np.int64), pa.nulls(0, pa.string())
 _LEAST = 1024
 
 
