@@ -21,7 +21,13 @@ LIMIT = 60.0
 _COLUMNS = 200
 # escape sequences and bells, which a screen does not show
 _INVISIBLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x07")
-_AS_LEADER = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); exec(sys.argv.pop(1))"
+# the interrupt is put back: whoever started the tests in the background may have had it ignored
+_AS_LEADER = """
+import fcntl, signal, sys, termios
+signal.signal(signal.SIGINT, signal.default_int_handler)
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+exec(sys.argv.pop(1))
+"""
 
 
 class PseudoTerminal:
