@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -58,7 +59,7 @@ def last_of(codes: Codes, count: int) -> npt.NDArray[np.int64]:
     return last
 
 
-class Fold:
+class Fold(ABC):
     """Rows that are dropped when later ones take their place.
 
     Rows are kept as they come until they are more than those that stayed, and only then compared: each row is looked at
@@ -111,9 +112,9 @@ class Fold:
             self._kept_bytes = self._kept.nbytes
         self._new, self._news, self._new_bytes = [], 0, 0
 
+    @abstractmethod
     def _remaining(self, table: pa.Table) -> pa.Table:
         """Return the rows that stay, in whichever order."""
-        raise NotImplementedError
 
 
 class LastByKey(Fold):
