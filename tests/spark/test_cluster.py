@@ -14,6 +14,6 @@ from spark_rows import comparable, expected_rows, log_directories, rows_of
 def test_rows(cluster, folder: Path):
     for table in ("records", "batches"):
         expected = comparable(expected_rows(table, folder))
-        source = cluster.read.format("kraftlog").option("table", table).option("rangeBytes", "16k").load(str(folder))
+        source = cluster.read.format("kraftlog").option("table", table).options(rangeBytes="16k", includeHeaders="true").load(str(folder))
         assert comparable(rows_of(source)) == expected
-        assert comparable(rows_of(read_ranges(cluster, str(folder), table=table))) == expected
+        assert comparable(rows_of(read_ranges(cluster, str(folder), table=table, includeHeaders=True))) == expected

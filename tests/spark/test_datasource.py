@@ -10,7 +10,8 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.spark import read_ranges
-from kraftlog.spark.tables import parse_request, plan_parts
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
 from spark_rows import comparable, expected_rows, log_directories, rows_of
 
 CODECS = GOLDEN / "codecs" / "log"
@@ -23,9 +24,10 @@ TABLES = ["records", "batches", "segments", "transactions", "metadata_transactio
 @pytest.mark.parametrize("folder", log_directories(), ids=lambda path: path.parent.name)
 def test_rows(spark, table: str, folder: Path):
     expected = comparable(expected_rows(table, folder))
-    source = spark.read.format("kraftlog").option("table", table).option("rangeBytes", "4k").load(str(folder))
+    source = spark.read.format("kraftlog").option("table", table).options(rangeBytes="4k", includeHeaders="true").load(str(folder))
     assert comparable(rows_of(source)) == expected
-    assert comparable(rows_of(read_ranges(spark, str(folder), table=table, rangeBytes="4k"))) == expected
+    ranges = read_ranges(spark, str(folder), table=table, rangeBytes="4k", includeHeaders=True)
+    assert comparable(rows_of(ranges)) == expected
 
 
 def test_every_table_of_transactions_has_rows():
@@ -77,8 +79,10 @@ def test_schema_is_that_of_sparks_kafka_source(spark):
     frame = spark.read.format("kraftlog").load(str(CODECS))
     assert frame.schema.simpleString() == (
         "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
-        "timestampType:int,headers:array<struct<key:string,value:binary>>>"
+        "timestampType:int>"
     )
+    with_headers = spark.read.format("kraftlog").option("includeHeaders", "true").load(str(CODECS))
+    assert with_headers.schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
 
 
 def test_every_column(spark):
@@ -96,12 +100,12 @@ def test_every_column(spark):
 
 def test_options(spark):
     def offsets(**options: str) -> list[int]:
-        reader = spark.read.format("kraftlog").option("columns", "offset").option("topics", "codec-appendtime")
+        reader = spark.read.format("kraftlog").option("columns", "offset").option("subscribe", "codec-appendtime")
         for name, value in options.items():
             reader = reader.option(name, value)
         return sorted(row.offset for row in reader.load(str(CODECS)).collect())
 
-    assert offsets(startingOffset="100", endingOffset="120") == list(range(100, 120))
+    assert offsets(startingOffsets="100", endingOffsets="120") == list(range(100, 120))
     assert offsets(startTimestamp="2026-11-21T02:54:37.788Z") == list(range(290, 330))
     assert offsets(startTimestamp="1795229677788") == list(range(290, 330))
     assert offsets(endTimestamp="2026-11-21T02:54:37.774Z") == [0]
@@ -140,7 +144,7 @@ def test_mistakes(spark):
         ({"columns": "ofset"}, "no column 'ofset'"),
         ({"onError": "ignore"}, "option onError is 'ignore'"),
         ({"rangeBytes": "big"}, "option rangeBytes is 'big'"),
-        ({"startingOffset": "first"}, "option startingOffset is 'first'"),
+        ({"startingOffsets": "first"}, "option startingOffsets is 'first'"),
         ({"isolationLevel": "serializable"}, "isolation_level 'serializable'"),
     ):
         reader = spark.read.format("kraftlog")
@@ -157,5 +161,5 @@ def test_partitions_start_at_batches():
     parts = list(plan_parts(request))
     assert len(parts) > 60
     for part in parts:
-        starts = kraftlog.open(part.segment.path).batches(["position"])["position"].to_pylist()
-        assert part.start in starts
+        starts = kraftlog.open(part.work.segment.path).batches(["position"])["position"].to_pylist()
+        assert part.work.start in starts

@@ -11,7 +11,7 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.options import ReadOptions
 from kraftlog.spark import read_ranges
-from kraftlog.spark.tables import parse_request
+from kraftlog.spark.options import parse_request
 from spark_rows import comparable, rows_of
 
 SCENARIOS = ("groups", "transactions", "metadata", "share_state", "coordinator_future")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kraftlog.spark.tables import Part, Request, parse_request, plan_parts, read, with_columns
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import Part, plan_parts
+from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
+from kraftlog.spark.read import read
+from kraftlog.spark.request import Request
 
 
 @dataclass
@@ -36,16 +40,23 @@ class KraftlogReader(DataSourceReader):
         arrow_schema = to_arrow_schema(self.schema, timezone="UTC")
         if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return
-        for batch in read(self.request, partition.part):
+        for batch in read(self.request, partition.part, []):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
+
+
+class NarrowingReader(KraftlogReader):
+    """A reader that is handed filters before it plans."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
+        """Plan less by the filters; all of them are given back, for Spark to apply."""
+        self.request = narrowed(self.request, filters)
+        return filters
 
 
 class KraftlogSource(DataSource):
     """Log files of Kafka as tables: segments, batches, records, messages, errors, and those of transactions.
 
-    Options: table, type (of messages: PartitionRecord and so on), path or paths, columns, isolationLevel,
-    startingOffset, endingOffset, startTimestamp, endTimestamp, topics, onError (fail, skip), rangeBytes,
-    includeControl, definitions.
+    Its options are those of ``kraftlog.spark.options``: by the names of Spark's Kafka source where that has them.
     """
 
     @classmethod
@@ -60,11 +71,11 @@ class KraftlogSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader; a schema that the user gave selects columns by name."""
-        request = with_columns(parse_request(self.options), tuple(schema.fieldNames()))
+        request = parse_request(self.options).with_columns(tuple(schema.fieldNames()))
         expected = from_arrow_schema(request.schema)
         for wanted, has in zip(schema, expected, strict=True):
             if wanted.dataType != has.dataType:
                 raise ValueError(
                     f"column {has.name} is {has.dataType.simpleString()}, not {wanted.dataType.simpleString()}"
                 )
-        return KraftlogReader(request, schema)
+        return (NarrowingReader if spark_hands_filters_down() else KraftlogReader)(request, schema)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlog.spark.tables import parse_request, plan_parts, read, spark_schema
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,18 +41,17 @@ def read_ranges(spark: SparkSession, path: str | list[str], **options: object) -
 
     paths = [path] if isinstance(path, str) else list(path)
     request = parse_request({"paths": _json_list(paths), **{key: str(value) for key, value in options.items()}})
-    target = spark_schema(request.table, request.columns)
     parts = [pickle.dumps(part) for part in plan_parts(request)]
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for packed in batch.column(0).to_pylist():
-                yield from read(request, pickle.loads(packed))
+                yield from read(request, pickle.loads(packed), [])
 
     numbered = [(number, bytearray(part)) for number, part in enumerate(parts)]
     table = spark.createDataFrame(numbered, "number int, part binary")
     spread = table.repartitionByRange(max(1, len(parts)), "number").select("part")
-    return spread.mapInArrow(rows, from_arrow_schema(target))
+    return spread.mapInArrow(rows, from_arrow_schema(request.schema))
 
 
 def _json_list(paths: list[str]) -> str:

@@ -1,0 +1,163 @@
+"""Where reading begins and ends in each partition, in the forms of Spark's Kafka source.
+
+``startingOffsets`` and ``endingOffsets`` are ``earliest``, ``latest``, a number for all partitions, or JSON such as
+``{"orders": {"0": 23, "1": -2}}``, where -2 means earliest and -1 latest. ``startingTimestamp`` and ``endingTimestamp``
+are milliseconds for all partitions, ``startingOffsetsByTimestamp`` and ``endingOffsetsByTimestamp`` JSON of such; they
+stand for the offset of the first record whose timestamp is not before them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kraftlog.codec.headers import last_offsets
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.log.discover import Discovery, Segment
+from kraftlog.log.log import Log
+from kraftlog.log.read import open_segment
+from kraftlog.log.scan import HeaderScan
+
+EARLIEST, LATEST = -2, -1
+_WORDS = {"earliest": EARLIEST, "latest": LATEST}
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in every partition.
+
+    Attributes
+    ----------
+    everywhere : int
+        An offset, ``EARLIEST`` or ``LATEST``; of partitions that have none of their own when ``each`` is empty.
+    each : dict
+        Of single partitions.
+    is_timestamp : bool
+        Whether these are milliseconds since the epoch.
+    or_latest : bool
+        Whether a timestamp behind all records means the end of the log; it is refused otherwise.
+    """
+
+    everywhere: int = EARLIEST
+    each: Mapping[Partition, int] = field(default_factory=dict)
+    is_timestamp: bool = False
+    or_latest: bool = False
+
+    def of(self, topic: str | None, partition: int | None, segments: list[Segment]) -> int:
+        """Return the offset in one partition, ``EARLIEST`` or ``LATEST``.
+
+        Raises
+        ------
+        ValueError
+            When it says nothing of a partition, or no record has a timestamp as late.
+        """
+        name = f"{topic}-{partition}"
+        if self.each and (topic, partition) not in self.each:
+            given = ", ".join(sorted(f"{topic}-{number}" for topic, number in self.each))
+            raise ValueError(f"offsets are given for {given} and not for {name}; -2 means earliest, -1 latest")
+        place = self.each[topic, partition] if self.each and topic is not None and partition is not None else None
+        place = self.everywhere if place is None else place
+        if not self.is_timestamp:
+            return place
+        found = first_offset_at(segments, place)
+        if found is None and not self.or_latest:
+            raise ValueError(f"{name}: no record has timestamp {place} or a later one")
+        return LATEST if found is None else found
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From where to where a job reads."""
+
+    starting: Position = Position(EARLIEST)
+    ending: Position = Position(LATEST)
+
+    def within(self, options: ReadOptions, segments: list[Segment]) -> ReadOptions:
+        """Return the options of a partition, with its bounds of offset."""
+        topic, partition = segments[0].topic, segments[0].partition
+        start = self.starting.of(topic, partition, segments)
+        end = self.ending.of(topic, partition, segments)
+        return replace(
+            options,
+            start_offset=-NO_BOUND if start == EARLIEST else end_offset(segments) if start == LATEST else start,
+            end_offset=NO_BOUND if end == LATEST else -NO_BOUND if end == EARLIEST else end,
+        )
+
+
+def first_offset_at(segments: list[Segment], timestamp: int) -> int | None:
+    """Return the offset of the first record that is not before a timestamp in milliseconds; None when there is none."""
+    rows = Log(Discovery(list(segments))).records(["offset"], start_timestamp=timestamp, include_control=True)
+    for batch in rows.batches():
+        if batch.num_rows:
+            return int(batch.column(0)[0].as_py())
+    return None
+
+
+def end_offset(segments: list[Segment]) -> int:
+    """Return the offset behind the last sound batch of a partition."""
+    for segment in reversed(segments):
+        last = None
+        for headers in HeaderScan(open_segment(segment, [], strict=False)).headers():
+            last = int(last_offsets(headers).max())
+        if last is not None:
+            return last + 1
+    return segments[0].base_offset or 0
+
+
+def parse_interval(given: Mapping[str, str], *, is_streaming: bool = False) -> Interval:
+    """Read the options, whose names are in lower case; of several the one by timestamp counts first.
+
+    Raises
+    ------
+    ValueError
+        When a value cannot be read, or means nothing here: a batch cannot start at the latest offset.
+    """
+    starting = _position(given, "starting", Position(LATEST if is_streaming else EARLIEST))
+    ending = _position(given, "ending", Position(LATEST))
+    if not starting.is_timestamp and not is_streaming and LATEST in (starting.everywhere, *starting.each.values()):
+        raise ValueError("option startingOffsets: a batch cannot start at the latest offset")
+    if not ending.is_timestamp and EARLIEST in (ending.everywhere, *ending.each.values()):
+        raise ValueError("option endingOffsets: nothing lies before the earliest offset")
+    return Interval(starting, ending)
+
+
+def _position(given: Mapping[str, str], side: str, default: Position) -> Position:
+    strategy = given.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise ValueError(f"option startingOffsetsByTimestampStrategy is {strategy!r}, not error or latest")
+    or_latest = side == "ending" or strategy == "latest"
+    name = f"{side}Timestamp"
+    if name.lower() in given:
+        return Position(_number(name, given[name.lower()]), is_timestamp=True, or_latest=or_latest)
+    name = f"{side}OffsetsByTimestamp"
+    if name.lower() in given:
+        return Position(each=_json(name, given[name.lower()]), is_timestamp=True, or_latest=or_latest)
+    name = f"{side}Offsets"
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    if text.lower() in _WORDS:
+        return Position(_WORDS[text.lower()])
+    if text.lstrip().startswith("{"):
+        return Position(each=_json(name, text))
+    return Position(_number(name, text))
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isdigit():
+        form = "milliseconds" if name.endswith("Timestamp") else "earliest, latest, a number or JSON"
+        raise ValueError(f"option {name} is {text!r}, not {form}")
+    return int(text)
+
+
+def _json(name: str, text: str) -> dict[Partition, int]:
+    try:
+        topics = json.loads(text)
+        places = {(topic, int(number)): place for topic, of in topics.items() for number, place in of.items()}
+    except (ValueError, AttributeError, TypeError):
+        places = {}
+    if not places or any(type(place) is not int or place < EARLIEST for place in places.values()):
+        raise ValueError(f'option {name} is {text!r}, not like {{"orders": {{"0": 23, "1": -2}}}}')
+    return places

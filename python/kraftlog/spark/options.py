@@ -1,0 +1,164 @@
+"""The options of ``spark.read.format("kraftlog")``: those of Spark's Kafka source by its names, and kraftlog's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+
+from kraftlog.log.arguments import read_options
+from kraftlog.spark.offsets import parse_interval
+from kraftlog.spark.request import Request
+from kraftlog.spark.selection import parse_selection
+from kraftlog.spark.tables import TABLES, default_columns
+
+DEFAULT_RANGE_BYTES = 64 << 20
+ROWS_PER_BATCH = 16_384
+ON_ERROR = ("fail", "skip", "quarantine")
+
+_BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+OWN_OPTIONS = (
+    "table",
+    "type",
+    "path",
+    "paths",
+    "columns",
+    "isolationLevel",
+    "startTimestamp",
+    "endTimestamp",
+    "includeControl",
+    "onError",
+    "quarantinePath",
+    "rangeBytes",
+    "definitions",
+)
+KAFKA_OPTIONS = (
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "includeHeaders",
+    "minPartitions",
+    "failOnDataLoss",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+)
+# They say how a client talks to a broker; here there is none. All of ``kafka.`` but the isolation level are such, too.
+OPTIONS_WITHOUT_MEANING = (
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+    "maxRecordsPerPartition",
+)
+_KNOWN = {name.lower(): name for name in (*OWN_OPTIONS, *KAFKA_OPTIONS, *OPTIONS_WITHOUT_MEANING)}
+_KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
+
+
+def parse_request(options: Mapping[str, str], *, is_streaming: bool = False) -> Request:
+    """Read the options of a reader; names are taken without regard to case.
+
+    Raises
+    ------
+    ValueError
+        For an unknown option, table or column, or a value that cannot be read.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    unknown = sorted(name for name in given if name not in _KNOWN and not name.startswith("kafka."))
+    if unknown:
+        known = sorted((*OWN_OPTIONS, *KAFKA_OPTIONS))
+        raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(known)}")
+    definitions = given.get("definitions")
+    table = _table(given)
+    on_error = _one_of(given, "onError", ON_ERROR)
+    quarantine = given.get("quarantinepath")
+    if (quarantine is not None) != (on_error == "quarantine"):
+        raise ValueError("onError=quarantine and the option quarantinePath go together")
+    include_headers = _flag(given, "includeHeaders", default=False)
+    columns = _words(given.get("columns"))
+    return Request(
+        table=table,
+        paths=_paths(given),
+        columns=columns or default_columns(table, definitions, include_headers=include_headers),
+        selection=parse_selection(given),
+        interval=parse_interval(given, is_streaming=is_streaming),
+        definitions=definitions,
+        range_bytes=_bytes(given.get("rangebytes", str(DEFAULT_RANGE_BYTES))),
+        min_partitions=_count(given, "minPartitions") or 1,
+        fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
+        quarantine=quarantine,
+        options=read_options(
+            isolation_level=given.get("isolationlevel", given.get(_KAFKA_ISOLATION_LEVEL, "read_uncommitted")),
+            start_timestamp=_moment(given, "startTimestamp"),
+            end_timestamp=_moment(given, "endTimestamp"),
+            include_control=_flag(given, "includeControl", default=False),
+            strict=on_error == "fail" and table != "errors",
+            batch_rows=ROWS_PER_BATCH,
+        ),
+    )
+
+
+def _table(given: Mapping[str, str]) -> str:
+    table = given.get("table", "messages" if "type" in given else "records")
+    if table not in TABLES:
+        raise ValueError(f"option table is {table!r}, not one of {', '.join(TABLES)}")
+    if "type" in given and table != "messages":
+        raise ValueError(f"option type goes with the table messages, not with {table}")
+    return given.get("type", table)
+
+
+def _one_of(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str:
+    """Return a word of a list; the first of them when the option is not given."""
+    value = given.get(name.lower(), values[0]).lower()
+    if value not in values:
+        raise ValueError(f"option {name} is {value!r}, not {', '.join(values[:-1])} or {values[-1]}")
+    return value
+
+
+def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    return _one_of(given, name, ("true", "false") if default else ("false", "true")) == "true"
+
+
+def _words(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if "paths" in given:
+        text = given["paths"]
+        return tuple(json.loads(text)) if text.startswith("[") else _words(text) or ()
+    if "path" in given:
+        return (given["path"],)
+    raise ValueError('no path: use .load("...") or the option paths')
+
+
+def _count(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is not None and (not text.isdigit() or int(text) == 0):
+        raise ValueError(f"option {name} is {text!r}, not a number above 0")
+    return None if text is None else int(text)
+
+
+def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
+    text = given.get(name.lower())
+    if text is None or text.lstrip("-").isdigit():
+        return None if text is None else int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"option {name} is {text!r}, neither milliseconds nor RFC 3339") from None
+
+
+def _bytes(text: str) -> int:
+    number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "")
+    if not number.isdigit() or (unit and unit not in _BYTE_UNITS) or int(number) == 0:
+        raise ValueError(f"option rangeBytes is {text!r}, not a size such as 67108864 or 64m")
+    return int(number) * _BYTE_UNITS.get(unit, 1)

@@ -1,0 +1,113 @@
+"""Filters that Spark hands down: what they say of topic, partition, offset and timestamp narrows what is planned.
+
+Spark applies all of them again to the rows that it gets, so that narrowing need not be exact, and only never too much.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
+    from kraftlog.spark.request import Request
+
+_EQUALS = ("EqualTo", "EqualNullSafe", "In")
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What filters leave of a log.
+
+    Attributes
+    ----------
+    topics : frozenset of str, optional
+    partitions : frozenset of int, optional
+    start_offset, end_offset : int
+        Offsets that count are in [start_offset, end_offset).
+    """
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    start_offset: int = -NO_BOUND
+    end_offset: int = NO_BOUND
+
+    def wants(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition can have rows that pass."""
+        return (self.topics is None or topic in self.topics) and (
+            self.partitions is None or partition in self.partitions
+        )
+
+    def within(self, options: ReadOptions) -> ReadOptions:
+        """Return options with the bounds of both."""
+        start = max(options.start_offset, self.start_offset)
+        return replace(options, start_offset=start, end_offset=min(options.end_offset, self.end_offset))
+
+
+EVERYTHING = Narrowing()
+
+
+def spark_hands_filters_down() -> bool:
+    """Whether this process was started to hand filters down.
+
+    Spark does that when ``spark.sql.python.filterPushdown.enabled`` is set. When it is not, a reader that could take
+    filters is refused, and nothing else tells a reader how it is set.
+    """
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _MODULE in sys.modules or (main is not None and main.name == _MODULE)
+
+
+def narrowed(request: Request, filters: Iterable[Filter]) -> Request:
+    """Return a request that reads less; of tables whose rows are not single records only topic and partition count."""
+    for condition in filters:
+        path: tuple[str, ...] = getattr(condition, "attribute", ())  # that a filter does not hold has none
+        if len(path) != 1:
+            continue
+        column, kind = path[0], type(condition).__name__
+        if column in ("topic", "partition") and kind in _EQUALS:
+            values = frozenset(condition.value if kind == "In" else (condition.value,))
+            request = replace(request, narrowing=_of_names(request.narrowing, column, values))
+        elif column == "offset" and request.shows_records:
+            request = replace(request, narrowing=_of_offset(request.narrowing, kind, condition))
+        elif column == "timestamp" and request.shows_records:
+            request = replace(request, options=_of_timestamp(request.options, kind, condition))
+    return request
+
+
+def _of_names(before: Narrowing, column: str, values: frozenset[Any]) -> Narrowing:
+    if column == "topic":
+        return replace(before, topics=values if before.topics is None else before.topics & values)
+    return replace(before, partitions=values if before.partitions is None else before.partitions & values)
+
+
+def _of_offset(before: Narrowing, kind: str, condition: Any) -> Narrowing:
+    values = condition.value if kind == "In" else (getattr(condition, "value", None),)
+    values = [value for value in values if isinstance(value, int)]
+    start, end = -NO_BOUND, NO_BOUND
+    if values and kind in _EQUALS:
+        start, end = min(values), max(values) + 1
+    elif values and kind in ("GreaterThan", "GreaterThanOrEqual"):
+        start = values[0]
+    elif values and kind in ("LessThan", "LessThanOrEqual"):
+        end = values[0] + 1
+    return replace(before, start_offset=max(before.start_offset, start), end_offset=min(before.end_offset, end))
+
+
+def _of_timestamp(before: ReadOptions, kind: str, condition: Any) -> ReadOptions:
+    moment = getattr(condition, "value", None)
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        return before
+    milliseconds = (moment - _EPOCH) // timedelta(milliseconds=1)
+    if kind in ("EqualTo", "EqualNullSafe", "GreaterThan", "GreaterThanOrEqual"):
+        before = replace(before, start_timestamp=max(before.start_timestamp, milliseconds))
+    if kind in ("EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual"):
+        before = replace(before, end_timestamp=min(before.end_timestamp, milliseconds + 1))
+    return before

@@ -1,0 +1,91 @@
+"""Reading one part: the function under the data source, ``read_ranges`` and ``to_parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.errors import Fault
+from kraftlog.log.arguments import catalog_of
+from kraftlog.log.discover import Discovery
+from kraftlog.log.log import Log
+from kraftlog.log.message_tables import note_bad_messages
+from kraftlog.log.metadata_gaps import incomplete_faults
+from kraftlog.log.ranges import Range
+from kraftlog.log.read import read_range
+from kraftlog.log.tables import index_rows
+from kraftlog.log.transaction_checks import beside_faults, marker_faults
+from kraftlog.spark.parts import LeftAlone, Part, WholePartition
+from kraftlog.spark.request import Request
+from kraftlog.spark.tables import as_spark, library_columns
+from kraftlog.stream import errors_table
+
+
+def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    """Read one part.
+
+    Parameters
+    ----------
+    request : Request
+    part : Part
+        Of ``plan_parts(request)``.
+    faults : list of Fault
+        Receives what could not be read.
+
+    Returns
+    -------
+    iterator of pyarrow.RecordBatch
+        With the columns of ``request.schema``.
+    """
+    if isinstance(part.work, Range):
+        return _read_range(request, part, part.work, faults)
+    if isinstance(part.work, LeftAlone):
+        return _read_left_alone(request)
+    return _read_partition(request, part, part.work, faults)
+
+
+def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    target = request.schema
+    if request.table == "records":
+        columns = schema.RECORDS.select(library_columns(request.columns))
+        for batch in read_range(work, columns, part.options, faults):
+            yield as_spark(batch, target)
+    elif request.table == "errors":
+        for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):
+            pass
+        if work.is_first:
+            for _ in index_rows([work.segment], schema.INDEX_ENTRIES.select(), part.options, faults):
+                pass
+        yield from errors_table(faults).select(target.names).to_batches()
+    else:
+        yield from _scan(Log.of_segment(work.segment), request, part, faults)
+
+
+def _read_partition(
+    request: Request, part: Part, work: WholePartition, faults: list[Fault]
+) -> Iterator[pa.RecordBatch]:
+    segments = list(work.segments)
+    if request.table == "errors":
+        faults += [*marker_faults(segments), *beside_faults(segments), *incomplete_faults(segments)]
+        note_bad_messages(segments, part.options, faults, catalog_of(request.definitions))
+        yield from errors_table(faults).select(request.schema.names).to_batches()
+    else:
+        yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)
+
+
+def _scan(log: Log, request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    stream = log.scan(request.table, request.columns, part.options)
+    yield from stream.batches()
+    faults += stream.faults
+
+
+def _read_left_alone(request: Request) -> Iterator[pa.RecordBatch]:
+    """Return files that are not read, in the table errors; set aside ones in segments."""
+    log = request.log()
+    if request.table == "errors":
+        yield from errors_table(log.left_alone()).select(list(request.columns)).to_batches()
+    else:
+        aside = Log(Discovery(set_aside=log.found.set_aside))
+        yield from aside.scan("segments", request.columns, request.options).batches()

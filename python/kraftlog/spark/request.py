@@ -1,0 +1,76 @@
+"""What a Spark job asks for, in plain values that can be sent to executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.log.arguments import catalog_of
+from kraftlog.log.log import Log
+from kraftlog.log.log import open as open_log
+from kraftlog.spark.offsets import Interval
+from kraftlog.spark.pushdown import EVERYTHING, Narrowing
+from kraftlog.spark.selection import Selection
+from kraftlog.spark.tables import TABLES, spark_schema
+
+
+@dataclass(frozen=True)
+class Request:
+    """One read of one table.
+
+    Attributes
+    ----------
+    table : str
+        Or the name of a type of message.
+    paths, columns : tuple of str
+    selection : Selection
+    interval : Interval
+        Where reading begins and ends in each partition.
+    definitions : str or None
+        A folder of definitions of messages.
+    range_bytes : int
+        Bytes of log that one task takes.
+    min_partitions : int
+        How many tasks there are at least, where there are as many batches.
+    fail_on_data_loss : bool
+        Whether offsets that are not there any more fail the job.
+    quarantine : str or None
+        A folder that takes what could not be read, as the table ``errors``.
+    options : ReadOptions
+    narrowing : Narrowing
+        What Spark's filters leave of it.
+    """
+
+    table: str
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    selection: Selection
+    interval: Interval
+    definitions: str | None
+    range_bytes: int
+    min_partitions: int
+    fail_on_data_loss: bool
+    quarantine: str | None
+    options: ReadOptions
+    narrowing: Narrowing = EVERYTHING
+
+    def log(self) -> Log:
+        """Open the log files: those of this moment."""
+        log = open_log(self.paths)
+        return Log(self.selection.of(log.found), catalog_of(self.definitions))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every record batch."""
+        return spark_schema(self.table, self.columns, self.definitions)
+
+    @property
+    def shows_records(self) -> bool:
+        """Whether a row is a record, with an offset and a timestamp."""
+        return self.table in ("records", "messages") or self.table not in TABLES
+
+    def with_columns(self, columns: tuple[str, ...]) -> Request:
+        """Return the same request for other columns."""
+        return replace(self, columns=columns)

@@ -1,0 +1,105 @@
+"""Which partitions a job reads: ``subscribe``, ``subscribePattern`` and ``assign``, as in Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraftlog.log.discover import Discovery
+
+# A consumer that subscribes by a pattern does not get these.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
+
+_WAYS = ("subscribe", "subscribePattern", "assign")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Topics by name, by a pattern, or single partitions; at most one of them is given.
+
+    Attributes
+    ----------
+    topics : tuple of str, optional
+    pattern : str, optional
+        That the whole name of a topic must match.
+    partitions : frozenset of tuple of str and int, optional
+    """
+
+    topics: tuple[str, ...] | None = None
+    pattern: str | None = None
+    partitions: frozenset[tuple[str, int]] | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every file is read, those outside of partitions' folders as well."""
+        return self.topics is None and self.pattern is None and self.partitions is None
+
+    def wants(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition is read."""
+        if self.topics is not None:
+            return topic in self.topics
+        if self.partitions is not None:
+            return (topic, partition) in self.partitions
+        if self.pattern is not None:
+            return topic is not None and topic not in INTERNAL_TOPICS and bool(re.fullmatch(self.pattern, topic))
+        return True
+
+    def of(self, found: Discovery) -> Discovery:
+        """Return what is read of the files that were found.
+
+        Raises
+        ------
+        ValueError
+            When a topic or partition that was named is not there.
+        """
+        if self.is_all:
+            return found
+        there = {(segment.topic, segment.partition) for segment in found.segments}
+        missing = sorted({f"topic {topic}" for topic in self.topics or () if topic not in {name for name, _ in there}})
+        missing += sorted(f"partition {topic}-{number}" for topic, number in (self.partitions or frozenset()) - there)
+        if missing:
+            names = ", ".join(sorted(f"{topic}-{number}" for topic, number in there))
+            raise ValueError(f"no {', no '.join(missing)}; there are {names}")
+        chosen = [[item for item in kind if self.wants(item.topic, item.partition)] for kind in vars(found).values()]
+        return Discovery(*chosen)
+
+
+def parse_selection(given: Mapping[str, str]) -> Selection:
+    """Read the options, whose names are in lower case.
+
+    Raises
+    ------
+    ValueError
+        When more than one is given, or one cannot be read.
+    """
+    named = [way for way in _WAYS if way.lower() in given]
+    if len(named) > 1:
+        raise ValueError(f"options {' and '.join(named)} exclude each other; give one of them")
+    if not named:
+        return Selection()
+    text = given[named[0].lower()]
+    if named[0] == "subscribe":
+        topics = tuple(word.strip() for word in text.split(",") if word.strip())
+        if not topics:
+            raise ValueError("option subscribe names no topic")
+        return Selection(topics=topics)
+    if named[0] == "subscribePattern":
+        try:
+            re.compile(text)
+        except re.error as error:
+            raise ValueError(f"option subscribePattern {text!r} is not a regular expression: {error}") from None
+        return Selection(pattern=text)
+    return Selection(partitions=_assigned(text))
+
+
+def _assigned(text: str) -> frozenset[tuple[str, int]]:
+    try:
+        topics = json.loads(text)
+        pairs = frozenset((topic, number) for topic, numbers in topics.items() for number in numbers)
+    except (ValueError, AttributeError, TypeError):
+        pairs = frozenset()
+    if not pairs or any(type(number) is not int for _, number in pairs):
+        raise ValueError(f'option assign is {text!r}, not like {{"orders": [0, 1]}}')
+    return pairs
