@@ -6,6 +6,8 @@ from kraftlog.codec.control import ControlRecord, decode_control
 from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.codec.end_transaction_marker import encode_marker
+from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import (
     CorruptRecordError,
     Fault,
@@ -44,8 +46,10 @@ __all__ = [
     "encode",
     "encode_marker",
     "encode_messages",
+    "group_partition",
     "open",
     "pack_transaction",
+    "partition_for_key",
     "plan_batches",
     "varint",
 ]

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from golden_files import GOLDEN, lines
-from kraftlog.coordinator.partition_for import hash_codes, partition_for, partitions_for
+from kraftlog.codec.value_hashes import hash_code
+from kraftlog.coordinator.partition_for import group_partition
 
 _PARTITIONS = 2  # of these topics, in the brokers that wrote the files
 
@@ -37,18 +38,18 @@ def test_where_kafka_put_them(scenario: str, name: str) -> None:
     folder = GOLDEN / scenario
     placed = _placed(folder, name, ("group", "groupId", "transactionalId"))
     assert placed
-    assert partitions_for(pa.array(list(placed)), _PARTITIONS).tolist() == list(placed.values())
-    assert {key: partition_for(key, _PARTITIONS) for key in placed} == placed
+    assert group_partition(pa.array(list(placed)), _PARTITIONS).to_pylist() == list(placed.values())
 
 
 def test_hash_codes_are_those_of_java() -> None:
     known = {"": 0, "a": 97, "Hello": 69609650, "Aa": 2112, "BB": 2112, "polygenelubricants": -(1 << 31)}
-    assert hash_codes(pa.array(list(known))).tolist() == list(known.values())
+    assert hash_code(pa.array(list(known))).to_pylist() == list(known.values())
 
 
 def test_the_least_number_has_no_absolute_value() -> None:
-    assert partition_for("polygenelubricants") == 0
-    assert partition_for("polygenelubricants", 7) == 0
+    names = pa.array(["polygenelubricants"])
+    assert group_partition(names).to_pylist() == [0]
+    assert group_partition(names, 7).to_pylist() == [0]
 
 
 @given(st.lists(st.text(max_size=20), max_size=10), st.integers(1, 1000))
@@ -60,10 +61,15 @@ def test_letter_by_letter(names: list[str], partitions: int) -> None:
             code = (code * 31 + int.from_bytes(units[at : at + 2], "big")) % (1 << 32)
         signed = code - (1 << 32) if code >= 1 << 31 else code
         expected.append(0 if signed == -(1 << 31) else abs(signed) % partitions)
-    assert partitions_for(pa.array(names, pa.string()), partitions).tolist() == expected
+    assert group_partition(pa.array(names, pa.string()), partitions).to_pylist() == expected
+
+
+def test_null_of_null() -> None:
+    assert group_partition(pa.array(["a", None, ""], pa.large_string())).to_pylist() == [97 % 50, None, 0]
+    assert group_partition(pa.array(["a", "a"]), pa.array([50, None])).to_pylist() == [97 % 50, None]
 
 
 @pytest.mark.parametrize("partitions", [0, -1])
 def test_a_topic_has_partitions(partitions: int) -> None:
     with pytest.raises(ValueError, match="at least one partition"):
-        partition_for("group", partitions)
+        group_partition(pa.array(["group"]), partitions)

@@ -1,4 +1,4 @@
-"""Transactions of a metadata log, from its files."""
+"""Transactions of a metadata log, from its files or from a piece of it in memory."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from kraftlog.transactions.boundaries import (
     MetadataTransactions,
     Resolved,
 )
+from kraftlog.types import Buffer
 
 NOT_OPEN, ALREADY_OPEN = "end_outside_transaction", "begin_inside_transaction"
 IN_SNAPSHOT, BEGUN_BEFORE = "marker_in_snapshot", "begun_before_log"
@@ -78,7 +79,7 @@ def scan_boundaries(
             if in_snapshot:
                 resolved = Resolved.all_illegal(len(values))
                 fold = MetadataTransactionFold()
-            for fault in _misplaced(segment, found, resolved, in_snapshot=in_snapshot):
+            for fault in (located(segment, each) for each in _misplaced(found, resolved, in_snapshot=in_snapshot)):
                 if strict:
                     raise error_from_fault(fault)
                 faults.append(fault)
@@ -87,6 +88,32 @@ def scan_boundaries(
             unread += missing + [located(segment, fault) for fault in damaged]
         if on_progress:
             on_progress(segment.size)
+    if fold is not None:
+        yield _scanned(*fold.finish())
+
+
+def scan_piece(buffer: Buffer) -> Iterator[Scanned]:
+    """Find the transactions of a piece of a metadata log, which may begin and end inside of one.
+
+    Parameters
+    ----------
+    buffer : buffer
+        Record batches, one behind the other.
+
+    Raises
+    ------
+    RecordError
+        At the first batch that cannot be read, and at the first marker that is out of place.
+    """
+    fold: MetadataTransactionFold | None = None
+    for headers, offsets, values in scan_markers(buffer, [], strict=True):
+        fold = fold or MetadataTransactionFold(begun_before=bool(headers["base_offset"][0] > 0))
+        keys = np.array([api_key(value) for value in values], np.int64)
+        found, resolved = fold.add(Boundaries.of_batches(headers, offsets, keys, values))
+        for fault in _misplaced(found, resolved, in_snapshot=False):
+            if fault.error != BEGUN_BEFORE:
+                raise error_from_fault(fault)
+        yield _scanned(found, resolved)
     if fold is not None:
         yield _scanned(*fold.finish())
 
@@ -103,7 +130,7 @@ def _scanned(found: Boundaries, resolved: Resolved) -> Scanned:
     )
 
 
-def _misplaced(segment: Segment, found: Boundaries, resolved: Resolved, *, in_snapshot: bool) -> Iterator[Fault]:
+def _misplaced(found: Boundaries, resolved: Resolved, *, in_snapshot: bool) -> Iterator[Fault]:
     """Return a fault for each marker that is out of place, and for a transaction whose Begin is not in the log."""
     begins = np.flatnonzero(found.markers["api_key"] == BEGIN_TRANSACTION)
     legal_begins = begins[~np.isin(begins, resolved.illegal)]
@@ -117,22 +144,15 @@ def _misplaced(segment: Segment, found: Boundaries, resolved: Resolved, *, in_sn
             code, why = ALREADY_OPEN, f"but a transaction is open since offset {since}"
         else:
             code, why = NOT_OPEN, "but no transaction is open"
-        yield _fault(segment, marker, code, f"{what} at offset {marker['offset']}, {why}")
+        yield _fault(marker, code, f"{what} at offset {marker['offset']}, {why}")
     for transaction, at in zip(resolved.transactions, resolved.end_at.tolist(), strict=True):
         if transaction["begin_offset"] < 0:
             what = MARKER_NAMES[int(found.markers["api_key"][at])]
             why = f"{what} at offset {transaction['end_offset']}, but the transaction began before this log"
-            yield _fault(segment, found.markers[at], BEGUN_BEFORE, why)
+            yield _fault(found.markers[at], BEGUN_BEFORE, why)
 
 
-def _fault(segment: Segment, marker: np.void, code: str, what: str) -> Fault:
+def _fault(marker: np.void, code: str, what: str) -> Fault:
     position, base_offset = int(marker["position"]), int(marker["base_offset"])
-    fault = Fault(
-        code,
-        f"batch at byte {position}: {what}",
-        position,
-        0,
-        base_offset,
-        record_index=int(marker["offset"]) - base_offset,
-    )
-    return located(segment, fault)
+    message = f"batch at byte {position}: {what}"
+    return Fault(code, message, position, 0, base_offset, record_index=int(marker["offset"]) - base_offset)

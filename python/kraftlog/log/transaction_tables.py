@@ -101,7 +101,9 @@ def metadata_transaction_rows(
             _pass_on(unread, faults, strict=options.strict)
             scanned = _metadata_within(scanned, options)
             if len(scanned.transactions):
-                yield _metadata_columns(group[0], scanned, arrow_schema, faults)
+                bad_markers: list[Fault] = []
+                yield metadata_transaction_columns(scanned, arrow_schema, bad_markers)
+                faults += [located(group[0], fault) for fault in bad_markers]
         _pass_on(unread, faults, strict=options.strict)
 
 
@@ -115,29 +117,36 @@ def _metadata_within(scanned: Scanned, options: ReadOptions) -> Scanned:
     return Scanned(scanned.transactions[keep], begin_values, end_values, scanned.illegal)
 
 
-def _metadata_columns(
-    segment: Segment, scanned: Scanned, arrow_schema: pa.Schema, faults: list[Fault]
-) -> pa.RecordBatch:
+def metadata_transaction_columns(scanned: Scanned, arrow_schema: pa.Schema, faults: list[Fault]) -> pa.RecordBatch:
+    """Return transactions as rows of the table metadata_transactions; faults receives markers without a readable text.
+
+    Parameters
+    ----------
+    scanned : Scanned
+    arrow_schema : pyarrow.Schema
+        Columns of the table.
+    faults : list of Fault
+    """
     transactions: MetadataTransactions = scanned.transactions
     columns = []
     for field in arrow_schema:
         if field.name == "state":
             columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
         elif field.name == "name":
-            columns.append(pa.array([_text(segment, value, faults) for value in scanned.begin_values], field.type))
+            columns.append(pa.array([_text(value, faults) for value in scanned.begin_values], field.type))
         elif field.name == "reason":
-            columns.append(pa.array([_text(segment, value, faults) for value in scanned.end_values], field.type))
+            columns.append(pa.array([_text(value, faults) for value in scanned.end_values], field.type))
         else:
             values = np.ascontiguousarray(transactions[field.name])
             columns.append(pa.array(values, field.type, mask=values == NONE))
     return rows_of(columns, arrow_schema, len(transactions))
 
 
-def _text(segment: Segment, value: bytes | None, faults: list[Fault]) -> str | None:
+def _text(value: bytes | None, faults: list[Fault]) -> str | None:
     """Return the name of a Begin, or the reason of an Abort."""
     try:
         marker = None if value is None else read_marker(value)
         return marker.text if marker else None
     except InvalidRecordError as error:
-        faults.append(located(segment, Fault("bad_marker", str(error))))
+        faults.append(Fault("bad_marker", str(error)))
         return None

@@ -63,13 +63,17 @@ def decode_messages(
     >>> rows.column("name").to_pylist(), rows.column("error")[1].as_py()
     (['orders', None], 'value: version 0 of TopicRecord, name: length 6 exceeds 5 bytes left, at byte 4')
     """
-    messages = _messages(name, values, keys, version, catalog)
+    return message_columns(read_messages(name, values, keys, version, catalog), name, catalog)
+
+
+def message_columns(messages: Messages, name: str, catalog: Catalog = BUILT_IN) -> pa.RecordBatch:
+    """Return what ``decode_messages`` does, of messages that ``read_messages`` has read."""
     typed = messages.typed(name)
     fields = typed.fields
     if len(messages.format.types) == 1 and name in catalog.messages and catalog.messages[name].role != "metadata":
         own = [*(field.column for field in catalog.messages[name].fields), UNKNOWN_TAGGED_FIELDS]
         fields = pa.RecordBatch.from_arrays(fields.columns, own)
-    is_there = np.zeros(len(values), bool)
+    is_there = np.zeros(len(messages.types), bool)
     is_there[typed.rows] = True
     if not is_there.all():
         fields = fields.take(pa.array(np.cumsum(is_there) - 1, mask=~is_there))
@@ -148,9 +152,14 @@ def _says_its_version(definition: Definition) -> bool:
     return definition.fields[:1] != () and definition.fields[0].name == "version" and definition.role == "data"
 
 
-def _messages(
-    name: str, values: pa.BinaryArray, keys: pa.BinaryArray | None, version: int | None, catalog: Catalog
+def read_messages(
+    name: str,
+    values: pa.BinaryArray,
+    keys: pa.BinaryArray | None = None,
+    version: int | None = None,
+    catalog: Catalog = BUILT_IN,
 ) -> Messages:
+    """Find out what each value is, given that it should be of a type; parameters are those of ``decode_messages``."""
     for record_format in catalog.formats.values():
         if any(one.name == name for one in record_format.types.values()):
             if version is not None:

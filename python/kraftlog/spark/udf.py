@@ -1,88 +1,73 @@
-"""Vectorised functions for record batches that lie in a column of a DataFrame."""
+"""The functions for columns, and their names in SQL."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kraftlog import schema
-from kraftlog.codec.decode import decode
-from kraftlog.codec.encode import encode
-
-DECODED_COLUMNS = ("key", "value", "offset", "timestamp", "timestamp_type", "headers")
-DECODED_DDL = (
-    "array<struct<key:binary,value:binary,offset:bigint,timestamp:timestamp,timestamp_type:string,"
-    "headers:array<struct<key:string,value:binary>>>>"
+from kraftlog.spark.udf_arguments import spark_type
+from kraftlog.spark.udf_batches import decode_batches, decode_in_sql, decoded_type, encode_batch, encode_in_sql
+from kraftlog.spark.udf_hashes import (
+    crc32c,
+    crc32c_column,
+    group_column,
+    group_partition,
+    key_column,
+    partition_for_key,
 )
-_DECODED = pa.struct(list(schema.RECORDS.select(DECODED_COLUMNS)))
+from kraftlog.spark.udf_messages import decode_message, json_column
+from kraftlog.spark.udf_transactions import (
+    TRANSACTION,
+    boundaries_in_sql,
+    pack_group,
+    pack_transaction,
+    transaction_boundaries,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "crc32c",
+    "decode_batches",
+    "decode_message",
+    "encode_batch",
+    "group_partition",
+    "pack_transaction",
+    "partition_for_key",
+    "register_functions",
+    "transaction_boundaries",
+]
+
+SQL_FUNCTIONS: dict[str, tuple[Callable[..., Any], pa.DataType]] = {
+    "crc32c": (crc32c_column, pa.int64()),
+    "decode_batches": (decode_in_sql, decoded_type()),
+    "decode_message": (json_column, pa.string()),
+    "encode_batch": (encode_in_sql, pa.binary()),
+    "group_partition": (group_column, pa.int32()),
+    "pack_transaction": (pack_group, pa.binary()),
+    "partition_for_key": (key_column, pa.int32()),
+    "transaction_boundaries": (boundaries_in_sql, pa.list_(TRANSACTION)),
+}
 
 
-def _decode_column(column: pa.Array) -> pa.Array:
-    """Decode each value; a null stays null, a fault fails the job with its message."""
-    parts, ends = [], [0]
-    for value in column:
-        rows = decode(value.as_buffer(), columns=DECODED_COLUMNS, strict=True).to_table() if value.is_valid else None
-        if rows is not None:
-            parts.append(rows.to_struct_array().combine_chunks())
-        ends.append(ends[-1] + (rows.num_rows if rows is not None else 0))
-    values = pa.concat_arrays([part.cast(_DECODED) for part in parts]) if parts else pa.array([], _DECODED)
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), values, mask=column.is_null())
-
-
-def _encode_column(column: pa.Array, **options: Any) -> pa.Array:
-    """Encode each list of records as record batches; a null stays null."""
-    encoded: list[bytes | None] = []
-    for rows in column:
-        if not rows.is_valid:
-            encoded.append(None)
-            continue
-        table = pa.RecordBatch.from_struct_array(rows.values) if len(rows) else None
-        encoded.append(b"" if table is None else encode(table, **options).to_pybytes())
-    return pa.array(encoded, pa.binary())
-
-
-def decode_batches(column: Any) -> Any:
-    """Decode a binary column that holds record batches, to a column of arrays of records.
+def register_functions(spark: SparkSession) -> None:
+    """Make the functions known to the SQL of a session, under their own names.
 
     Parameters
     ----------
-    column : Column or str
-        Each value holds any number of record batches, such as the records of a fetch response.
-
-    Returns
-    -------
-    Column
-        ``array<struct<key,value,offset,timestamp,timestamp_type,headers>>``; ``inline`` makes rows of it.
+    spark : SparkSession
 
     Examples
     --------
-    >>> from kraftlog.spark import decode_batches
-    >>> df.selectExpr("content").select(F.inline(decode_batches("content")))  # doctest: +SKIP
+    >>> from kraftlog.spark.udf import register_functions
+    >>> register_functions(spark)  # doctest: +SKIP
+    >>> spark.sql("SELECT group_partition('orders-app')").first()[0]  # doctest: +SKIP
+    5
     """
     from pyspark.sql.functions import arrow_udf
 
-    return arrow_udf(_decode_column, DECODED_DDL)(column)
-
-
-def encode_batch(column: Any, **options: Any) -> Any:
-    """Encode a column of arrays of records as record batches.
-
-    Parameters
-    ----------
-    column : Column or str
-        ``array<struct<...>>`` with any of the fields key, value, timestamp and headers.
-    **options
-        Those of ``kraftlog.encode``, such as ``compression="zstd"``; the same for every row.
-
-    Returns
-    -------
-    Column
-        Binary.
-    """
-    from pyspark.sql.functions import arrow_udf
-
-    def encode_column(values: pa.Array) -> pa.Array:
-        return _encode_column(values, **options)
-
-    return arrow_udf(encode_column, "binary")(column)
+    for name, (function, returned) in SQL_FUNCTIONS.items():
+        spark.udf.register(name, arrow_udf(function, spark_type(returned)))

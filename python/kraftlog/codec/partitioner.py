@@ -1,0 +1,54 @@
+"""Into which partition a producer puts a record with a key."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.codec.value_hashes import ValueArray, murmur2
+
+_NON_NEGATIVE = 0x7FFFFFFF
+
+
+def partition_for_key(keys: ValueArray, partitions: int | pa.Array) -> pa.Array:
+    """Return the partition of each key, as Kafka's own producers choose it: murmur2 of its bytes, modulo.
+
+    Parameters
+    ----------
+    keys : pyarrow.Array or pyarrow.ChunkedArray
+        Binary or text, serialized as the producer does it. An empty key has a partition.
+    partitions : int or pyarrow.Array of integers
+        How many the topic has; an array has a number for each key.
+
+    Returns
+    -------
+    pyarrow.Array
+        Int32; null of a null key or a null number of partitions, for which a producer has no rule.
+
+    Raises
+    ------
+    ValueError
+        When the number of partitions is not positive, or the keys are neither binary nor text.
+
+    Examples
+    --------
+    >>> partition_for_key(pa.array([b"foobar", b"", None]), 12).to_pylist()
+    [6, 9, None]
+    """
+    return remainders(pc.bit_wise_and(murmur2(keys), _NON_NEGATIVE), partitions)
+
+
+def remainders(hashes: pa.Array, partitions: int | pa.Array) -> pa.Array:
+    """Return hashes, none of them negative, modulo numbers of partitions; null where either is null.
+
+    Raises
+    ------
+    ValueError
+        When a number of partitions is not positive.
+    """
+    divisors = partitions if isinstance(partitions, pa.Array) else pa.scalar(partitions, pa.int64())
+    least = pc.min(divisors).as_py()
+    if least is not None and least < 1:
+        raise ValueError(f"a topic has at least one partition, not {least}")
+    quotients = pc.divide(hashes, divisors)
+    return pc.subtract(hashes, pc.multiply(quotients, divisors)).cast(pa.int32())

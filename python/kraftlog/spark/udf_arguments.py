@@ -1,0 +1,108 @@
+"""What the functions for columns have in common: Spark's types, options, and values that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.errors import RecordError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+FAIL, NULL = "fail", "null"
+_ON_ERROR = (FAIL, NULL)
+
+Read = TypeVar("Read")
+
+
+def spark_type(arrow_type: pa.DataType) -> DataType:
+    """Return the type of Spark's columns that an Arrow type becomes."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(arrow_type)
+
+
+def literals(options: Mapping[str, Any]) -> dict[str, Column]:
+    """Return options as columns; those that are columns already stay."""
+    from pyspark.sql import Column
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return {name: value if isinstance(value, Column) else F.lit(value) for name, value in options.items()}
+
+
+def constants(options: Mapping[str, pa.Array | None]) -> dict[str, Any]:
+    """Return the value of each option that is given, as ``constant`` does."""
+    found = {name: constant(name, column) for name, column in options.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def constant(name: str, column: pa.Array | None, default: Any = None) -> Any:
+    """Return the value of an option, which SQL hands over as a column; null is an option that is not given.
+
+    Raises
+    ------
+    ValueError
+        When it has several values.
+    """
+    values = [] if column is None else pc.unique(column).to_pylist()
+    if len(values) > 1:
+        raise ValueError(f"option {name} has several values, {values[0]!r} and {values[1]!r}; it takes one")
+    return default if values in ([], [None]) else values[0]
+
+
+def checked_on_error(on_error: str) -> str:
+    """Return the option on_error.
+
+    Raises
+    ------
+    ValueError
+        When it is not one that there is.
+    """
+    if on_error not in _ON_ERROR:
+        raise ValueError(f"option on_error is {on_error!r}, not {' or '.join(_ON_ERROR)}")
+    return on_error
+
+
+def list_of_each(
+    column: pa.Array, rows_of: Callable[[pa.Buffer], pa.StructArray], kind: pa.StructType, on_error: str
+) -> pa.ListArray:
+    """Return a list of rows for each binary value: null of null, and of a value that cannot be read if that is asked.
+
+    Parameters
+    ----------
+    column : pyarrow.Array of binary
+    rows_of : callable
+        Reads one value; raises RecordError.
+    kind : pyarrow.StructType
+        Of the rows.
+    on_error : {"fail", "null"}
+
+    Raises
+    ------
+    RecordError
+        For a value that cannot be read.
+    """
+    parts, ends, is_null = [pa.array([], kind)], [0], []
+    for value in column:
+        rows = _read(value.as_buffer(), rows_of, on_error) if value.is_valid else None
+        is_null.append(rows is None)
+        if rows is not None:
+            parts.append(rows.cast(kind))
+        ends.append(ends[-1] + (0 if rows is None else len(rows)))
+    return pa.ListArray.from_arrays(
+        pa.array(ends, pa.int32()), pa.concat_arrays(parts), mask=pa.array(is_null, pa.bool_())
+    )
+
+
+def _read(data: pa.Buffer, read: Callable[[pa.Buffer], Read], on_error: str) -> Read | None:
+    try:
+        return read(data)
+    except RecordError:
+        if on_error == FAIL:
+            raise
+        return None

@@ -1,0 +1,133 @@
+"""Transactions of the metadata log (KIP-868) in columns: groups of records packed into one, and found in batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.log.metadata_boundaries import scan_piece
+from kraftlog.log.transaction_tables import metadata_transaction_columns
+from kraftlog.spark.udf_arguments import FAIL, checked_on_error, constant, constants, list_of_each, literals, spark_type
+from kraftlog.transactions import metadata_transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_TABLE = schema.METADATA_TRANSACTIONS.select()
+TRANSACTION = pa.struct(list(_TABLE))
+
+
+def pack_transaction(
+    value: Column | str, name: Column | str | None = None, *, order_by: Column | str | None = None, **options: Any
+) -> Column:
+    """Pack the records of each group into one transaction of the metadata log (KIP-868).
+
+    An aggregate function: for ``groupBy(...).agg(...)``. A group is packed in the memory of one task. In SQL
+    ``pack_transaction(value, name => transaction, order_by => offset)`` takes everything but the value by name.
+
+    Parameters
+    ----------
+    value : Column or str
+        Serialized metadata records, binary.
+    name : Column or str, optional
+        Of the transaction: a text, or a column that has one value in a group, such as the one that is grouped by.
+    order_by : Column or str, optional
+        A column without nulls to put the records in order by. Without it Spark may hand them over in any.
+    **options
+        Those of ``kraftlog.pack_transaction``, such as ``max_batch_bytes`` (8192 by default).
+
+    Returns
+    -------
+    Column
+        Binary: the batches of Begin, the records, End. Null for a group that has no values but null.
+
+    Raises
+    ------
+    ValueError
+        When an option is not what it should be. The job fails when a record is null among others that are not, or
+        takes more than ``max_batch_bytes``, or is a transaction marker itself; the message names its place.
+
+    Examples
+    --------
+    >>> from kraftlog.spark import pack_transaction
+    >>> packed = pack_transaction("value", F.col("transaction"), order_by="offset")  # doctest: +SKIP
+    >>> df.groupBy("transaction").agg(packed.alias("content"))  # doctest: +SKIP
+    """
+    from pyspark.sql.functions import arrow_udf, col
+
+    metadata_transaction.TransactionEncoder(name if isinstance(name, str) else None, **options)
+    named = options if name is None else options | {"name": name}
+    if order_by is not None:
+        named = named | {"order_by": col(order_by) if isinstance(order_by, str) else order_by}
+    return arrow_udf(pack_group, spark_type(pa.binary()))(value, **literals(named))
+
+
+def pack_group(values: pa.Array, **options: pa.Array) -> bytes | None:
+    """Pack the values of one group; the array ``order_by`` among the options has a place for each."""
+    if values.null_count == len(values):
+        return None
+    order_by = options.pop("order_by", None)
+    if order_by is not None:
+        if order_by.null_count:
+            raise ValueError(f"order_by is null for {order_by.null_count} of {len(order_by)} records")
+        values = values.take(pc.sort_indices(order_by))
+    records = values.cast(pa.binary())
+    packed: bytes = metadata_transaction.pack_transaction(records, **constants(options)).to_pybytes()
+    return packed
+
+
+def transaction_boundaries(column: Column | str, *, on_error: str = FAIL) -> Column:
+    """Find the transactions in a binary column that holds record batches of a metadata log.
+
+    In SQL it is ``transaction_boundaries(content [, on_error])``.
+
+    Parameters
+    ----------
+    column : Column or str
+        Each value is a piece of a metadata log. Null of null.
+    on_error : {"fail", "null"}
+        What becomes of a value with a batch that cannot be read, or a marker that is out of place: the job fails with a
+        message that names the batch and its byte, or the value becomes null.
+
+    Returns
+    -------
+    Column
+        Array of struct with the columns of the table metadata_transactions, in the order in which transactions end.
+        ``begin_offset`` is null for one that began before the piece, ``end_offset`` for one that is open at its end;
+        counts are of what lies in the piece.
+
+    Raises
+    ------
+    ValueError
+        When the option is not known.
+
+    Examples
+    --------
+    >>> from kraftlog.spark import transaction_boundaries
+    >>> df.select(F.inline(transaction_boundaries("content")))  # doctest: +SKIP
+    """
+    from pyspark.sql.functions import arrow_udf
+
+    checked_on_error(on_error)
+
+    def boundaries_column(batches: pa.Array) -> pa.Array:
+        return list_of_each(batches, _transactions, TRANSACTION, on_error)
+
+    return arrow_udf(boundaries_column, spark_type(pa.list_(TRANSACTION)))(column)
+
+
+def boundaries_in_sql(batches: pa.Array, on_error: pa.Array = None) -> pa.Array:
+    """Find what ``transaction_boundaries`` does; the option is a column of one value, or not there."""
+    return list_of_each(batches, _transactions, TRANSACTION, checked_on_error(constant("on_error", on_error, FAIL)))
+
+
+def _transactions(data: pa.Buffer) -> pa.StructArray:
+    faults: list[Fault] = []
+    rows = [metadata_transaction_columns(scanned, _TABLE, faults) for scanned in scan_piece(data)]
+    if faults:
+        raise error_from_fault(faults[0])
+    return pa.Table.from_batches(rows, _TABLE).combine_chunks().to_struct_array().combine_chunks()
