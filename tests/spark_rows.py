@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from click.testing import CliRunner
 
 import kraftlog
 from golden_files import GOLDEN, name_of, scenarios
+from kraftlog.cli import commands
 
 NUMBERS = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
 
@@ -25,17 +27,46 @@ def comparable(rows: list[dict[str, Any]]) -> list[str]:
 
 def expected_rows(table: str, folder: Path) -> list[dict[str, Any]]:
     """Return what the library reads, with Spark's column for the timestamp type."""
-    rows = kraftlog.open(folder).scan(table).to_table().to_pylist()
-    for row in rows:
-        if table == "records":
-            row["timestampType"] = NUMBERS[row.pop("timestamp_type")]
-    return rows
+    return as_in_spark(table, plain_rows(kraftlog.open(folder).scan(table).to_table()))
+
+
+def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str) -> list[dict[str, Any]]:
+    """Return what the command line writes for a table, with Spark's column for the timestamp type."""
+    output = folder / f"{table}.arrow"
+    command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
+    arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress", *options]
+    result = CliRunner().invoke(commands, arguments, standalone_mode=False)
+    assert not isinstance(result.exception, Exception), result.output
+    rows = plain_rows(pa.ipc.open_stream(output).read_all())
+    output.unlink()
+    return as_in_spark(table, rows)
+
+
+def as_in_spark(table: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table with what is different in Spark, as its own Kafka source has it."""
+    if table != "records":
+        return rows
+    return [
+        {
+            **{name: value for name, value in row.items() if name != "timestamp_type"},
+            "timestampType": NUMBERS[row["timestamp_type"]],
+            "headers": row["headers"] or None,
+        }
+        for row in rows
+    ]
+
+
+def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows with timestamps as numbers: Python has none for some that Arrow has."""
+    columns = [
+        column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.itercolumns()
+    ]
+    return pa.table(columns, names=table.column_names).to_pylist()
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
     """Return the rows of a DataFrame."""
-    table: pa.Table = frame.toArrow()
-    return table.to_pylist()
+    return plain_rows(frame.toArrow())
 
 
 def log_directories() -> list[Path]:

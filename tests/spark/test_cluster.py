@@ -1,19 +1,81 @@
-"""The same rows when executors are processes of their own."""
+"""The same rows when executors are processes of their own, and when they die."""
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from golden_files import GOLDEN, scenarios
 from kraftlog.spark import read_ranges
-from spark_rows import comparable, expected_rows, log_directories, rows_of
+from kraftlog.spark.tables import TABLES, WHOLE_TABLES
+from spark_rows import command_line_rows, comparable, rows_of
 
 
-@pytest.mark.parametrize("folder", log_directories()[:2], ids=lambda path: path.parent.name)
-def test_rows(cluster, folder: Path):
-    for table in ("records", "batches"):
-        expected = comparable(expected_rows(table, folder))
-        source = cluster.read.format("kraftlog").option("table", table).options(rangeBytes="16k", includeHeaders="true").load(str(folder))
-        assert comparable(rows_of(source)) == expected
-        assert comparable(rows_of(read_ranges(cluster, str(folder), table=table, includeHeaders=True))) == expected
+@pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
+def test_rows(cluster, table: str, tmp_path: Path):
+    paths = [folder / "log" for folder in scenarios()]
+    expected = comparable(command_line_rows(table, paths, tmp_path))
+    options = {"table": table, "rangeBytes": "64k", "includeHeaders": "true", "onError": "skip"}
+    source = cluster.read.format("kraftlog").options(**options).load([str(path) for path in paths])
+    assert comparable(rows_of(source)) == expected
+
+
+@pytest.mark.parametrize("table", WHOLE_TABLES)
+def test_folded_rows(cluster, table: str, tmp_path: Path):
+    folder = GOLDEN / ("groups" if table in ("offsets", "groups") else "transactions_hanging") / "log"
+    expected = comparable(command_line_rows(table, [folder], tmp_path))
+    assert expected
+    source = cluster.read.format("kraftlog").options(table=table, onError="skip").load(str(folder))
+    assert comparable(rows_of(source)) == expected
+
+
+def test_ranges(cluster, tmp_path: Path):
+    folder = GOLDEN / "codecs" / "log"
+    expected = comparable(command_line_rows("records", [folder], tmp_path))
+    assert comparable(rows_of(read_ranges(cluster, str(folder), rangeBytes="16k", includeHeaders=True))) == expected
+
+
+def dying_once(
+    marker: Path, victim: Callable[[], int]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that kills a process when rows come by, the first time in the whole job."""
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            try:
+                marker.touch(exist_ok=False)
+            except FileExistsError:
+                yield batch
+                continue
+            os.kill(victim(), signal.SIGKILL)
+            yield batch
+
+    return pass_on
+
+
+def this_worker() -> int:
+    return os.getpid()
+
+
+def its_executor() -> int:
+    """Return the JVM: the parent of the daemon that workers are forked from."""
+    status = Path(f"/proc/{os.getppid()}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
+
+
+@pytest.mark.parametrize("victim", [this_worker, its_executor])
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_a_worker_dies(cluster, victim: Callable[[], int], level: str, tmp_path: Path):
+    folder = GOLDEN / "transactions" / "log"
+    expected = comparable(command_line_rows("records", [folder], tmp_path, "--isolation-level", level))
+    options = {"isolationLevel": level, "rangeBytes": "1k", "includeHeaders": "true"}
+    source = cluster.read.format("kraftlog").options(**options).load(str(folder))
+    marker = tmp_path / "died"
+    found = source.mapInArrow(dying_once(marker, victim), source.schema)
+    assert comparable(rows_of(found)) == expected
+    assert marker.exists()

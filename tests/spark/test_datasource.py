@@ -7,33 +7,27 @@ from pathlib import Path
 import pytest
 
 import kraftlog
-from golden_files import GOLDEN
+from golden_files import GOLDEN, scenarios
 from kraftlog import schema
 from kraftlog.spark import read_ranges
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
-from spark_rows import comparable, expected_rows, log_directories, rows_of
+from kraftlog.spark.tables import TABLES, WHOLE_TABLES
+from spark_rows import command_line_rows, comparable, expected_rows, plain_rows, rows_of
 
 CODECS = GOLDEN / "codecs" / "log"
 
 
-TABLES = ["records", "batches", "segments", "transactions", "metadata_transactions", "producers"]
-
-
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("folder", log_directories(), ids=lambda path: path.parent.name)
-def test_rows(spark, table: str, folder: Path):
-    expected = comparable(expected_rows(table, folder))
-    source = spark.read.format("kraftlog").option("table", table).options(rangeBytes="4k", includeHeaders="true").load(str(folder))
+@pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
+def test_rows(spark, table: str, tmp_path: Path):
+    """Of all golden scenarios in one job."""
+    paths = [folder / "log" for folder in scenarios()]
+    expected = comparable(command_line_rows(table, paths, tmp_path))
+    assert expected
+    options = {"table": table, "rangeBytes": "16k", "includeHeaders": "true", "onError": "skip"}
+    source = spark.read.format("kraftlog").options(**options).load([str(path) for path in paths])
     assert comparable(rows_of(source)) == expected
-    ranges = read_ranges(spark, str(folder), table=table, rangeBytes="4k", includeHeaders=True)
-    assert comparable(rows_of(ranges)) == expected
-
-
-def test_every_table_of_transactions_has_rows():
-    """So that the test above compares something."""
-    for table in TABLES:
-        assert any(expected_rows(table, folder) for folder in log_directories())
+    assert comparable(rows_of(read_ranges(spark, [str(path) for path in paths], **options))) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,25 +39,25 @@ def test_read_committed(spark, name: str):
     for level in ("read_committed", "read_uncommitted"):
         options = {"isolationLevel": level, "columns": ",".join(columns), "rangeBytes": "1k", "onError": "skip"}
         source = spark.read.format("kraftlog").options(**options).load(folder)
-        expected = comparable(kraftlog.open(folder).records(columns, isolation_level=level).to_table().to_pylist())
+        expected = comparable(plain_rows(kraftlog.open(folder).records(columns, isolation_level=level).to_table()))
         assert expected
         assert comparable(rows_of(source)) == expected
         assert comparable(rows_of(read_ranges(spark, folder, **options))) == expected
 
 
-def test_headers_at_read_committed(spark):
+def test_headers_at_read_committed(spark, tmp_path: Path):
     """Batches and segments are those of the files at any isolation level."""
     folder = str(GOLDEN / "transactions" / "log")
     for table in ("batches", "segments"):
         options = {"isolationLevel": "read_committed", "table": table, "rangeBytes": "1k"}
         source = spark.read.format("kraftlog").options(**options).load(folder)
-        assert comparable(rows_of(source)) == comparable(expected_rows(table, Path(folder)))
+        assert comparable(rows_of(source)) == comparable(command_line_rows(table, [Path(folder)], tmp_path))
 
 
 def test_hanging(spark):
     folder = str(GOLDEN / "transactions_hanging" / "log")
     source = spark.read.format("kraftlog").option("table", "hanging_transactions").load(folder)
-    assert rows_of(source) == kraftlog.open(folder).hanging_transactions().to_pylist()
+    assert rows_of(source) == plain_rows(kraftlog.open(folder).hanging_transactions())
     assert source.count() == 1
 
 
@@ -78,8 +72,7 @@ def test_markers_out_of_place(spark):
 def test_schema_is_that_of_sparks_kafka_source(spark):
     frame = spark.read.format("kraftlog").load(str(CODECS))
     assert frame.schema.simpleString() == (
-        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,"
-        "timestampType:int>"
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int>"
     )
     with_headers = spark.read.format("kraftlog").option("includeHeaders", "true").load(str(CODECS))
     assert with_headers.schema["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
@@ -121,7 +114,7 @@ def test_control_records(spark):
     reader = spark.read.format("kraftlog").option("columns", "offset,control_type").option("includeControl", "true")
     rows = comparable(rows_of(reader.load(folder)))
     log = kraftlog.open(folder)
-    assert rows == comparable(log.records(["offset", "control_type"], include_control=True).to_table().to_pylist())
+    assert rows == comparable(plain_rows(log.records(["offset", "control_type"], include_control=True).to_table()))
 
 
 def test_damage(spark):
@@ -131,7 +124,7 @@ def test_damage(spark):
         reader.load(folder).count()
     assert reader.option("onError", "skip").load(folder).count() == 17
     errors = spark.read.format("kraftlog").option("table", "errors").load(folder)
-    assert rows_of(errors) == kraftlog.open(folder).errors().to_pylist()
+    assert rows_of(errors) == plain_rows(kraftlog.open(folder).errors())
     deleted = str(GOLDEN / "deleted_records" / "log")
     named = spark.read.format("kraftlog").option("table", "errors").load(deleted)
     assert {row.error for row in named.collect()} == {"not_read"}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import MetadataModel, ProducerModel
+from random_logs import STEPS, in_segments, producer_log, written
 
 import kraftlog
 from kraftlog.codec.markers import api_key, scan_markers
@@ -27,41 +24,6 @@ from kraftlog.transactions.producer import (
     last_stable_offsets,
     of_batches,
 )
-
-PRODUCERS = st.sampled_from([0, 1, 2, 70_000])
-STEPS = st.one_of(
-    st.tuples(st.just("data"), PRODUCERS, st.integers(1, 3)),
-    st.tuples(st.just("marker"), PRODUCERS, st.sampled_from(["COMMIT", "ABORT"])),
-    st.tuples(st.just("plain"), st.sampled_from([-1, 5]), st.integers(1, 3)),
-)
-
-
-def producer_log(steps: list[tuple]) -> ProducerModel:
-    model = ProducerModel()
-    for kind, producer_id, what in steps:
-        if kind == "marker":
-            model.marker(producer_id, what)
-        else:
-            model.data(producer_id, what, transactional=kind == "data")
-    return model
-
-
-@contextmanager
-def written(segments: list[tuple[int, bytes]], topic: str = "t-0") -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as directory:
-        folder = Path(directory) / topic
-        folder.mkdir()
-        for base_offset, data in segments:
-            (folder / f"{base_offset:020d}.log").write_bytes(data)
-        yield folder
-
-
-def in_segments(model: ProducerModel, cuts: list[int]) -> list[tuple[int, bytes]]:
-    """Cut a log into segments at some of its batches."""
-    starts = sorted({0, *(model.boundaries[cut % len(model.boundaries)] for cut in cuts)})
-    headers = np.concatenate(list(HeaderScan(model.log).headers()))
-    offsets = dict(zip(headers["position"].tolist(), headers["base_offset"].tolist(), strict=True))
-    return [(offsets[a], model.log[a:b]) for a, b in zip(starts, [*starts[1:], len(model.log)], strict=True)]
 
 
 @settings(max_examples=120, deadline=None)

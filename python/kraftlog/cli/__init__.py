@@ -32,8 +32,8 @@ class Commands(click.Group):
 def commands() -> None:
     """Read Kafka's log files without a broker.
 
-    PATHS are segment files, folders of partitions, log directories, or globs of these. Nothing is written to them, but
-    by recover --write.
+    PATHS are segment files, folders of partitions, log directories, or globs of these; URIs such as s3://bucket/logs
+    work, too. Nothing is written to them, but by recover --write.
     The exit code is 1 when something could not be read, 2 when the command was not understood.
     """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,6 +19,7 @@ from kraftlog.log.discover import Segment, discover, expanded_paths
 from kraftlog.log.index_files import read_index
 from kraftlog.log.log import Log
 from kraftlog.log.read import open_segment
+from kraftlog.log.remote_path import LogPath
 from kraftlog.log.scan import HeaderScan
 from kraftlog.log.small_files import read_producer_snapshot
 
@@ -153,7 +153,7 @@ def _torn(segment: Segment) -> Iterator[str]:
         yield f"Found {memoryview(buffer).nbytes - scan.torn_at} invalid bytes at the end of {segment.path.name}"
 
 
-def dump_index(path: Path, kind: str, base_offset: int) -> Iterator[str | Fault]:
+def dump_index(path: LogPath, kind: str, base_offset: int) -> Iterator[str | Fault]:
     """Return the lines of an index file."""
     faults: list[Fault] = []
     entries = read_index(path, kind, base_offset, faults)
@@ -170,7 +170,7 @@ def dump_index(path: Path, kind: str, base_offset: int) -> Iterator[str | Fault]
     yield from faults
 
 
-def dump_snapshot(path: Path) -> Iterator[str]:
+def dump_snapshot(path: LogPath) -> Iterator[str]:
     """Return the lines of a producer state snapshot."""
     for state in read_producer_snapshot(path):
         first = state.last_sequence - state.offset_delta if state.last_sequence >= 0 else -1
@@ -183,7 +183,7 @@ def dump_snapshot(path: Path) -> Iterator[str]:
         )
 
 
-def _dump_file(path: Path, *, deep: bool, contents: bool) -> Iterator[str | Fault]:
+def _dump_file(path: LogPath, *, deep: bool, contents: bool) -> Iterator[str | Fault]:
     parsed = names.parse_segment_file(path.name)
     if parsed and parsed.kind == "snapshot":
         yield from dump_snapshot(path)
@@ -193,9 +193,9 @@ def _dump_file(path: Path, *, deep: bool, contents: bool) -> Iterator[str | Faul
         yield from dump_log(discover(path).segments[0], deep=deep, contents=contents)
 
 
-def _files(given: str) -> list[Path]:
+def _files(given: str) -> list[LogPath]:
     """Return the files that a path or a glob names; of a folder, its log files."""
-    files: list[Path] = []
+    files: list[LogPath] = []
     for path in expanded_paths(given):
         files += [segment.path for segment in discover(path).segments] if path.is_dir() else [path]
     return files

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from kraftlog.cli.options import Columns
+from kraftlog.cli.options import Columns, ExistingPath
 from kraftlog.cli.output import FORMATS, open_writer
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import STANDARD_OUTPUT, check_target
@@ -21,6 +21,7 @@ from kraftlog.errors import Fault
 from kraftlog.log.image import ImageAt, image_at, image_steps
 from kraftlog.log.image_snapshot import write_image
 from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.log.remote_path import LogPath
 from kraftlog.metadata.diff import describe, diff
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
@@ -44,7 +45,7 @@ class Moment(click.ParamType[Any]):
             self.fail(f"{value!r} is neither an offset nor a time like 2026-11-21T08:00:00Z", param, ctx)
 
 
-DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(exists=True, path_type=Path))
+DIRECTORY = click.argument("directory", metavar="DIR", type=ExistingPath())
 
 
 def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
@@ -63,7 +64,7 @@ def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
     "--snapshot", type=click.Path(file_okay=False, path_type=Path), help="Write it to this folder, as a snapshot."
 )
 def image(
-    directory: Path,
+    directory: LogPath,
     at: int | datetime | None,
     record_type: str | None,
     form: str | None,
@@ -148,7 +149,7 @@ def _write_table(table: pa.Table, form: str, output: str | None) -> None:
 @click.option("--format", "form", type=click.Choice([TEXT, *FORMATS]), default=TEXT, show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
 def diff_command(
-    directory: Path,
+    directory: LogPath,
     start: int | datetime | None,
     end: int | datetime | None,
     steps: bool,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -11,6 +12,7 @@ import click
 from kraftlog.cli.jsonl import BINARY_TEXTS
 from kraftlog.cli.output import FORMATS
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
+from kraftlog.log.remote_path import RemotePath, log_path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -48,6 +50,18 @@ class Columns(click.ParamType[list[str]]):
         if not names:
             self.fail("names no column", param, ctx)
         return names
+
+
+class ExistingPath(click.Path):
+    """A local path that exists, or a URI."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a path; whether there is something at a URI shows when it is read."""
+        path = log_path(value)
+        return path if isinstance(path, RemotePath) else super().convert(path, param, ctx)
 
 
 def _apply(decorators: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:

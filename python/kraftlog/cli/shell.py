@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from kraftlog.cli.options import ExistingPath
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.shell_commands import run_line
 from kraftlog.cli.shell_session import ImageAt, Load, Session
@@ -16,18 +17,19 @@ from kraftlog.cli.shell_terminal import interact
 from kraftlog.errors import Fault
 from kraftlog.log.image import image_at
 from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.log.remote_path import LogPath
 
 EXIT_FAILED = 1
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(exists=True, path_type=Path))
+@click.argument("directory", metavar="DIR", type=ExistingPath())
 @click.option("-c", "--command", "lines", multiple=True, help="Run this command and leave; may be given several times.")
 @click.option("--at", "offset", type=click.IntRange(min=0), help="Offset of the image; by default the log's last one.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials, delegation tokens and passwords.")
 @click.option("--history-file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the commands in this file.")
 def shell(
-    directory: Path, lines: tuple[str, ...], offset: int | None, show_secrets: bool, history_file: Path | None
+    directory: LogPath, lines: tuple[str, ...], offset: int | None, show_secrets: bool, history_file: Path | None
 ) -> None:
     """Look around in a metadata image as in a file system, and go to other offsets.
 
@@ -65,7 +67,7 @@ def _run(session: Session, lines: Iterable[str]) -> None:
             return
 
 
-def _loader(directory: Path, faults: list[Fault]) -> Load:
+def _loader(directory: LogPath, faults: list[Fault]) -> Load:
     def load(offset: int | None) -> ImageAt:
         found: list[Fault] = []
         image = image_at(MetadataLog.open(directory), offset, found)  # opened each time: the log may have grown
@@ -75,7 +77,9 @@ def _loader(directory: Path, faults: list[Fault]) -> Load:
     return load
 
 
-def _check_history_file(history_file: Path | None, directory: Path) -> None:
+def _check_history_file(history_file: Path | None, directory: LogPath) -> None:
+    if history_file is None or not isinstance(directory, Path):
+        return
     folder = directory.resolve() if directory.is_dir() else directory.resolve().parent
-    if history_file is not None and history_file.resolve().is_relative_to(folder):
+    if history_file.resolve().is_relative_to(folder):
         raise click.UsageError(f"--history-file {history_file} lies in {folder}, which is being read")

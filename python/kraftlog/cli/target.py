@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kraftlog.log.log import Log
+from kraftlog.log.remote_path import LogPath
 
 STANDARD_OUTPUT = "-"
 
@@ -17,7 +18,7 @@ def check_output(output: str | None, log: Log) -> None:
     check_target(output, log.folders)
 
 
-def check_target(output: str | Path | None, folders: Iterable[Path], option: str = "--output") -> None:
+def check_target(output: str | Path | None, folders: Iterable[LogPath], option: str = "--output") -> None:
     """Refuse a file or folder that lies in one of the folders, which are read, or is one."""
     if output is None or str(output) == STANDARD_OUTPUT:
         return

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftlog.log import names
+from kraftlog.log.entries import Entry
+from kraftlog.log.listing import Listing, local_matches
+from kraftlog.log.remote_path import LogPath, RemotePath, StorageOptions, log_path
 
 PathLike = str | os.PathLike[str]
+AnyPath = PathLike | RemotePath
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class Segment:
 
     Attributes
     ----------
-    path : Path
+    path : Path or RemotePath
         Of the file with the record batches.
     size : int
         In bytes, when it was listed.
@@ -31,13 +35,13 @@ class Segment:
         Paths of ``index``, ``timeindex``, ``txnindex`` and ``snapshot``, where they exist.
     """
 
-    path: Path
+    path: LogPath
     size: int
     base_offset: int | None
     topic: str | None
     partition: int | None
     state: str = ""
-    beside: dict[str, Path] = field(default_factory=dict)
+    beside: dict[str, LogPath] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -45,12 +49,25 @@ class Segment:
         folder = self.path.parent.name
         return names.printable(f"{folder}/{self.path.name}" if folder else self.path.name)
 
+    @property
+    def local_path(self) -> Path:
+        """The path, for those who write.
+
+        Raises
+        ------
+        ValueError
+            When it is of a remote file.
+        """
+        if isinstance(self.path, RemotePath):
+            raise ValueError(f"{self.path}: only local files can be changed")
+        return self.path
+
 
 @dataclass(frozen=True)
 class Unread:
     """A file or folder that is left alone, and why."""
 
-    path: Path
+    path: LogPath
     size: int
     reason: str
     topic: str | None = None
@@ -73,13 +90,15 @@ class Discovery:
     unread: list[Unread] = field(default_factory=list)
 
 
-def discover(paths: PathLike | Iterable[PathLike]) -> Discovery:
+def discover(paths: AnyPath | Iterable[AnyPath], storage_options: StorageOptions | None = None) -> Discovery:
     """Find the segments that paths name.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        A segment file, a partition's folder, a log directory, or a glob of these.
+        A segment file, a partition's folder, a log directory, or a glob of these; of another file system by URI.
+    storage_options : mapping, optional
+        For the file systems of URIs.
 
     Raises
     ------
@@ -88,57 +107,70 @@ def discover(paths: PathLike | Iterable[PathLike]) -> Discovery:
     ValueError
         When a folder holds no log files.
     """
-    found = Discovery()
-    seen: set[Path] = set()
-    for path in expanded_paths(paths):
+    found, listing = Discovery(), Listing()
+    seen: set[LogPath] = set()
+    for path in expanded_paths(paths, storage_options, listing):
         resolved = path.resolve()
         if resolved in seen:
             continue
         seen.add(resolved)
-        if path.is_dir():
-            _discover_folder(path, found)
+        if listing.is_dir(path):
+            _discover_folder(path, listing, found)
         else:
-            _discover_file(path, found)
+            _discover_file(path, listing, found)
     unique = {segment.path.resolve(): segment for segment in found.segments}
-    found.segments = sorted(
-        unique.values(),
-        key=lambda s: (s.topic or "", s.partition or 0, s.path.parent, bool(s.state), s.base_offset or 0, s.path),
-    )
+    found.segments = sorted(unique.values(), key=_order)
     return found
 
 
-def expanded_paths(paths: PathLike | Iterable[PathLike]) -> Sequence[Path]:
+def _order(segment: Segment) -> tuple[object, ...]:
+    is_remote = isinstance(segment.path, RemotePath)  # such paths do not compare with local ones
+    of_partition = (segment.topic or "", segment.partition or 0, is_remote, segment.path.parent)
+    return *of_partition, bool(segment.state), segment.base_offset or 0, segment.path
+
+
+def expanded_paths(
+    paths: AnyPath | Iterable[AnyPath],
+    storage_options: StorageOptions | None = None,
+    listing: Listing | None = None,
+) -> Sequence[LogPath]:
     """Return paths with globs replaced by what they match; one that names nothing is refused."""
-    each = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    each = [paths] if isinstance(paths, str | os.PathLike | RemotePath) else list(paths)
     if not each:
         raise ValueError("no path given")
-    expanded: list[Path] = []
+    listing = listing or Listing()
+    expanded: list[LogPath] = []
     for item in each:
-        text = os.fspath(item)
-        if Path(text).exists():
-            expanded.append(Path(text))
-        elif glob.has_magic(text):
-            matches = sorted(glob.glob(text, recursive=True))  # noqa: PTH207  (text may be absolute)
+        path = log_path(item, storage_options)
+        if isinstance(path, RemotePath) and not glob.has_magic(path.key):
+            expanded.append(path)  # whether it exists shows when it is listed
+        elif isinstance(path, Path) and path.exists():
+            expanded.append(path)
+        elif glob.has_magic(str(path)):
+            matches = listing.matches(path) if isinstance(path, RemotePath) else local_matches(os.fspath(path))
             if not matches:
-                raise FileNotFoundError(f"no file matches {text}")
-            expanded += map(Path, matches)
+                raise FileNotFoundError(f"no file matches {path}")
+            expanded += matches
         else:
-            raise FileNotFoundError(f"no such file or directory: {text}")
+            raise FileNotFoundError(f"no such file or directory: {path}")
     return expanded
 
 
-def _discover_file(path: Path, found: Discovery) -> None:
+def _discover_file(path: LogPath, listing: Listing, found: Discovery) -> None:
     """Take a file that was named: as a log, unless its name says that it is something else."""
+    entry = listing.file(path)
+    if entry is None:
+        raise FileNotFoundError(f"no such file or directory: {path}")
     parsed = names.parse_segment_file(path.name)
     if (parsed and parsed.kind != "log") or path.name in names.KNOWN_FILES:
         topic, partition = names.parse_partition_folder(path.absolute().parent.name) or (None, None)
         reason = "not a file of record batches"
-        found.unread.append(Unread(path, path.stat().st_size, reason, topic, partition))
+        found.unread.append(Unread(path, entry.size, reason, topic, partition))
     else:
-        found.segments.append(_single_file(path))
+        found.segments.append(_single_file(path, entry.size, listing))
 
 
-def _single_file(path: Path) -> Segment:
+def _single_file(path: LogPath, size: int, listing: Listing) -> Segment:
     """Return a file that was named; it is read whatever it is called."""
     folder = names.parse_partition_folder(path.absolute().parent.name)
     topic, partition = folder or (None, None)
@@ -148,39 +180,39 @@ def _single_file(path: Path) -> Segment:
     if parsed and parsed.kind == "log":
         for kind in ("index", "timeindex", "txnindex", "snapshot"):
             neighbour = path.with_name(f"{parsed.base_offset:020d}.{kind}{parsed.state}")
-            if neighbour.exists():
+            if listing.file(neighbour) is not None:
                 beside[kind] = neighbour
         state = parsed.state
     base_offset = parsed.base_offset if parsed else None
-    return Segment(path, path.stat().st_size, base_offset, topic, partition, state, beside)
+    return Segment(path, size, base_offset, topic, partition, state, beside)
 
 
-def _discover_folder(folder: Path, found: Discovery) -> None:
-    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    is_partition = any(entry.is_file() and names.parse_segment_file(entry.name) for entry in entries)
-    holds_partitions = any(entry.is_dir() and names.parse_partition_folder(entry.name) for entry in entries)
+def _discover_folder(folder: LogPath, listing: Listing, found: Discovery) -> None:
+    entries = listing.entries(folder)
+    is_partition = any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)
+    holds_partitions = any(entry.is_dir and names.parse_partition_folder(entry.name) for entry in entries)
     if is_partition or (names.parse_partition_folder(folder.absolute().name) and not holds_partitions):
         _discover_partition(folder, entries, found)
         return
     before = len(found.segments)
     recognised = False
     for entry in entries:
-        if entry.is_dir() and names.transition_of(entry.name):
+        if entry.is_dir and names.transition_of(entry.name):
             reason = f"the folder of a partition that Kafka marked {names.transition_of(entry.name)}"
             topic, partition = names.parse_partition_folder(entry.name) or (None, None)
-            found.unread.append(Unread(Path(entry.path), 0, reason, topic, partition))
-        elif entry.is_dir() and names.parse_partition_folder(entry.name):
+            found.unread.append(Unread(folder / entry.name, 0, reason, topic, partition))
+        elif entry.is_dir and names.parse_partition_folder(entry.name):
             recognised = True
-            _discover_inner(Path(entry.path), found)
+            _discover_inner(folder / entry.name, listing, found)
         elif not _is_known(entry):
-            found.unread.append(Unread(Path(entry.path), _size(entry), "not a file that Kafka writes here"))
+            found.unread.append(Unread(folder / entry.name, entry.size, "not a file that Kafka writes here"))
     if len(found.segments) == before and not recognised:
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
 
 
-def _discover_inner(folder: Path, found: Discovery) -> None:
+def _discover_inner(folder: LogPath, listing: Listing, found: Discovery) -> None:
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = listing.entries(folder)
     except OSError as error:
         topic, partition = names.parse_partition_folder(folder.name) or (None, None)
         found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, is_fault=True))
@@ -188,33 +220,29 @@ def _discover_inner(folder: Path, found: Discovery) -> None:
     _discover_partition(folder, entries, found)
 
 
-def _is_known(entry: os.DirEntry[str]) -> bool:
-    if entry.is_dir():
+def _is_known(entry: Entry) -> bool:
+    if entry.is_dir:
         return entry.name in names.KNOWN_FOLDERS
     return entry.name in names.KNOWN_FILES or names.parse_checkpoint_file(entry.name) is not None
 
 
-def _size(entry: os.DirEntry[str]) -> int:
-    return entry.stat().st_size if entry.is_file() else 0
-
-
-def _discover_partition(folder: Path, entries: Sequence[os.DirEntry[str]], found: Discovery) -> None:
+def _discover_partition(folder: LogPath, entries: Sequence[Entry], found: Discovery) -> None:
     topic, partition = names.parse_partition_folder(folder.absolute().name) or (None, None)
-    logs: dict[tuple[int, str], os.DirEntry[str]] = {}
-    beside: dict[tuple[int, str], dict[str, Path]] = {}
+    logs: dict[tuple[int, str], Entry] = {}
+    beside: dict[tuple[int, str], dict[str, LogPath]] = {}
     for entry in entries:
-        parsed = names.parse_segment_file(entry.name) if entry.is_file() else None
+        parsed = names.parse_segment_file(entry.name) if entry.is_file else None
         if parsed is None:
             if not _is_known(entry):
                 reason = "not a file that Kafka writes here"
-                found.unread.append(Unread(Path(entry.path), _size(entry), reason, topic, partition))
+                found.unread.append(Unread(folder / entry.name, entry.size, reason, topic, partition))
         elif parsed.kind == "log":
             logs[parsed.base_offset, parsed.state] = entry
         else:
-            beside.setdefault((parsed.base_offset, parsed.state), {})[parsed.kind] = Path(entry.path)
+            beside.setdefault((parsed.base_offset, parsed.state), {})[parsed.kind] = folder / entry.name
     for (base_offset, state), entry in sorted(logs.items()):
         neighbours = beside.get((base_offset, state), {})
-        segment = Segment(Path(entry.path), _size(entry), base_offset, topic, partition, state, neighbours)
+        segment = Segment(folder / entry.name, entry.size, base_offset, topic, partition, state, neighbours)
         if not state:
             found.segments.append(segment)
             continue

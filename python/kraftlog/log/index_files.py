@@ -10,13 +10,13 @@ preallocated: zeros at the end are no entries.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kraftlog.errors import Fault
+from kraftlog.log.remote_path import LogPath
 
 ENTRY_TYPES = {
     "index": np.dtype([("offset", ">i4"), ("position", ">i4")]),
@@ -31,12 +31,12 @@ RELATIVE = ("index", "timeindex")
 Entries = npt.NDArray[np.void]
 
 
-def read_index(path: Path, kind: str, base_offset: int, faults: list[Fault]) -> dict[str, npt.NDArray[Any]]:
+def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) -> dict[str, npt.NDArray[Any]]:
     """Read the entries of an index file.
 
     Parameters
     ----------
-    path : Path
+    path : Path or RemotePath
     kind : {"index", "timeindex", "txnindex"}
     base_offset : int
         Of the segment.
@@ -70,6 +70,6 @@ def read_index(path: Path, kind: str, base_offset: int, faults: list[Fault]) -> 
     return columns
 
 
-def _index_fault(path: Path, position: int, what: str) -> Fault:
+def _index_fault(path: LogPath, position: int, what: str) -> Fault:
     message = f"{path.parent.name}/{path.name}: byte {position}: {what}"
     return Fault("bad_index", message, position, base_offset=None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,7 +12,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.arguments import catalog_of, read_options, read_until
 from kraftlog.log.checks import check_segments
-from kraftlog.log.discover import Discovery, PathLike, Segment, discover
+from kraftlog.log.discover import AnyPath, Discovery, PathLike, Segment, discover
 from kraftlog.log.image import ImageAt, image_at
 from kraftlog.log.metadata_gaps import incomplete_faults
 from kraftlog.log.metadata_log import MetadataLog
@@ -21,6 +20,7 @@ from kraftlog.log.partitions import is_metadata
 from kraftlog.log.producer_transactions import last_stable_offsets
 from kraftlog.log.ranges import Range
 from kraftlog.log.read import Progress
+from kraftlog.log.remote_path import LogPath, StorageOptions
 from kraftlog.log.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
 from kraftlog.log.totals import collect
 from kraftlog.log.transaction_checks import beside_faults, marker_faults, sequence_faults
@@ -284,7 +284,7 @@ class Log:
         return sum(segment.size for segment in self.found.segments)
 
     @property
-    def folders(self) -> set[Path]:
+    def folders(self) -> set[LogPath]:
         """The folders that segments were found in."""
         return {segment.path.parent for segment in [*self.found.segments, *self.found.set_aside]}
 
@@ -324,19 +324,21 @@ class Log:
 
 
 def open(
-    paths: PathLike | Iterable[PathLike],
+    paths: AnyPath | Iterable[AnyPath],
     *,
     topics: Iterable[str] | None = None,
     partitions: Iterable[int] | None = None,
     as_topic: str | None = None,
     definitions: PathLike | None = None,
+    storage_options: StorageOptions | None = None,
 ) -> Log:
     """Open log files for reading. Lists folders; decodes nothing.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob.
+        A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob. On
+        another file system a URI: ``s3://bucket/logs``, or any that pyarrow or fsspec knows.
     topics : iterable of str, optional
         Only these topics.
     partitions : iterable of int, optional
@@ -346,6 +348,10 @@ def open(
     definitions : path, optional
         A folder of Kafka's own JSON definitions of messages, of the release that wrote the log; they take the place of
         those of the same records that this package brings.
+    storage_options : mapping, optional
+        For the file systems of URIs: of S3 the arguments of ``pyarrow.fs.S3FileSystem``, such as region and
+        endpoint_override; of others in pyarrow the names that their URIs may have in a query; else what fsspec takes
+        as ``storage_options``.
 
     Returns
     -------
@@ -367,7 +373,7 @@ def open(
     """
     if isinstance(topics, str):
         topics = [topics]
-    found = discover(paths)
+    found = discover(paths, storage_options)
     if as_topic is not None:
         known = [
             segment if segment.topic is not None else replace(segment, topic=as_topic) for segment in found.segments

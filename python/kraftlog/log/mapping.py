@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import mmap
-from pathlib import Path
 
+from kraftlog.log.remote_path import LogPath, RemotePath
 from kraftlog.types import Buffer
 
 
-def map_file(path: Path) -> Buffer:
-    """Map a file for reading. It is unmapped when nothing refers to the returned object any more."""
+def map_file(path: LogPath) -> Buffer:
+    """Map a file for reading; a remote one is read as a whole.
+
+    It is unmapped when nothing refers to the returned object any more.
+    """
+    if isinstance(path, RemotePath):
+        from kraftlog.log.remote_map import RemoteMap
+
+        found = RemoteMap(path)
+        found.fetch(0, found.size)
+        return found.memory
     with path.open("rb") as file:
         file.seek(0, 2)
         if file.tell() == 0:

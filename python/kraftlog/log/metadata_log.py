@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from kraftlog.log import names
 from kraftlog.log.discover import Segment, discover
 from kraftlog.log.partitions import METADATA_TOPIC, by_partition, is_metadata
 from kraftlog.log.read import open_segment
+from kraftlog.log.remote_path import LogPath, log_path
 from kraftlog.log.scan import HeaderScan
 from kraftlog.messages.format_of import format_of_topic
 
@@ -64,7 +64,7 @@ class MetadataLog:
         self.is_snapshot = self.segments[0].state == SNAPSHOT
 
     @classmethod
-    def open(cls, path: str | Path) -> MetadataLog:
+    def open(cls, path: str | LogPath) -> MetadataLog:
         """Open the folder of a metadata log, a log directory that has it, or one snapshot.
 
         Of a folder that has snapshots and no log the latest one is opened.
@@ -76,14 +76,16 @@ class MetadataLog:
         ValueError
             When there is no metadata log, or more than one.
         """
-        if Path(path).is_file():
+        given = log_path(path)
+        if given.is_file():
             segments = discover(path).segments
             others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {METADATA_TOPIC}
             if others:
                 raise ValueError(f"{path} is of {others.pop()}, not of the metadata log")
             return cls(segments)
-        for folder in (Path(path), Path(path) / f"{METADATA_TOPIC}-0"):
-            latest = max(folder.glob("[0-9]*-[0-9]*.checkpoint"), default=None)
+        for folder in (given, given / f"{METADATA_TOPIC}-0"):
+            snapshots: Iterable[LogPath] = folder.glob("[0-9]*-[0-9]*.checkpoint")
+            latest = max(snapshots, default=None, key=str)
             if latest is not None and not any(folder.glob("*.log")):  # Kafka starts from a snapshot alone as well
                 return cls(discover(latest).segments)
         found = discover(path)
@@ -94,7 +96,7 @@ class MetadataLog:
         return cls(segments)
 
     @property
-    def folders(self) -> set[Path]:
+    def folders(self) -> set[LogPath]:
         """Where its files are."""
         return {segment.path.absolute().parent for segment in self.segments}
 
@@ -113,7 +115,8 @@ class MetadataLog:
         """The finished snapshots beside the segments, the latest first."""
         folder = self.segments[0].path.absolute().parent
         paths = [path for path in folder.iterdir() if names.parse_checkpoint_file(path.name) == ""]
-        found = [snapshot_of(discover(path).segments[0]) for path in paths if path.name[0].isdigit()]
+        numbered = [path for path in paths if path.name[0].isdigit()]
+        found = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []
         return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)
 
     @cached_property

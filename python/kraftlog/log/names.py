@@ -11,6 +11,10 @@ _CHECKPOINT_FILE = re.compile(r"(bootstrap|\d{20}-\d{10})\.checkpoint(?P<state>(
 _PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _PARTITION_IN_TRANSITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)")
 
+# What writers of this package keep in a log directory: writes that are under way, and which batches they committed.
+STORE_FOLDER = ".kraftlog"
+COMMITTED_BATCHES_FILE = "kraftlog-streams.json"
+
 # Files that stand beside segments, or in the log directory, and hold something else than records.
 KNOWN_FILES = frozenset(
     {
@@ -24,9 +28,10 @@ KNOWN_FILES = frozenset(
         "quorum-state",
         "recovery-point-offset-checkpoint",
         "replication-offset-checkpoint",
+        COMMITTED_BATCHES_FILE,
     }
 )
-KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager"})
+KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager", STORE_FOLDER})
 
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1

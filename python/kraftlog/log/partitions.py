@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.read import located, open_segment
+from kraftlog.log.remote_path import LogPath
 from kraftlog.log.scan import HeaderScan
 from kraftlog.log.small_files import read_producer_snapshot
 from kraftlog.transactions.producer import Transactions, opened_before
@@ -23,7 +23,7 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
 
     What is not a live segment of a log stands alone: a snapshot, a segment in another state, a file of another name.
     """
-    groups: dict[Path, list[Segment]] = {}
+    groups: dict[LogPath, list[Segment]] = {}
     for segment in segments:
         is_alone = segment.state or segment.base_offset is None
         groups.setdefault(segment.path if is_alone else segment.path.absolute().parent, []).append(segment)

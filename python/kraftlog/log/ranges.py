@@ -7,9 +7,9 @@ by its length. From the first break on, the rest of the segment stays in one ran
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TransactionView
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
+from kraftlog.log.remote_cuts import stretches
+from kraftlog.log.remote_path import RemotePath
 from kraftlog.log.scan import HeaderScan, in_chain
 from kraftlog.log.seek import seek
 from kraftlog.types import Buffer
@@ -85,7 +87,16 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
 
 def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
     """Return the ranges to read, in order; one for each segment when ``range_bytes`` is None."""
-    for segment in relevant(segments, options):
+    for is_remote, group in groupby(relevant(segments, options), lambda segment: isinstance(segment.path, RemotePath)):
+        if is_remote:
+            for segment, found in stretches(list(group), options, range_bytes):
+                yield from (Range(segment, start, end, start == found[0][0]) for start, end in found)
+        else:
+            yield from _plan_local(group, options, range_bytes)
+
+
+def _plan_local(segments: Iterable[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    for segment in segments:
         bounded = options.bounds_offsets or options.bounds_timestamps
         if not bounded and (range_bytes is None or segment.size <= range_bytes):
             yield Range(segment, 0, NO_BOUND)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from itertools import islice
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from kraftlog.errors import CorruptRecordError, Fault, RecordError
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.ranges import Range
+from kraftlog.log.remote_path import RemotePath
+from kraftlog.log.remote_windows import windows
 from kraftlog.types import Buffer
 
 Progress = Callable[[int], None]
@@ -28,11 +31,15 @@ def open_segment(segment: Segment, faults: list[Fault], *, strict: bool) -> Buff
     try:
         return map_file(segment.path)
     except OSError as error:
-        fault = located(segment, Fault("unreadable_file", str(error.strerror or error), size_in_bytes=segment.size))
-        if strict:
-            raise CorruptRecordError(fault.message, fault) from error
-        faults.append(fault)
+        _note_unreadable(segment, segment.size, error, faults, strict=strict)
         return b""
+
+
+def _note_unreadable(segment: Segment, size: int, error: OSError, faults: list[Fault], *, strict: bool) -> None:
+    fault = located(segment, Fault("unreadable_file", str(error.strerror or error), size_in_bytes=size))
+    if strict:
+        raise CorruptRecordError(fault.message, fault) from error
+    faults.append(fault)
 
 
 def located(segment: Segment, fault: Fault) -> Fault:
@@ -68,8 +75,35 @@ def read_range(
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
     """
+    for window, buffer in _in_memory(part, faults, strict=options.strict):
+        yield from _read_window(window, buffer, arrow_schema, options, faults, on_progress)
+
+
+def _in_memory(part: Range, faults: list[Fault], *, strict: bool) -> Iterator[tuple[Range, Buffer]]:
+    """Return a range and the buffer that has it; of a remote one windows, one after the other."""
+    segment, position = part.segment, part.start
+    if part.buffer is not None:
+        yield part, part.buffer
+    elif isinstance(segment.path, RemotePath):
+        try:
+            for buffer, start, end in windows(segment.path, part.start, part.end):
+                yield replace(part, start=start, end=end), buffer
+                position = end
+        except OSError as error:
+            _note_unreadable(segment, min(part.end, segment.size) - position, error, faults, strict=strict)
+    else:
+        yield part, open_segment(segment, faults, strict=strict)
+
+
+def _read_window(
+    part: Range,
+    buffer: Buffer,
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None,
+) -> Iterator[pa.RecordBatch]:
     segment = part.segment
-    buffer = part.buffer if part.buffer is not None else open_segment(segment, faults, strict=options.strict)
     origin = Origin(segment.topic, segment.partition, part.transactions)
     found: list[Fault] = []
     decoder = RecordDecoder(buffer, part.start, part.end, arrow_schema, options, origin)

@@ -40,7 +40,7 @@ def recover(segments: list[Segment], options: RecoverOptions) -> Iterator[tuple[
     """
     with ExitStack() as locks:
         if options.write:
-            folders = sorted({segment.path.parent for segment in segments if not segment.state})
+            folders = sorted({segment.local_path.parent for segment in segments if not segment.state})
             for folder in {folder.resolve().parent: folder for folder in folders}.values():
                 locks.enter_context(lock_log_directory(folder))
             segments = discover(folders).segments if folders else []  # as they are now that nobody else writes

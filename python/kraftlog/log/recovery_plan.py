@@ -39,7 +39,7 @@ class RecoveryPlan:
     def __init__(self, segments: list[Segment], options: RecoverOptions) -> None:
         self._segments = segments
         self._options = options
-        self._folder = segments[0].path.parent
+        self._folder = segments[0].local_path.parent
         interval_bytes = options.interval_bytes if options.interval_bytes is not None else shown_interval(segments)
         self._rebuild = Rebuild(segments[0].base_offset or 0, interval_bytes)
 
@@ -52,27 +52,27 @@ class RecoveryPlan:
                 yield self._snapshot(segment.base_offset or 0)
             later = self._segments[number + 1 :]
             try:
-                buffer = map_file(segment.path)
+                buffer = map_file(segment.local_path)
                 rebuilt = self._rebuild.segment(buffer, segment.base_offset or 0)
             except (OSError, ValueError) as error:
-                yield refuse(segment.path, segment.size, str(error))
+                yield refuse(segment.local_path, segment.size, str(error))
                 return
             size = memoryview(buffer).nbytes
             del buffer  # nothing may be mapped that is about to be cut
             if rebuilt.size == size:
                 yield from self._index_files(segment, rebuilt)
-                yield Action(segment.path, "keep", size, size, "every batch is sound")
+                yield Action(segment.local_path, "keep", size, size, "every batch is sound")
                 continue
             damage = _damage(rebuilt, size, len(later))
             if not self._options.cut_damage and (rebuilt.sound_behind or later):
-                yield refuse(segment.path, size, f"{damage}; --cut-damage cuts there, as Kafka does")
+                yield refuse(segment.local_path, size, f"{damage}; --cut-damage cuts there, as Kafka does")
                 return
             # from the last one on, so that what is left has no hole at any moment
             for behind in reversed(later):
-                for path in (behind.path, *(path for kind, path in behind.beside.items() if kind in ENTRY_TYPES)):
+                for path in _files_of(behind):
                     yield remove(path, "behind the cut")
             yield from self._index_files(segment, rebuilt)
-            yield Action(segment.path, "cut", size, rebuilt.size, damage)
+            yield Action(segment.local_path, "cut", size, rebuilt.size, damage)
             break
         yield self._snapshot(self._rebuild.next_offset)
         yield from self._snapshots_behind_the_end()
@@ -88,7 +88,7 @@ class RecoveryPlan:
 
     def _index_files(self, segment: Segment, rebuilt: Rebuilt) -> Iterator[Action]:
         for kind in ENTRY_TYPES:
-            path = segment.path.with_suffix(f".{kind}")
+            path = segment.local_path.with_suffix(f".{kind}")
             data = rebuilt.files.get(kind)
             there = path.read_bytes() if path.exists() else None
             lacks = kind == "txnindex" and not self._rebuild.is_complete
@@ -133,6 +133,12 @@ class RecoveryPlan:
             name = names.parse_segment_file(path.name)
             if name is not None and name.base_offset > end:
                 yield remove(path, f"behind the end of the log, {end}")
+
+
+def _files_of(segment: Segment) -> list[Path]:
+    """Return the log file and its index files."""
+    log_file = segment.local_path
+    return [log_file, *(log_file.with_name(path.name) for kind, path in segment.beside.items() if kind in ENTRY_TYPES)]
 
 
 def _damage(rebuilt: Rebuilt, size: int, later: int) -> str:

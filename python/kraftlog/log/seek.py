@@ -13,21 +13,25 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.index_files import read_index
+from kraftlog.log.remote_map import RemoteMap
 from kraftlog.log.scan import HeaderScan, ends
 from kraftlog.types import Buffer
 
 HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default
 
 
-def seek(segment: Segment, buffer: Buffer, options: ReadOptions) -> tuple[int, int]:
-    """Return the bytes [start, end) of a log file that can hold records within the bounds."""
+def seek(segment: Segment, buffer: Buffer | RemoteMap, options: ReadOptions) -> tuple[int, int]:
+    """Return the bytes [start, end) of a log file that can hold records within the bounds.
+
+    Of a remote file only the headers are fetched that index entries point at.
+    """
     start_offset = options.start_offset
     if options.start_timestamp != -NO_BOUND:
         start_offset = max(start_offset, _offset_before(segment, buffer, options.start_timestamp) + 1)
     start, end = 0, NO_BOUND
     if not options.bounds_offsets and start_offset <= 0:
         return start, end
-    index = _entries(segment, "index")
+    index = index_entries(segment)
     if index is None:
         return start, end
     offsets, positions = index
@@ -40,6 +44,11 @@ def seek(segment: Segment, buffer: Buffer, options: ReadOptions) -> tuple[int, i
         if batch is not None:
             end = int(ends(batch)[0])
     return start, end
+
+
+def index_entries(segment: Segment) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return offsets and positions of an ``.index``; None when it is missing, unreadable or out of order."""
+    return _entries(segment, "index")
 
 
 def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | None:
@@ -57,8 +66,10 @@ def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | Non
     return columns["offset"], columns["position" if kind == "index" else "timestamp"]
 
 
-def batch_with(buffer: Buffer, position: int, offset: int) -> Headers | None:
+def batch_with(buffer: Buffer | RemoteMap, position: int, offset: int) -> Headers | None:
     """Return the header at a position if that batch holds the offset."""
+    if isinstance(buffer, RemoteMap):
+        buffer = buffer.batches_between(position, position)
     if not 0 <= position < memoryview(buffer).nbytes:
         return None
     for headers in HeaderScan(buffer, position, position + 1).headers(1):
@@ -67,10 +78,10 @@ def batch_with(buffer: Buffer, position: int, offset: int) -> Headers | None:
     return None
 
 
-def _offset_before(segment: Segment, buffer: Buffer, timestamp: int) -> int:
+def _offset_before(segment: Segment, buffer: Buffer | RemoteMap, timestamp: int) -> int:
     """Return an offset up to which every timestamp is less, by the time index; -1 when it does not say."""
     times = _entries(segment, "timeindex")
-    index = _entries(segment, "index")
+    index = index_entries(segment)
     if times is None or index is None:
         return -1
     offsets, stamps = times
@@ -82,6 +93,9 @@ def _offset_before(segment: Segment, buffer: Buffer, timestamp: int) -> int:
     start = 0 if index_at < 0 else int(index[1][index_at])
     if index_at >= 0 and batch_with(buffer, start, int(index[0][index_at])) is None:
         return -1
+    if isinstance(buffer, RemoteMap):
+        following = int(index[1][index_at + 1]) if index_at + 1 < len(index[1]) else None
+        buffer = buffer.batches_between(start, following) if following is not None else buffer.tail(start)
     for headers in HeaderScan(buffer, start).headers(HEADERS_PER_LOOK):
         holds = (headers["base_offset"] <= offset) & (offset <= last_offsets(headers))
         if holds.any():

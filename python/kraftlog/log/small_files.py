@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import astuple, replace
-from pathlib import Path
 
 from kraftlog._native.checksum import crc32c
 from kraftlog.errors import CorruptRecordError
+from kraftlog.log.remote_path import LogPath
 from kraftlog.transactions.producer_state import ProducerState
 
 _SNAPSHOT_HEADER = struct.Struct(">hIi")
@@ -19,7 +19,7 @@ _NO_TRANSACTION = -1
 _LEAST_TABLE = 16
 
 
-def read_producer_snapshot(path: Path) -> list[ProducerState]:
+def read_producer_snapshot(path: LogPath) -> list[ProducerState]:
     """Read a producer state snapshot (``<offset>.snapshot``).
 
     Layout: version int16, crc uint32 (CRC32C of what follows), count int32, entries of 46 bytes.
@@ -82,17 +82,17 @@ def _in_hash_order(states: list[ProducerState]) -> list[ProducerState]:
     return sorted(states, key=bucket)
 
 
-def read_leader_epochs(path: Path) -> list[tuple[int, int]]:
+def read_leader_epochs(path: LogPath) -> list[tuple[int, int]]:
     """Read ``leader-epoch-checkpoint``: pairs of epoch and its first offset."""
     return [(int(epoch), int(offset)) for epoch, offset in _checkpoint_rows(path, 2)]
 
 
-def read_offset_checkpoint(path: Path) -> dict[tuple[str, int], int]:
+def read_offset_checkpoint(path: LogPath) -> dict[tuple[str, int], int]:
     """Read a checkpoint of the log directory, such as ``log-start-offset-checkpoint``: offsets by partition."""
     return {(topic, int(partition)): int(offset) for topic, partition, offset in _checkpoint_rows(path, 3)}
 
 
-def _checkpoint_rows(path: Path, width: int) -> list[list[str]]:
+def _checkpoint_rows(path: LogPath, width: int) -> list[list[str]]:
     lines = path.read_text().splitlines()
     if len(lines) < 2 or lines[0].strip() != "0":
         raise CorruptRecordError(f"{path.name}: line 1: version {lines[0] if lines else ''!r} is not 0")
@@ -105,7 +105,7 @@ def _checkpoint_rows(path: Path, width: int) -> list[list[str]]:
     return rows
 
 
-def read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: LogPath) -> dict[str, str]:
     """Read ``meta.properties`` (``key=value``) or ``partition.metadata`` (``key: value``)."""
     properties = {}
     for line in path.read_text().splitlines():

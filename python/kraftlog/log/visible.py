@@ -21,13 +21,16 @@ from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
 from kraftlog.log.metadata_boundaries import scan_boundaries
 from kraftlog.log.names import printable
+from kraftlog.log.open_transactions import starts_soundly
 from kraftlog.log.partitions import by_partition, is_metadata, opened_before_segment
 from kraftlog.log.ranges import Range, plan, relevant
 from kraftlog.log.read import open_segment
-from kraftlog.log.scan import HeaderScan
+from kraftlog.log.remote_path import RemotePath
+from kraftlog.log.remote_visible import remote_ranges
 from kraftlog.log.seek import seek
 from kraftlog.transactions.producer import OPEN
 from kraftlog.transactions.view import MetadataView, ProducerView
+from kraftlog.types import Buffer
 
 LOOKAHEAD_BYTES = 64 << 20  # a new range costs as much as decoding some KiB
 
@@ -65,8 +68,11 @@ def visible_ranges(
         if is_metadata(group[0]):
             yield from _metadata_ranges(group, options, range_bytes, faults)
         else:
+            is_remote = isinstance(group[0].path, RemotePath)
+            known = remote_ranges(group, options, range_bytes, columns, notes) if is_remote else None
             parts = _PartitionRanges(group, options, range_bytes or LOOKAHEAD_BYTES, "visible_at" in columns)
-            yield from parts.ranges(faults, notes)
+            for part in known if known is not None else parts.ranges(faults, notes):
+                yield replace(part, buffer=None) if is_remote else part  # whoever waits for its turn holds no file
 
 
 def _metadata_ranges(
@@ -196,7 +202,7 @@ class _PartitionRanges:
         starts with a bad batch, everything is gone over once more, with each crc compared.
         """
         found = ahead.open()
-        if all(_starts_soundly(segments, place) for _, _, place in found):
+        if all(place < 0 or starts_soundly(_reopened(segments, place), _byte(place)) for _, _, place in found):
             return found
         exact = Lookahead(before, self._every, True)
         self._ended = []
@@ -207,13 +213,8 @@ class _PartitionRanges:
         return exact.open()
 
 
-def _starts_soundly(segments: list[Segment], place: int) -> bool:
-    if place < 0:
-        return True  # a snapshot says so
-    buffer = open_segment(segments[place >> PLACE_BITS], [], strict=False)
-    position = _byte(place)
-    headers = list(HeaderScan(buffer, position, position + 1, check_crc=True).headers())
-    return bool(headers) and bool(headers[0]["crc_ok"].all())
+def _reopened(segments: list[Segment], place: int) -> Buffer:
+    return open_segment(segments[place >> PLACE_BITS], [], strict=False)
 
 
 def _place(file: int, position: int) -> int:

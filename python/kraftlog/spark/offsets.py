@@ -45,6 +45,10 @@ class Position:
     is_timestamp: bool = False
     or_latest: bool = False
 
+    def mentions(self, place: int) -> bool:
+        """Whether it is ``EARLIEST`` or ``LATEST`` anywhere."""
+        return not self.is_timestamp and place in (self.each.values() if self.each else (self.everywhere,))
+
     def of(self, topic: str | None, partition: int | None, segments: list[Segment]) -> int:
         """Return the offset in one partition, ``EARLIEST`` or ``LATEST``.
 
@@ -116,9 +120,9 @@ def parse_interval(given: Mapping[str, str], *, is_streaming: bool = False) -> I
     """
     starting = _position(given, "starting", Position(LATEST if is_streaming else EARLIEST))
     ending = _position(given, "ending", Position(LATEST))
-    if not starting.is_timestamp and not is_streaming and LATEST in (starting.everywhere, *starting.each.values()):
+    if not is_streaming and starting.mentions(LATEST):
         raise ValueError("option startingOffsets: a batch cannot start at the latest offset")
-    if not ending.is_timestamp and EARLIEST in (ending.everywhere, *ending.each.values()):
+    if ending.mentions(EARLIEST):
         raise ValueError("option endingOffsets: nothing lies before the earliest offset")
     return Interval(starting, ending)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -14,22 +15,28 @@ from kraftlog.spark.tables import TABLES, default_columns
 
 DEFAULT_RANGE_BYTES = 64 << 20
 ROWS_PER_BATCH = 16_384
+DEFAULT_MAX_TRIGGER_DELAY = "15m"
 ON_ERROR = ("fail", "skip", "quarantine")
 
 _BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
 OWN_OPTIONS = (
     "table",
     "type",
     "path",
     "paths",
+    "storageOptions",
     "columns",
     "isolationLevel",
     "startTimestamp",
     "endTimestamp",
     "includeControl",
+    "checkCrc",
     "onError",
     "quarantinePath",
+    "highWatermark",
     "rangeBytes",
     "definitions",
 )
@@ -63,8 +70,14 @@ _KNOWN = {name.lower(): name for name in (*OWN_OPTIONS, *KAFKA_OPTIONS, *OPTIONS
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
 
-def parse_request(options: Mapping[str, str], *, is_streaming: bool = False) -> Request:
+def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = False) -> Request:
     """Read the options of a reader; names are taken without regard to case.
+
+    Parameters
+    ----------
+    options : mapping
+    is_streaming : bool or None
+        Whether they are those of a stream; None where that is not known and does not matter, as for the columns.
 
     Raises
     ------
@@ -76,6 +89,9 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool = False) -> 
     if unknown:
         known = sorted((*OWN_OPTIONS, *KAFKA_OPTIONS))
         raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(known)}")
+    ending = [name for name in _ONLY_IN_BATCHES if name.lower() in given]
+    if is_streaming and ending:
+        raise ValueError(f"option {ending[0]}: a stream has no end")
     definitions = given.get("definitions")
     table = _table(given)
     on_error = _one_of(given, "onError", ON_ERROR)
@@ -89,17 +105,23 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool = False) -> 
         paths=_paths(given),
         columns=columns or default_columns(table, definitions, include_headers=include_headers),
         selection=parse_selection(given),
-        interval=parse_interval(given, is_streaming=is_streaming),
+        interval=parse_interval(given, is_streaming=is_streaming is not False),
+        storage_options=_storage_options(given.get("storageoptions")),
         definitions=definitions,
         range_bytes=_bytes(given.get("rangebytes", str(DEFAULT_RANGE_BYTES))),
         min_partitions=_count(given, "minPartitions") or 1,
         fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
+        max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
+        min_offsets_per_trigger=_count(given, "minOffsetsPerTrigger"),
+        max_trigger_delay_ms=_milliseconds(given, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY),
+        stops_at_high_watermark=_flag(given, "highWatermark", default=False),
         quarantine=quarantine,
         options=read_options(
             isolation_level=given.get("isolationlevel", given.get(_KAFKA_ISOLATION_LEVEL, "read_uncommitted")),
             start_timestamp=_moment(given, "startTimestamp"),
             end_timestamp=_moment(given, "endTimestamp"),
             include_control=_flag(given, "includeControl", default=False),
+            check_crc=_flag(given, "checkCrc", default=table != "batches"),
             strict=on_error == "fail" and table != "errors",
             batch_rows=ROWS_PER_BATCH,
         ),
@@ -140,11 +162,31 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     raise ValueError('no path: use .load("...") or the option paths')
 
 
+def _storage_options(text: str | None) -> dict[str, str]:
+    """Return the arguments of a file system; the message does not show them, since they may hold a password."""
+    try:
+        options = {} if text is None else json.loads(text)
+    except ValueError:
+        options = None
+    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
+        raise ValueError('option storageOptions is not JSON like {"region": "eu-central-1"}, with texts alone')
+    return options
+
+
 def _count(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is not None and (not text.isdigit() or int(text) == 0):
         raise ValueError(f"option {name} is {text!r}, not a number above 0")
     return None if text is None else int(text)
+
+
+def _milliseconds(given: Mapping[str, str], name: str, default: str) -> int:
+    """Return a time in Spark's form, such as 15m; a number alone is milliseconds."""
+    text = given.get(name.lower(), default)
+    found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in _MILLISECONDS:
+        raise ValueError(f"option {name} is {text!r}, not a time such as 30s, 15m or 1h")
+    return int(found[1]) * _MILLISECONDS[found[2]]
 
 
 def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
 from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.log import Log
-from kraftlog.log.partitions import by_partition
+from kraftlog.log.partitions import by_partition, is_metadata
 from kraftlog.log.ranges import Range, plan
+from kraftlog.log.remote_path import RemotePath
+from kraftlog.log.standalone import standalone_ranges
 from kraftlog.log.table_rows import record_ranges
+from kraftlog.log.visible import needs_transactions
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
 
@@ -36,16 +40,19 @@ class Part:
 
     Attributes
     ----------
-    number : int
-        Its place in the plan.
     work : Range, WholePartition or LeftAlone
     options : ReadOptions
         Of the request, with the bounds of offset of its partition.
+    faults : tuple of Fault
+        What could not be read when it was planned.
+    number : int
+        Its place in the plan.
     """
 
-    number: int
     work: Work
     options: ReadOptions
+    faults: tuple[Fault, ...] = ()
+    number: int = 0
 
 
 def plan_parts(request: Request) -> list[Part]:
@@ -54,34 +61,61 @@ def plan_parts(request: Request) -> list[Part]:
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
     a partition at a time, and what is folded over partitions in one part.
     """
-    log = request.log()
-    works = _works(request, log)
-    return [Part(number, work, options) for number, (work, options) in enumerate(works)]
+    return [replace(part, number=number) for number, part in enumerate(_parts(request, request.log()))]
 
 
-def _works(request: Request, log: Log) -> Iterator[tuple[Work, ReadOptions]]:
-    segments = log.found.segments
-    range_bytes = _range_bytes(request, log)
+def _parts(request: Request, log: Log) -> Iterator[Part]:
     if request.table in WHOLE_TABLES:  # of several replicas one counts, and topics have names in any partition
-        yield WholePartition(tuple(segments)), request.options
+        yield Part(WholePartition(tuple(log.found.segments)), request.options)
         return
-    for group in by_partition(segments):
+    range_bytes = _range_bytes(request, log)
+    for group in by_partition(log.found.segments):
         if not request.narrowing.wants(group[0].topic, group[0].partition):
             continue
         options = request.interval.within(request.options, group)
         _check_is_there(request, group, options)
-        options = request.narrowing.within(options)
-        if request.table == "records":
-            columns = library_columns(request.columns)
-            for part in record_ranges(Discovery(group), options, range_bytes, columns, [], []):
-                yield part, options
-        elif request.table in RANGE_TABLES or request.table in SEGMENT_TABLES:
-            for part in plan(group, options, range_bytes if request.table in RANGE_TABLES else None):
-                yield part, options
-        if request.table not in ("records", *SEGMENT_TABLES):
-            yield WholePartition(tuple(group)), options
+        yield from partition_parts(request, group, request.narrowing.within(options), range_bytes)
     if request.table in ("errors", "segments"):
-        yield LeftAlone(), request.options
+        yield Part(LeftAlone(), request.options)
+
+
+def partition_parts(
+    request: Request, group: list[Segment], options: ReadOptions, range_bytes: int | None = None
+) -> Iterator[Part]:
+    """Return what tasks read of one partition.
+
+    Parameters
+    ----------
+    request : Request
+    group : list of Segment
+        Of the partition, in order.
+    options : ReadOptions
+        With its bounds of offset.
+    range_bytes : int, optional
+        Bytes of log in a range; by default those of the request.
+    """
+    range_bytes = range_bytes or request.range_bytes
+    faults: list[Fault] = []
+    for work in _works(request, group, options, range_bytes, faults):
+        yield Part(work, options, tuple(faults))
+        faults.clear()
+    if faults:  # and nothing to read
+        yield Part(WholePartition(()), options, tuple(faults))
+
+
+def _works(
+    request: Request, group: list[Segment], options: ReadOptions, range_bytes: int, faults: list[Fault]
+) -> Iterator[Work]:
+    columns = library_columns(request.columns)
+    is_local = not isinstance(group[0].path, RemotePath)
+    if request.table == "records" and needs_transactions(options, columns) and is_local and not is_metadata(group[0]):
+        yield from standalone_ranges(group, options, range_bytes, faults)
+    elif request.table == "records":
+        yield from record_ranges(Discovery(group), options, range_bytes, columns, faults, [])
+    elif request.table in RANGE_TABLES or request.table in SEGMENT_TABLES:
+        yield from plan(group, options, range_bytes if request.table in RANGE_TABLES else None)
+    if request.table not in ("records", *SEGMENT_TABLES):
+        yield WholePartition(tuple(group))
 
 
 def _range_bytes(request: Request, log: Log) -> int:

@@ -15,6 +15,8 @@ from kraftlog.log.message_tables import note_bad_messages
 from kraftlog.log.metadata_gaps import incomplete_faults
 from kraftlog.log.ranges import Range
 from kraftlog.log.read import read_range
+from kraftlog.log.resolve import resolve
+from kraftlog.log.standalone import StandaloneRange
 from kraftlog.log.tables import index_rows
 from kraftlog.log.transaction_checks import beside_faults, marker_faults
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition
@@ -39,6 +41,10 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
     iterator of pyarrow.RecordBatch
         With the columns of ``request.schema``.
     """
+    faults += part.faults
+    if isinstance(part.work, StandaloneRange):
+        found = resolve(part.work, library_columns(request.columns))
+        return _read_range(request, part, found, faults)
     if isinstance(part.work, Range):
         return _read_range(request, part, part.work, faults)
     if isinstance(part.work, LeftAlone):
@@ -67,6 +73,8 @@ def _read_partition(
     request: Request, part: Part, work: WholePartition, faults: list[Fault]
 ) -> Iterator[pa.RecordBatch]:
     segments = list(work.segments)
+    if not segments:
+        return
     if request.table == "errors":
         faults += [*marker_faults(segments), *beside_faults(segments), *incomplete_faults(segments)]
         note_bad_messages(segments, part.options, faults, catalog_of(request.definitions))

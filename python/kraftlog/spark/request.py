@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.log.arguments import catalog_of
+from kraftlog.log.discover import Discovery
 from kraftlog.log.log import Log
 from kraftlog.log.log import open as open_log
 from kraftlog.spark.offsets import Interval
@@ -25,6 +27,8 @@ class Request:
     table : str
         Or the name of a type of message.
     paths, columns : tuple of str
+    storage_options : mapping of str to str
+        Of the file system, for paths that are URIs.
     selection : Selection
     interval : Interval
         Where reading begins and ends in each partition.
@@ -41,6 +45,12 @@ class Request:
     options : ReadOptions
     narrowing : Narrowing
         What Spark's filters leave of it.
+    max_offsets_per_trigger, min_offsets_per_trigger : int or None
+        How many offsets a micro-batch takes at most, and how many it waits for.
+    max_trigger_delay_ms : int
+        Milliseconds that it waits for them.
+    stops_at_high_watermark : bool
+        Whether a stream reads only what the broker knows to be replicated.
     """
 
     table: str
@@ -48,6 +58,7 @@ class Request:
     columns: tuple[str, ...]
     selection: Selection
     interval: Interval
+    storage_options: Mapping[str, str] = field(repr=False)
     definitions: str | None
     range_bytes: int
     min_partitions: int
@@ -55,11 +66,18 @@ class Request:
     quarantine: str | None
     options: ReadOptions
     narrowing: Narrowing = EVERYTHING
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = 0
+    stops_at_high_watermark: bool = False
+
+    def found(self) -> Discovery:
+        """Return all files of this moment, of whatever topic."""
+        return open_log(self.paths, storage_options=self.storage_options).found
 
     def log(self) -> Log:
         """Open the log files: those of this moment."""
-        log = open_log(self.paths)
-        return Log(self.selection.of(log.found), catalog_of(self.definitions))
+        return Log(self.selection.of(self.found()), catalog_of(self.definitions))
 
     @property
     def schema(self) -> pa.Schema:

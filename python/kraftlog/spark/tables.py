@@ -1,11 +1,14 @@
-"""Which tables Spark can read, how each is cut into parts, and its columns. No Spark is needed to import this."""
+"""Which tables Spark can read, how each is cut into parts, and its columns. No Spark is needed to import this.
+
+Records have the columns of Spark's own Kafka source: the timestamp type is a number, and records without headers have
+null there.
+"""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.codec.headers import TIMESTAMP_TYPES
 from kraftlog.log.arguments import catalog_of
 from kraftlog.log.table_rows import table_schema
 
@@ -15,7 +18,6 @@ PARTITION_TABLES = ("messages", "transactions", "metadata_transactions", "produc
 WHOLE_TABLES = ("hanging_transactions", "offsets", "groups", "transactional_ids")
 TABLES = (*RANGE_TABLES, *SEGMENT_TABLES, *PARTITION_TABLES, *WHOLE_TABLES)
 
-# Spark's own Kafka source has the timestamp type as a number, under this name.
 TIMESTAMP_TYPE = "timestampType"
 TIMESTAMP_TYPE_NUMBERS = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
 
@@ -46,18 +48,30 @@ def library_columns(columns: tuple[str, ...]) -> list[str]:
 
 def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Return the library's records with Spark's columns."""
-    if TIMESTAMP_TYPE not in target.names:
+    changes = [_CHANGES.get(name) for name in target.names]
+    if not any(changes):
         return batch
     columns = [
-        _timestamp_type_numbers(column) if field.name == TIMESTAMP_TYPE else column
-        for column, field in zip(batch.columns, target, strict=True)
+        column if change is None else change(column) for column, change in zip(batch.columns, changes, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-_NAMES = pa.array(TIMESTAMP_TYPES)
-_NUMBERS = pa.array([TIMESTAMP_TYPE_NUMBERS[name] for name in TIMESTAMP_TYPES], pa.int32())
+# No two names are of the same length, and a length is looked up ten times faster than a name.
+_NUMBER_OF_LENGTH = {len(name): number for name, number in TIMESTAMP_TYPE_NUMBERS.items()}
+_NUMBERS = pa.array([_NUMBER_OF_LENGTH.get(length) for length in range(max(_NUMBER_OF_LENGTH) + 1)], pa.int32())
 
 
 def _timestamp_type_numbers(column: pa.Array) -> pa.Array:
-    return _NUMBERS.take(pc.index_in(column, value_set=_NAMES))
+    return _NUMBERS.take(pc.binary_length(column))
+
+
+def _null_where_empty(column: pa.Array) -> pa.Array:
+    """Return headers as Spark's Kafka source has them: null where a record has none."""
+    has_some = pc.greater(pc.list_value_length(column), 0)
+    if pc.all(has_some).as_py():
+        return column
+    return pc.if_else(has_some, column, pa.scalar(None, column.type))
+
+
+_CHANGES = {TIMESTAMP_TYPE: _timestamp_type_numbers, "headers": _null_where_empty}

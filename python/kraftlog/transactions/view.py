@@ -26,7 +26,8 @@ class ProducerView:
     ----------
     transactions : numpy.ndarray
         Of ``ENDED_DTYPE``, by producer id and place. Those that reach into the range and are aborted or open; for
-        ``visible_at`` committed ones, too. An open one has its marker behind all others.
+        ``visible_at`` committed ones, too. An open one has its marker behind all others; the offset of its marker is
+        behind all others as well, or -1 when it holds nothing back.
     file : int
         Number of the segment, by which places count.
     """
@@ -42,7 +43,7 @@ class ProducerView:
 
     def aborted(self) -> npt.NDArray[np.int64] | None:
         """Return the transactions whose batches need not be decoded."""
-        chosen = self.transactions["state"] == ABORTED
+        chosen = self.transactions["state"] != COMMITTED
         if not chosen.any():
             return None
         columns = [self.transactions["producer_id"], self._positions("first_place"), self._positions("marker_place")]
@@ -87,7 +88,7 @@ class ProducerView:
         first, latest = self._latest
         ended = latest[np.searchsorted(first, headers["position"], side="right")]
         states = self._states_of_batches(headers)
-        hidden = (states == ABORTED) | (ended == _FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
+        hidden = np.isin(states, (ABORTED, OPEN)) | (ended == _FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
         at = np.maximum(offsets, np.repeat(ended, headers["rows"]))
         return np.where(np.repeat(hidden, headers["rows"]), NEVER, at)
 

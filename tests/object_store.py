@@ -1,0 +1,109 @@
+"""An S3-compatible server on loopback that remembers what was asked of it, for tests of remote logs."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from moto.backends import get_backend
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+BUCKET = "bucket"
+
+
+class _Handler(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+
+class ObjectStore:
+    """The server, as its clients need it.
+
+    Attributes
+    ----------
+    requests : list of tuple
+        Method, key and bytes asked for of each request since the last ``forget``; None for all bytes.
+    broken : str
+        Requests for bytes of keys that end with this are answered by a lost connection.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, int | None]] = []
+        self.broken: str | None = None
+        self._lock = threading.Lock()
+        self._application = DomainDispatcherApplication(create_backend_app)
+        self._objects = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"]
+        self._objects.create_bucket(BUCKET, "us-east-1")
+        self.server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Handler)
+        self.options = {
+            "endpoint_override": f"http://127.0.0.1:{self.server.server_port}",
+            "access_key": "key",
+            "secret_key": "secret",
+            "region": "us-east-1",
+        }
+
+    def _answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        method, key = environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix(f"/{BUCKET}").lstrip("/")
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", environ.get("HTTP_RANGE", ""))
+        size = int(asked[2]) - int(asked[1]) + 1 if asked else None
+        self.requests.append((method, key or environ["QUERY_STRING"], size))
+        if self.broken is not None and method == "GET" and key.endswith(self.broken):
+            start_response("200 OK", [("Content-Length", str(size)), ("Connection", "close")])
+            return [b""]
+        with self._lock:  # moto answers one request at a time
+            return list(self._application(environ, start_response))
+
+    def forget(self) -> None:
+        """Begin to remember anew."""
+        self.requests.clear()
+
+    def listings(self) -> int:
+        """Return how often a folder was listed."""
+        return sum("list-type=2" in key for _, key, _ in self.requests)
+
+    def bytes_of(self, suffix: str) -> int:
+        """Return the bytes that were asked for of keys with a suffix."""
+        return sum(size or 0 for method, key, size in self.requests if method == "GET" and key.endswith(suffix))
+
+    def clear(self) -> None:
+        """Delete everything: another server in this process would have it as well."""
+        self._objects.reset()
+
+    def write(self, key: str, data: bytes) -> None:
+        """Write an object."""
+        self._objects.put_object(BUCKET, key, data)
+
+    def delete(self, key: str) -> None:
+        """Delete an object."""
+        self._objects.delete_object(BUCKET, key)
+
+    def put(self, folder: Path, key: str, leave_out: tuple[str, ...] = ()) -> str:
+        """Upload a folder, or a file, and return its URI."""
+        files = [folder] if folder.is_file() else [path for path in folder.rglob("*") if path.is_file()]
+        for path in files:
+            if path.suffix not in leave_out:
+                name = "" if path == folder else f"/{path.relative_to(folder)}"
+                self.write(f"{key}{name}", path.read_bytes())
+        return f"s3://{BUCKET}/{key}"
+
+
+@contextmanager
+def object_store() -> Iterator[ObjectStore]:
+    """Run a server on a free port."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    store = ObjectStore()
+    thread = threading.Thread(target=store.server.serve_forever)
+    thread.start()
+    try:
+        yield store
+    finally:
+        store.server.shutdown()
+        store.clear()
+        thread.join()
+        store.server.server_close()

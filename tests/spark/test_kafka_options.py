@@ -1,0 +1,146 @@
+"""Options by the names, forms and rules of Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.errors import Fault
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
+
+CODECS = GOLDEN / "codecs" / "log"
+APPEND_TIME = {"path": str(CODECS), "subscribe": "codec-appendtime", "columns": "topic,partition,offset"}
+
+
+def rows(**options: str) -> list[tuple[str, int, int]]:
+    request = parse_request(options)
+    faults: list[Fault] = []
+    found = [
+        (row["topic"], row["partition"], row["offset"])
+        for part in plan_parts(request)
+        for batch in read(request, part, faults)
+        for row in batch.to_pylist()
+    ]
+    assert not faults
+    return found
+
+
+def offsets(**options: str) -> list[int]:
+    return [offset for _, _, offset in rows(**APPEND_TIME, **options)]
+
+
+def test_offsets():
+    assert offsets(startingOffsets="earliest", endingOffsets="latest") == list(range(330))
+    assert offsets(startingOffsets="100", endingOffsets="120") == list(range(100, 120))
+    one = json.dumps({"codec-appendtime": {"0": 320}})
+    assert offsets(startingOffsets=one) == list(range(320, 330))
+    assert offsets(startingOffsets=json.dumps({"codec-appendtime": {"0": -2}}), endingOffsets=one) == list(range(320))
+    assert offsets(endingOffsets=json.dumps({"codec-appendtime": {"0": -1}})) == list(range(330))
+
+
+def test_timestamps():
+    stamps = kraftlog.open(CODECS, topics=["codec-appendtime"]).records(["timestamp_ms"]).to_table()["timestamp_ms"]
+    at = stamps.to_pylist()
+    some = at[290]
+    first = next(offset for offset, stamp in enumerate(at) if stamp >= some)
+    assert offsets(startingTimestamp=str(some)) == list(range(first, 330))
+    assert offsets(endingTimestamp=str(some)) == list(range(first))
+    by_timestamp = json.dumps({"codec-appendtime": {"0": some}})
+    assert offsets(startingOffsetsByTimestamp=by_timestamp) == list(range(first, 330))
+    assert offsets(endingOffsetsByTimestamp=by_timestamp, endingOffsets="latest") == list(range(first))
+    late = str(max(at) + 1)
+    assert offsets(endingTimestamp=late) == list(range(330))
+    assert offsets(startingTimestamp=late, startingOffsetsByTimestampStrategy="latest") == []
+    with pytest.raises(ValueError, match=f"codec-appendtime-0: no record has timestamp {late} or a later one"):
+        offsets(startingTimestamp=late)
+
+
+def test_partitions():
+    log = kraftlog.open(CODECS)
+    there = {(segment.topic, segment.partition) for segment in log.found.segments}
+    columns = {"path": str(CODECS), "columns": "topic,partition,offset"}
+
+    def read_by(**options: str) -> set[tuple[str, int]]:
+        return {(topic, partition) for topic, partition, _ in rows(**columns, **options)}
+
+    assert read_by() == there
+    assert read_by(subscribe="codec-lz4, codec-gzip") == {("codec-lz4", 0), ("codec-gzip", 0)}
+    assert read_by(subscribePattern="codec-(lz4|gzip)") == {("codec-lz4", 0), ("codec-gzip", 0)}
+    assert read_by(subscribePattern="lz4") == set()
+    assert read_by(assign='{"codec-lz4": [0]}') == {("codec-lz4", 0)}
+
+
+def test_a_pattern_takes_no_internal_topics():
+    request = parse_request({"path": str(GOLDEN / "transactions" / "log"), "subscribePattern": ".*"})
+    topics = {segment.topic for segment in request.log().found.segments}
+    assert "orders" in topics
+    assert not any(topic.startswith("__") for topic in topics if topic)
+
+
+def test_more_partitions():
+    plain = parse_request({"path": str(CODECS), "subscribe": "codec-none"})
+    more = parse_request({"path": str(CODECS), "subscribe": "codec-none", "minPartitions": "5"})
+    assert len(plan_parts(plain)) < 5 <= len(plan_parts(more))
+
+
+def test_what_speaks_of_a_broker_alone_is_ignored():
+    given = {
+        **APPEND_TIME,
+        "kafka.bootstrap.servers": "127.0.0.1:9092",
+        "kafka.max.poll.records": "20000",
+        "groupIdPrefix": "a",
+        "kafkaConsumer.pollTimeoutMs": "1000",
+        "kafka.isolation.level": "read_committed",
+    }
+    request = parse_request(given)
+    assert request.options.isolation_level == "read_committed"
+    assert len(rows(**given)) == 330
+
+
+def test_offsets_that_are_gone(tmp_path: Path):
+    log = tmp_path / "t-0"
+    log.mkdir()
+    for file in (GOLDEN / "deleted_records" / "log").rglob("*.log"):
+        if file.parent.name.startswith("_"):
+            continue
+        shutil.copy(file, log / file.name)
+    first = min(int(file.stem) for file in log.iterdir())
+    if first == 0:
+        (log / f"{0:020d}.log").unlink()
+        first = min(int(file.stem) for file in log.iterdir())
+    options = {"path": str(log), "columns": "topic,partition,offset", "startingOffsets": "0"}
+    with pytest.raises(ValueError, match=f"asks for offset 0, but the log begins at {first}"):
+        rows(**options)
+    assert rows(**options, failOnDataLoss="false")[0][2] >= first
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"subscribe": "a", "assign": "{}"}, "options subscribe and assign exclude each other"),
+        ({"subscribe": "nothing"}, "no topic nothing; there are "),
+        ({"assign": '{"codec-lz4": [7]}'}, "no partition codec-lz4-7"),
+        ({"assign": "codec-lz4"}, "option assign is 'codec-lz4', not like"),
+        ({"subscribePattern": "("}, "option subscribePattern '\\(' is not a regular expression"),
+        ({"startingOffsets": "latest"}, "a batch cannot start at the latest offset"),
+        ({"startingOffsets": '{"codec-lz4": {"0": -1}}'}, "a batch cannot start at the latest offset"),
+        ({"endingOffsets": "earliest"}, "nothing lies before the earliest offset"),
+        ({"startingOffsets": '{"codec-lz4": {"0": "x"}}'}, "option startingOffsets is"),
+        ({"startingOffsets": '{"codec-lz4": {"0": 1}}'}, "offsets are given for codec-lz4-0 and not for"),
+        ({"startingTimestamp": "yesterday"}, "option startingTimestamp is 'yesterday', not milliseconds"),
+        ({"minPartitions": "0"}, "option minPartitions is '0', not a number above 0"),
+        ({"includeHeaders": "yes"}, "option includeHeaders is 'yes', not false or true"),
+        ({"onError": "quarantine"}, "onError=quarantine and the option quarantinePath go together"),
+        ({"kafka.isolation.level": "dirty"}, "isolation_level 'dirty'"),
+    ],
+)
+def test_mistakes(options: dict[str, str], text: str):
+    with pytest.raises(ValueError, match=text):
+        rows(path=str(CODECS), **options)

@@ -1,0 +1,78 @@
+"""Logs in an object store, by its URI: the rows of local files, without whole copies of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.spark import read_ranges
+from kraftlog.spark.options import parse_request
+from object_store import ObjectStore, object_store
+from spark_rows import comparable, plain_rows, rows_of
+
+COLUMNS = ["topic", "partition", "offset", "key", "value", "timestamp"]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store() as found:
+        yield found
+
+
+def options_of(store: ObjectStore, **options: str) -> dict[str, str]:
+    return {"storageOptions": json.dumps(store.options), "columns": ",".join(COLUMNS), **options}
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("name", ["codecs", "transactions"])
+def test_rows(spark, store: ObjectStore, name: str, level: str):
+    folder = GOLDEN / name / "log"
+    uri = store.put(folder, f"{name}/{level}")
+    expected = comparable(plain_rows(kraftlog.open(folder).records(COLUMNS, isolation_level=level).to_table()))
+    options = options_of(store, isolationLevel=level, rangeBytes="8k")
+    assert comparable(rows_of(spark.read.format("kraftlog").options(**options).load(uri))) == expected
+    assert comparable(rows_of(read_ranges(spark, uri, **options))) == expected
+
+
+def test_other_tables(spark, store: ObjectStore):
+    folder = GOLDEN / "transactions" / "log"
+    uri = store.put(folder, "tables")
+    for table in ("batches", "segments", "transactions", "errors"):
+        options = {"storageOptions": json.dumps(store.options), "table": table}
+        expected = comparable(plain_rows(kraftlog.open(folder).scan(table, columns_of(table)).to_table()))
+        source = spark.read.format("kraftlog").options(**options, columns=",".join(columns_of(table))).load(uri)
+        assert comparable(rows_of(source)) == expected
+
+
+def columns_of(table: str) -> list[str]:
+    names = {
+        "batches": ["topic", "partition", "base_offset", "last_offset", "is_transactional"],
+        "segments": ["topic", "partition", "base_offset", "records"],
+        "transactions": ["topic", "producer_id", "state", "first_offset"],
+        "errors": ["error", "position"],
+    }
+    return names[table]
+
+
+def test_a_few_offsets_are_a_few_bytes(spark, store: ObjectStore):
+    folder = GOLDEN / "codecs" / "log"
+    uri = store.put(folder, "few")
+    segment = folder / "codec-none-0" / "00000000000000000000.log"
+    store.forget()
+    options = options_of(store, subscribe="codec-none", startingOffsets="0", endingOffsets="5")
+    assert spark.read.format("kraftlog").options(**options).load(uri).count() == 5
+    assert 0 < store.bytes_of(f"codec-none-0/{segment.name}") < segment.stat().st_size / 3
+    assert sum(store.bytes_of(f"codec-none-0/{path.name}") for path in segment.parent.glob("*.log")) < 30_000
+
+
+def test_a_message_shows_no_password():
+    with pytest.raises(ValueError, match="option storageOptions is not JSON") as caught:
+        parse_request({"path": "s3://bucket/logs", "storageOptions": '{"secret_key": 7, "access_key": "hunter2"}'})
+    assert "hunter2" not in str(caught.value)
+    request = parse_request({"path": "s3://bucket/logs", "storageOptions": '{"secret_key": "hunter2"}'})
+    assert request.storage_options == {"secret_key": "hunter2"}
+    assert "hunter2" not in repr(request)

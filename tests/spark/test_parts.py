@@ -1,0 +1,71 @@
+"""Parts of a read_committed job: read one by one, in any order, they are the library's rows. No session is needed."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.errors import Fault
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
+
+COLUMNS = ["topic", "partition", "offset", "value", "transaction_state", "visible_at"]
+METADATA = sorted(path.parent.name for path in GOLDEN.glob("metadata_txn/*/log"))
+
+
+def read_parts(folder: Path, faults: list[Fault], **options: str) -> list[dict[str, Any]]:
+    given = {"path": str(folder), "isolationLevel": "read_committed", "columns": ",".join(COLUMNS), **options}
+    request = parse_request(given)
+    parts = [pickle.dumps(part) for part in plan_parts(request)]
+    of_parts = [
+        [row for batch in read(request, pickle.loads(part), faults) for row in batch.to_pylist()]
+        for part in reversed(parts)
+    ]
+    return [row for of_part in reversed(of_parts) for row in of_part]
+
+
+@pytest.mark.parametrize("range_bytes", ["100", "64m"])
+@pytest.mark.parametrize("name", ["transactions", "compaction", *(f"metadata_txn/{name}" for name in METADATA)])
+def test_read_committed(name: str, range_bytes: str):
+    folder = GOLDEN / name / "log"
+    stream = kraftlog.open(folder).records(COLUMNS, isolation_level="read_committed")
+    faults: list[Fault] = []
+    assert read_parts(folder, faults, rangeBytes=range_bytes, onError="skip") == stream.to_table().to_pylist()
+    assert faults == stream.faults
+
+
+@pytest.fixture
+def bad_snapshot(tmp_path: Path) -> Path:
+    """Return a partition in which a snapshot is damaged."""
+    folder = shutil.copytree(GOLDEN / "compaction" / "log" / "cpt-fast-0", tmp_path / "cpt-fast-0")
+    (folder / f"{406:020d}.snapshot").write_bytes(b"\x00\x01garbage")
+    return folder
+
+
+def test_what_planning_cannot_read(bad_snapshot: Path):
+    faults: list[Fault] = []
+    rows = read_parts(bad_snapshot, faults, onError="skip")
+    assert rows == kraftlog.open(bad_snapshot).records(COLUMNS, isolation_level="read_committed").to_table().to_pylist()
+    assert [(fault.error, fault.segment_base_offset) for fault in faults] == [("bad_snapshot", 406)]
+    with pytest.raises(kraftlog.CorruptRecordError, match=r"0{17}406\.log: 0{17}406\.snapshot"):
+        read_parts(bad_snapshot, [])
+
+
+def test_what_planning_cannot_read_where_there_is_nothing_to_read(bad_snapshot: Path):
+    """The transaction that is open began before the log: nothing of it is visible."""
+    source = GOLDEN / "compaction" / "log" / "cpt-open-0"
+    folder = bad_snapshot.parent / source.name
+    folder.mkdir()
+    for name in (f"{260:020d}.log", f"{260:020d}.snapshot", f"{311:020d}.log"):
+        shutil.copy(source / name, folder)
+    (folder / f"{311:020d}.snapshot").write_bytes(b"\x00\x01garbage")
+    faults: list[Fault] = []
+    assert read_parts(folder, faults, onError="skip") == []
+    assert [fault.error for fault in faults] == ["bad_snapshot"]

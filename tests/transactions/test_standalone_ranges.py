@@ -1,0 +1,306 @@
+"""Ranges that are read by themselves, in any order, add up to the log as it is read in one go."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from model import ProducerModel
+from random_logs import STEPS, in_segments, producer_log, write_snapshots, written
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog import schema
+from kraftlog.errors import Fault
+from kraftlog.log.arguments import read_options
+from kraftlog.log.open_transactions import OpenTransactions
+from kraftlog.log.partitions import by_partition
+from kraftlog.log.read import read_range
+from kraftlog.log.resolve import resolve
+from kraftlog.log.standalone import standalone_ranges
+
+COLUMNS = ["offset", "value", "transaction_state", "visible_at"]
+LEVELS = ("read_committed", "read_uncommitted")
+WHOLE = 1 << 30
+WITH_TRANSACTIONS = (
+    "transactions",
+    "transactions_hanging",
+    "transactions_live",
+    "transactions_tv0",
+    "compaction",
+    "groups",
+)
+DAMAGED = sorted(path.parent.name for path in GOLDEN.glob("damaged/*/log"))
+
+Rows = list[dict[str, Any]]
+
+
+def rows_of_ranges(folder: Path, range_bytes: int, faults: list[Fault] | None = None, **bounds: Any) -> Rows:
+    """Read ranges backwards, each as another process gets it, and put their rows into the order of the log."""
+    options = read_options(**bounds)
+    faults = [] if faults is None else faults
+    rows: Rows = []
+    for group in by_partition(kraftlog.open(folder).found.segments):
+        ranges = [pickle.dumps(one) for one in standalone_ranges(group, options, range_bytes, faults)]
+        of_ranges: list[Rows] = []
+        for packed in reversed(ranges):
+            part = resolve(pickle.loads(packed), COLUMNS)
+            batches = read_range(part, schema.RECORDS.select(COLUMNS), options, faults)
+            of_ranges.append([row for batch in batches for row in batch.to_pylist()])
+        rows += [row for of_range in reversed(of_ranges) for row in of_range]
+    return rows
+
+
+def rows_of_log(folder: Path, **bounds: Any) -> Rows:
+    return kraftlog.open(folder).records(COLUMNS, **bounds).to_table().to_pylist()
+
+
+def log_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.log"))
+
+
+@pytest.fixture
+def without_snapshots(tmp_path: Path) -> Callable[[Path], Path]:
+    """Return a copy of a folder as a backup of log files alone has it."""
+
+    def copy(folder: Path) -> Path:
+        return shutil.copytree(folder, tmp_path / "log", ignore=shutil.ignore_patterns("*.snapshot"))
+
+    return copy
+
+
+@pytest.mark.parametrize("name", WITH_TRANSACTIONS)
+def test_golden_logs(name: str, without_snapshots: Callable[[Path], Path]):
+    folder = GOLDEN / name / "log"
+    for level in LEVELS:
+        expected = rows_of_log(folder, isolation_level=level)
+        assert expected
+        for source in (folder, without_snapshots(folder) if level == LEVELS[0] else folder):
+            for range_bytes in (100, 1000, WHOLE):
+                assert rows_of_ranges(source, range_bytes, isolation_level=level) == expected
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_logs(name: str):
+    folder = GOLDEN / "damaged" / name / "log"
+    log = kraftlog.open(folder).records(COLUMNS, isolation_level="read_committed")
+    expected = log.to_table().to_pylist()
+    for range_bytes in (200, WHOLE):
+        faults: list[Fault] = []
+        assert rows_of_ranges(folder, range_bytes, faults, isolation_level="read_committed") == expected
+        assert faults == log.faults
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(STEPS, min_size=1, max_size=25), st.lists(st.integers(0, 30), max_size=4), st.booleans())
+def test_random_logs(steps: list[tuple], cuts: list[int], has_snapshots: bool):
+    model = producer_log(steps)
+    with written(in_segments(model, cuts)) as folder:
+        if has_snapshots:
+            write_snapshots(folder)
+        for range_bytes in (1, 300, WHOLE):
+            committed = rows_of_ranges(folder, range_bytes, isolation_level="read_committed")
+            assert [row["offset"] for row in committed] == model.visible
+            rows = rows_of_ranges(folder, range_bytes)
+            assert {row["offset"]: row["transaction_state"] for row in rows} == model.state
+            shown = {row["offset"]: row["visible_at"] for row in rows if row["visible_at"] is not None}
+            assert shown == model.visible_at
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEPS, min_size=1, max_size=25), st.integers(0, 80), st.integers(0, 80), st.lists(st.integers(0, 30)))
+def test_within_bounds(steps: list[tuple], start: int, size: int, cuts: list[int]):
+    model = producer_log(steps)
+    with written(in_segments(model, cuts)) as folder:
+        write_snapshots(folder)
+        bounds = {"isolation_level": "read_committed", "start_offset": start, "end_offset": start + size}
+        expected = [offset for offset in model.visible if start <= offset < start + size]
+        assert [row["offset"] for row in rows_of_ranges(folder, 200, **bounds)] == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEPS, min_size=4, max_size=25), st.integers(0, 1 << 20), st.integers(1, 255))
+def test_one_damaged_byte(steps: list[tuple], at: int, flipped: int):
+    model = producer_log(steps)
+    data = bytearray(model.log)
+    data[at % len(data)] ^= flipped
+    with written([(0, bytes(data))]) as folder:
+        for level in LEVELS:
+            expected = rows_of_log(folder, isolation_level=level)
+            for range_bytes in (1, 300):
+                assert rows_of_ranges(folder, range_bytes, isolation_level=level) == expected
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_TRANSACTIONS if name != "groups"])
+def test_last_stable_offset(name: str):
+    state = json.loads((GOLDEN / name / "expected" / "broker_state.json").read_text())
+    for group in by_partition(kraftlog.open(GOLDEN / name / "log").found.segments):
+        partition = state["partitions"][f"{group[0].topic}-{group[0].partition}"]
+        opened = OpenTransactions(group, []).before(len(group))
+        stable = min((first_offset for _, first_offset in opened), default=partition["high_watermark"])
+        assert stable == partition["last_stable_offset"]
+
+
+def test_planning_reads_headers_of_two_segments_at_most(monkeypatch: pytest.MonkeyPatch):
+    opened: set[Path] = set()
+    real = Path.open
+
+    def recording(path: Path, *arguments: Any, **options: Any) -> Any:
+        opened.add(path)
+        return real(path, *arguments, **options)
+
+    state = json.loads((GOLDEN / "compaction" / "expected" / "broker_state.json").read_text())
+    monkeypatch.setattr(Path, "open", recording)
+    for folder in sorted((GOLDEN / "compaction" / "log").glob("cpt-*")):
+        segments = kraftlog.open(folder).found.segments
+        assert len(segments) > 3
+        largest = max(segment.size for segment in segments)
+        opened.clear()
+        list(standalone_ranges(segments, read_options(isolation_level="read_committed"), largest, []))
+        stable = state["partitions"][folder.name]["last_stable_offset"]
+        unstable = [segment.path for segment in segments if segment.base_offset <= stable][-1]
+        assert {path for path in opened if path.suffix == ".log"} == {segments[-1].path, unstable}
+
+
+def test_a_range_carries_only_the_segments_that_it_waits_for(tmp_path: Path):
+    """A transaction that reaches over three segments, among transactions within one."""
+    model = ProducerModel()
+    starts = []
+    for number in range(6):
+        starts.append(len(model.boundaries))
+        if number == 1:
+            model.data(9, 1, transactional=True)
+        model.data(number, 1, transactional=True)
+        model.marker(number, "COMMIT")
+        if number == 3:
+            model.marker(9, "ABORT")
+    model.data(8, 1, transactional=True)
+    with written(in_segments(model, starts)) as folder:
+        write_snapshots(folder)
+        segments = kraftlog.open(folder).found.segments
+        ranges = list(standalone_ranges(segments, read_options(), WHOLE, []))
+    names = [[segment.base_offset for segment in one.following] for one in ranges]
+    bases = [segment.base_offset for segment in segments]
+    assert names == [[], bases[2:4], bases[3:4], [], [], []]
+    assert [len(one.hanging) for one in ranges] == [0, 0, 0, 0, 0, 1]
+
+
+def test_what_is_appended_after_planning_does_not_count(tmp_path: Path):
+    model = ProducerModel()
+    model.data(-1, 1, transactional=False)
+    model.data(1, 1, transactional=True)
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    path.parent.mkdir()
+    path.write_bytes(model.log)
+    plans = {}
+    for level in LEVELS:
+        options = read_options(isolation_level=level)
+        plans[options] = list(standalone_ranges(kraftlog.open(path.parent).found.segments, options, WHOLE, []))
+    model.marker(1, "COMMIT")
+    model.data(-1, 1, transactional=False)
+    path.write_bytes(model.log)
+    found = [
+        row
+        for options, ranges in plans.items()
+        for one in ranges
+        for batch in read_range(
+            resolve(one, COLUMNS), schema.RECORDS.select(["offset", "transaction_state"]), options, []
+        )
+        for row in batch.to_pylist()
+    ]
+    plain = {"offset": 0, "transaction_state": None}
+    assert found == [plain, plain, {"offset": 1, "transaction_state": "open"}]
+
+
+def damaged_behind(folder: Path, model: ProducerModel, second: int, batch: int) -> Path:
+    """Write a log of two segments with snapshots, and damage the end of a batch in the first."""
+    partition = folder / "t-0"
+    partition.mkdir()
+    for base_offset, data in in_segments(model, [second]):
+        (partition / f"{base_offset:020d}.log").write_bytes(data)
+    write_snapshots(partition)
+    first = log_files(partition)[0]
+    damaged = bytearray(first.read_bytes())
+    damaged[model.boundaries[batch + 1] - 1] ^= 0xFF
+    first.write_bytes(damaged)
+    return partition
+
+
+def lost_marker(folder: Path) -> Path:
+    """Write a log whose only marker is damaged."""
+    model = ProducerModel()
+    model.data(1, 1, transactional=True)
+    model.marker(1, "COMMIT")
+    model.data(-1, 1, transactional=False)
+    model.data(-1, 1, transactional=False)
+    return damaged_behind(folder, model, 3, 1)
+
+
+def test_a_lost_marker_hides_its_records_alone(tmp_path: Path):
+    """The next snapshot says that the transaction has ended, and nobody says how."""
+    partition = lost_marker(tmp_path)
+    faults: list[Fault] = []
+    rows = rows_of_ranges(partition, 1, faults, isolation_level="read_committed")
+    assert [(row["offset"], row["visible_at"]) for row in rows] == [(2, 2), (3, 3)]
+    assert [fault.error for fault in faults] == ["bad_crc"]
+    states = {row["offset"]: row["transaction_state"] for row in rows_of_ranges(partition, 1)}
+    assert states == {0: "open", 2: None, 3: None}
+
+
+def test_an_open_transaction_whose_first_batch_is_damaged(tmp_path: Path):
+    """The snapshot behind it knows the transaction: nothing is visible from there on."""
+    model = ProducerModel()
+    model.data(-1, 1, transactional=False)
+    for _ in range(2):
+        model.data(1, 1, transactional=True)
+    model.data(-1, 1, transactional=False)
+    model.data(-1, 1, transactional=False)
+    partition = damaged_behind(tmp_path, model, 4, 1)
+    rows = rows_of_ranges(partition, 1, isolation_level="read_committed")
+    assert [row["offset"] for row in rows] == [0, 3]
+
+
+def test_an_unreadable_snapshot(tmp_path: Path):
+    """It is reported, and the segment in front of it is gone over instead."""
+    model = producer_log(
+        [("data", 0, 1), ("data", 1, 1), ("marker", 0, "ABORT"), ("data", 0, 1), ("marker", 1, "COMMIT")]
+    )
+    with written(in_segments(model, [1, 3])) as folder:
+        write_snapshots(folder)
+        snapshot = sorted(folder.glob("*.snapshot"))[0]
+        snapshot.write_bytes(b"\x00\x01garbage")
+        faults: list[Fault] = []
+        rows = rows_of_ranges(folder, 1, faults, isolation_level="read_committed")
+        assert [row["offset"] for row in rows] == model.visible
+        assert [(fault.error, fault.segment_base_offset) for fault in faults] == [("bad_snapshot", 1)]
+        with pytest.raises(kraftlog.CorruptRecordError, match=r"t-0/0{19}1\.log: 0{19}1\.snapshot: "):
+            rows_of_ranges(folder, 1, isolation_level="read_committed", strict=True)
+
+
+def test_a_segment_that_has_gone(tmp_path: Path):
+    partition = lost_marker(tmp_path)
+    options = read_options(isolation_level="read_committed")
+    ranges = list(standalone_ranges(kraftlog.open(partition).found.segments, options, WHOLE, []))
+    log_files(partition)[0].unlink()
+    faults: list[Fault] = []
+    for one in ranges:
+        list(read_range(resolve(one, COLUMNS), schema.RECORDS.select(COLUMNS), options, faults))
+    assert [fault.error for fault in faults] == ["unreadable_file"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(STEPS, min_size=1, max_size=25), st.lists(st.integers(0, 30), max_size=4), st.booleans())
+def test_open_transactions(steps: list[tuple], cuts: list[int], has_snapshots: bool):
+    model = producer_log(steps)
+    with written(in_segments(model, cuts)) as folder:
+        if has_snapshots:
+            write_snapshots(folder)
+        segments = kraftlog.open(folder).found.segments
+        assert dict(OpenTransactions(segments, []).before(len(segments))) == model.open
