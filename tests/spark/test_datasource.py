@@ -13,7 +13,7 @@ from kraftlog.spark import read_ranges
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.tables import TABLES, WHOLE_TABLES
-from spark_rows import command_line_rows, comparable, expected_rows, plain_rows, rows_of
+from spark_rows import command_line_rows, comparable, plain_rows, rows_of
 
 CODECS = GOLDEN / "codecs" / "log"
 

@@ -1,25 +1,52 @@
-"""Log files in Spark: a data source, a faster reader by ranges, and functions for columns of record batches.
+"""Log files in Spark: a data source, a faster reader by ranges, an export, and functions for columns of record batches.
 
-Every way goes over the same reader of one range (``tables.read``).
+Every way goes over the same reader of one part (``task.read_part``).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraftlog.spark.counters import Counters
+from kraftlog.spark.export import Export, to_parquet
 from kraftlog.spark.ranges import read_ranges
-from kraftlog.spark.udf import decode_batches, encode_batch
+from kraftlog.spark.udf import (
+    crc32c,
+    decode_batches,
+    decode_message,
+    encode_batch,
+    group_partition,
+    pack_transaction,
+    partition_for_key,
+    register_functions,
+    transaction_boundaries,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["decode_batches", "encode_batch", "read_ranges", "register"]
+__all__ = [
+    "Counters",
+    "Export",
+    "crc32c",
+    "decode_batches",
+    "decode_message",
+    "encode_batch",
+    "group_partition",
+    "pack_transaction",
+    "partition_for_key",
+    "read_ranges",
+    "register",
+    "to_parquet",
+    "transaction_boundaries",
+]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format ``kraftlog`` known to a session.
+    """Make the format ``kraftlog`` known to a session, and the functions for columns known to its SQL.
 
-    An installed wheel is found without it; an editable install, and a session that was there before, need it.
+    The format of an installed wheel is found without it; an editable install, and a session that was there before, need
+    it.
 
     Parameters
     ----------
@@ -28,3 +55,4 @@ def register(spark: SparkSession) -> None:
     from kraftlog.spark.datasource import KraftlogSource
 
     spark.dataSource.register(KraftlogSource)
+    register_functions(spark)

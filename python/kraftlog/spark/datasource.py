@@ -6,15 +6,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.parts import Part, plan_parts
+from kraftlog.spark.parts import Part
 from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
-from kraftlog.spark.read import read
 from kraftlog.spark.request import Request
+from kraftlog.spark.task import plan_tasks, read_part
 
 
 @dataclass
@@ -33,14 +42,14 @@ class KraftlogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each part of the work; the list of files is that of this moment."""
-        return [PartPartition(part) for part in plan_parts(self.request)]
+        return [PartPartition(part) for part in plan_tasks(self.request)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""
-        arrow_schema = to_arrow_schema(self.schema, timezone="UTC")
+        arrow_schema = arrow_schema_of(self.schema)
         if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return
-        for batch in read(self.request, partition.part, []):
+        for batch in read_part(self.request, partition.part, []):
             yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)
 
 
@@ -66,16 +75,38 @@ class KraftlogSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that the options ask for."""
-        request = parse_request(self.options)
+        request = parse_request(self.options, is_streaming=None)
         return from_arrow_schema(request.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader; a schema that the user gave selects columns by name."""
-        request = parse_request(self.options).with_columns(tuple(schema.fieldNames()))
+        request = self._request(schema, is_streaming=False)
+        return (NarrowingReader if spark_hands_filters_down() else KraftlogReader)(request, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
+        """Return a reader of micro-batches."""
+        from kraftlog.spark.stream import KraftlogStreamReader
+
+        return KraftlogStreamReader(self._request(schema, is_streaming=True), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of a job; its options are those of ``kraftlog.spark.sink_options``."""
+        from kraftlog.spark.sink import KraftlogWriter
+
+        return KraftlogWriter(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  (Spark's name)
+        """Return a writer of micro-batches; options as in ``writer``."""
+        from kraftlog.spark.sink import KraftlogStreamWriter
+
+        return KraftlogStreamWriter(self.options, schema, overwrite)
+
+    def _request(self, schema: StructType, *, is_streaming: bool) -> Request:
+        request = parse_request(self.options, is_streaming=is_streaming).with_columns(tuple(schema.fieldNames()))
         expected = from_arrow_schema(request.schema)
         for wanted, has in zip(schema, expected, strict=True):
             if wanted.dataType != has.dataType:
                 raise ValueError(
                     f"column {has.name} is {has.dataType.simpleString()}, not {wanted.dataType.simpleString()}"
                 )
-        return (NarrowingReader if spark_hands_filters_down() else KraftlogReader)(request, schema)
+        return request

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.log import Log
 from kraftlog.log.partitions import by_partition, is_metadata
@@ -65,6 +65,11 @@ def plan_parts(request: Request) -> list[Part]:
 
 
 def _parts(request: Request, log: Log) -> Iterator[Part]:
+    unreadable = tuple(log.unreadable())
+    if unreadable and request.options.strict:
+        raise error_from_fault(unreadable[0])
+    if unreadable:
+        yield Part(WholePartition(()), request.options, unreadable)
     if request.table in WHOLE_TABLES:  # of several replicas one counts, and topics have names in any partition
         yield Part(WholePartition(tuple(log.found.segments)), request.options)
         return

@@ -73,13 +73,11 @@ def _read_partition(
     request: Request, part: Part, work: WholePartition, faults: list[Fault]
 ) -> Iterator[pa.RecordBatch]:
     segments = list(work.segments)
-    if not segments:
-        return
     if request.table == "errors":
         faults += [*marker_faults(segments), *beside_faults(segments), *incomplete_faults(segments)]
         note_bad_messages(segments, part.options, faults, catalog_of(request.definitions))
         yield from errors_table(faults).select(request.schema.names).to_batches()
-    else:
+    elif segments:
         yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)
 
 

@@ -1,0 +1,222 @@
+"""Log files to Parquet by Spark's workers, without a row going through the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.spark.counters import Counters
+from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
+from kraftlog.spark.export_plan import PARTITION_COLUMNS, ExportPlan, FileOptions, identity
+from kraftlog.spark.export_publish import MANIFEST, begin, decide, is_decided, only_writer, publish, read_json
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import Part
+from kraftlog.spark.paths import local_folder
+from kraftlog.spark.ranges import option_texts, over_parts
+from kraftlog.spark.task import plan_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROW_GROUP_ROWS = 1 << 17
+RANGE_BYTES = "128m"
+
+# Keys of object stores are nobody's business, and may be others when an export goes on.
+_UNTOLD = frozenset({"storageoptions"})
+_RECEIPT = pa.schema([pa.field("receipt", pa.string())])
+
+
+@dataclass(frozen=True)
+class Export:
+    """What ``to_parquet`` has written.
+
+    Attributes
+    ----------
+    manifest : Path
+        The file that lists all files, with rows and offsets.
+    schema : str
+        Columns as Spark takes them: ``spark.read.schema(export.schema).parquet(...)``.
+    rows, files, size_in_bytes : int
+        Of the whole output.
+    errors : pyarrow.Table
+        What could not be read, as the table ``errors``.
+    """
+
+    manifest: Path
+    schema: str
+    rows: int
+    files: int
+    size_in_bytes: int
+    errors: pa.Table
+
+
+def to_parquet(
+    spark: SparkSession,
+    path: str | list[str],
+    output: str,
+    *,
+    compression: str = "zstd",
+    compression_level: int | None = None,
+    row_group_rows: int = ROW_GROUP_ROWS,
+    max_rows_per_file: int | None = None,
+    overwrite: bool = False,
+    counters: Counters | None = None,
+    **options: object,
+) -> Export:
+    """Write a table of log files as Parquet: each task reads a part of the log and writes files of its own.
+
+    Where topic and partition are asked for (they are by default) and rows belong to partitions, files lie in
+    ``topic=.../partition=...`` and do not repeat these columns; readers take them from the folders. Spark guesses their
+    types there: when all topics look like numbers or dates, give it the schema of the result, or set
+    ``spark.sql.sources.partitionColumnTypeInference.enabled`` to false.
+
+    The output becomes visible at the end. Until then it is staged in ``_kraftlog``, which readers pass over; then files
+    are renamed into place, one after the other, and ``_manifest.json`` and at last ``_SUCCESS`` are written. A reader
+    that waits for ``_SUCCESS``, or reads the files of ``_manifest.json``, sees all or nothing. With ``overwrite`` the
+    earlier output stays until all parts of the new one are written; ``_SUCCESS`` is away while files change.
+
+    After a crash or an error the same call goes on: parts that are written are not written again. It is the same when
+    options and files, their sizes included, are; for a log that grows give ``endingOffsets``.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        Classic, or of Spark Connect.
+    path : str or list of str
+        Segment files, partitions' folders, log directories or globs; executors must see the same paths.
+    output : str
+        A folder on a file system that the driver and all executors have mounted. It must be new, empty, or hold an
+        earlier export.
+    compression : str
+        zstd, lz4, snappy, gzip, brotli or none.
+    compression_level : int, optional
+    row_group_rows : int
+        Most rows of a row group.
+    max_rows_per_file : int, optional
+        By default a part is one file; its size goes with the option ``rangeBytes``, 128 MiB of log by default.
+    overwrite : bool
+        Replace a finished export, or an unfinished one of something else.
+    counters : Counters, optional
+        Count what is read; parts written by an earlier call are not.
+    **options
+        Those of ``spark.read.format("kraftlog")``, such as ``isolationLevel="read_committed"`` or ``onError="skip"``.
+
+    Returns
+    -------
+    Export
+
+    Raises
+    ------
+    ValueError
+        For options that cannot be read.
+    FileExistsError
+        When the output holds something that must not be replaced.
+    pyspark.errors.PythonException
+        When a part cannot be read, with ``onError="fail"``, or written.
+
+    Examples
+    --------
+    >>> from kraftlog.spark import to_parquet
+    >>> export = to_parquet(spark, "backup/", "lake/backup", onError="skip")  # doctest: +SKIP
+    >>> spark.read.schema(export.schema).parquet("lake/backup").count() == export.rows  # doctest: +SKIP
+    True
+    """
+    folder = local_folder("output", output).absolute()
+    given = {"rangeBytes": RANGE_BYTES, **option_texts(path, options)}
+    file_options = FileOptions(compression, compression_level, row_group_rows, max_rows_per_file)
+    file_options.check()
+    request = parse_request(given)
+    parts = plan_tasks(request)
+    told = {name: value for name, value in given.items() if name.lower() not in _UNTOLD}
+    export_id = identity(told, file_options, parts)
+    with only_writer(folder):
+        staging = begin(folder, export_id, overwrite=overwrite)
+        if not is_decided(staging):
+            plan = ExportPlan(request, file_options, staging)
+            receipts = _write(spark, plan, parts, counters)
+            decide(folder, staging, _manifest(told, plan, receipts))
+        publish(folder, staging)
+    return _export(folder / MANIFEST)
+
+
+def _write(spark: SparkSession, plan: ExportPlan, parts: list[Part], counters: Counters | None) -> list[Receipt]:
+    """Write the parts that an earlier call has not written; return the receipts of all."""
+    texts, rest = [], []
+    for part in parts:
+        receipt = receipt_path(plan.staging, part)
+        if receipt.exists():
+            texts.append(receipt.read_text())
+        else:
+            rest.append(part)
+
+    def rows(part: Part) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([[write_part(plan, part, counters).to_json()]], schema=_RECEIPT)
+
+    if rest:
+        texts += [row.receipt for row in over_parts(spark, rest, rows, _RECEIPT).collect()]
+    receipts = sorted(map(Receipt.from_json, texts), key=lambda receipt: receipt.part)
+    if not any(receipt.files for receipt in receipts):
+        receipts.append(Receipt(len(parts), [write_empty(plan)], []))
+    return receipts
+
+
+def _manifest(options: dict[str, str], plan: ExportPlan, receipts: list[Receipt]) -> dict[str, Any]:
+    files = [file for receipt in receipts for file in receipt.files]
+    return {
+        "kraftlog_version": version("kraftlog"),
+        "table": plan.request.table,
+        "schema": _spark_schema(plan),
+        "options": options,
+        "file_options": asdict(plan.file_options),
+        "rows": sum(file.rows for file in files),
+        "size_in_bytes": sum(file.size_in_bytes for file in files),
+        "partitions": _partitions(files),
+        "files": [asdict(file) for file in files],
+        "errors": [asdict(fault) for receipt in receipts for fault in receipt.errors],
+    }
+
+
+def _partitions(files: list[WrittenFile]) -> list[dict[str, Any]]:
+    """Return rows and offsets of each partition."""
+    together: dict[tuple[str | None, int | None], list[WrittenFile]] = {}
+    for file in files:
+        together.setdefault((file.topic, file.partition), []).append(file)
+    return [
+        {
+            "topic": topic,
+            "partition": partition,
+            "rows": sum(file.rows for file in group),
+            "first_offset": min((f.first_offset for f in group if f.first_offset is not None), default=None),
+            "last_offset": max((f.last_offset for f in group if f.last_offset is not None), default=None),
+        }
+        for (topic, partition), group in together.items()
+    ]
+
+
+def _spark_schema(plan: ExportPlan) -> str:
+    """Return the columns as Spark shows them: those of folders come last."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    fields = list(from_arrow_schema(plan.request.schema))
+    if plan.by_partition:
+        fields.sort(key=lambda field: field.name in PARTITION_COLUMNS)
+    return ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in fields)
+
+
+def _export(manifest: Path) -> Export:
+    """Return what a finished output says of itself."""
+    content = read_json(manifest)
+    return Export(
+        manifest=manifest,
+        schema=content["schema"],
+        rows=content["rows"],
+        files=len(content["files"]),
+        size_in_bytes=content["size_in_bytes"],
+        errors=pa.Table.from_pylist(content["errors"], schema=schema.ERRORS.select()),
+    )

@@ -1,0 +1,230 @@
+"""One task of an export: a part of the log becomes Parquet files, and a receipt that says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog.errors import Fault
+from kraftlog.log.durable import sync_folder
+from kraftlog.spark.counters import Counters
+from kraftlog.spark.export_plan import ExportPlan, FileOptions
+from kraftlog.spark.parts import Part
+from kraftlog.spark.task import read_part, segments_of
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+NO_ROWS = "no-rows.parquet"
+ROW_GROUP_BYTES = 64 << 20  # of rows in memory; long values fill a row group before its rows are many
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file of an export.
+
+    Attributes
+    ----------
+    path : str
+        Below the output.
+    topic : str or None
+    partition : int or None
+    rows : int
+    size_in_bytes : int
+    first_offset, last_offset : int or None
+        Least and largest value of the column ``offset``, where it was asked for.
+    """
+
+    path: str
+    topic: str | None
+    partition: int | None
+    rows: int
+    size_in_bytes: int
+    first_offset: int | None
+    last_offset: int | None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What came of a part."""
+
+    part: int
+    files: list[WrittenFile]
+    errors: list[Fault]
+
+    def to_json(self) -> str:
+        """Return it as a line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Receipt:
+        """Read what ``to_json`` wrote."""
+        given = json.loads(text)
+        files = [WrittenFile(**file) for file in given["files"]]
+        return cls(given["part"], files, [Fault(**fault) for fault in given["errors"]])
+
+
+def receipt_path(staging: Path, part: Part) -> Path:
+    """Return where the receipt of a part lies."""
+    return staging / "receipts" / f"{part.number:05d}.json"
+
+
+def write_part(plan: ExportPlan, part: Part, counters: Counters | None = None) -> Receipt:
+    """Write the rows of one part.
+
+    A part has names of its own, and the same rows each time that it is read. So attempts may follow or meet each other:
+    each writes under a name that nobody else has, and puts its file in the place of an earlier one. The receipt is
+    written last.
+
+    Parameters
+    ----------
+    plan : ExportPlan
+    part : Part
+    counters : Counters, optional
+    """
+    faults: list[Fault] = []
+    options = plan.file_options
+    most_rows = options.max_rows_per_file or options.row_group_rows
+    batches = read_part(plan.request, part, faults, counters)
+    groups = row_groups(batches, min(options.row_group_rows, most_rows))
+    files: list[WrittenFile] = []
+    group = next(groups, None)
+    while group is not None:
+        file = _File(plan, part, len(files))
+        try:
+            while group is not None and file.has_room(group):
+                file.write(group)
+                group = next(groups, None)
+            files.append(file.close())
+        finally:
+            file.unfinished.unlink(missing_ok=True)
+    receipt = Receipt(part.number, files, faults)
+    _put(receipt_path(plan.staging, part), receipt.to_json())
+    return receipt
+
+
+def write_empty(plan: ExportPlan) -> WrittenFile:
+    """Write a file without rows, so that an output without any can be read; it has all columns."""
+    path = plan.staging / "files" / NO_ROWS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    open_parquet(path, plan.request.schema, plan.file_options).close()
+    _sync(path)
+    return WrittenFile(NO_ROWS, None, None, 0, path.stat().st_size, None, None)
+
+
+def row_groups(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
+    """Gather record batches to tables of as many rows as a row group has."""
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    for whole in batches:
+        rest = whole
+        while rest.num_rows:
+            piece = rest.slice(0, most_rows - rows)
+            rest = rest.slice(piece.num_rows)
+            pending.append(piece)
+            rows += piece.num_rows
+            size += piece.nbytes
+            if rows == most_rows or size >= ROW_GROUP_BYTES:
+                yield pa.Table.from_batches(pending)
+                pending, rows, size = [], 0, 0
+    if pending:
+        yield pa.Table.from_batches(pending)
+
+
+def open_parquet(path: Path, schema: pa.Schema, options: FileOptions) -> pq.ParquetWriter:
+    """Open a file with encodings that suit logs.
+
+    Offsets, timestamps and other large numbers are stored as differences. What repeats goes into dictionaries. Keys and
+    values do not: the dictionary would overflow, and the least and largest of them help no reader.
+    """
+    import pyarrow.parquet as pq
+
+    differences = [field.name for field in schema if field.type == pa.int64() or pa.types.is_timestamp(field.type)]
+    plain = [
+        field.name
+        for field in schema
+        if pa.types.is_binary(field.type)
+        or pa.types.is_nested(field.type)
+        or (field.name in ("key", "value") and pa.types.is_string(field.type))
+    ]
+    return pq.ParquetWriter(
+        path,
+        schema,
+        compression=options.compression,
+        compression_level=options.compression_level,
+        use_dictionary=[name for name in schema.names if name not in (*differences, *plain)],
+        column_encoding=dict.fromkeys(differences, "DELTA_BINARY_PACKED"),
+        write_statistics=[name for name in schema.names if name not in plain],
+    )
+
+
+class _File:
+    """A file that is being written."""
+
+    def __init__(self, plan: ExportPlan, part: Part, number: int) -> None:
+        self.plan = plan
+        self.name = plan.file_name(part, number)
+        self.path = plan.staging / "files" / self.name
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.unfinished = self.path.with_name(f".{self.path.name}.{uuid4().hex}")
+        segments = segments_of(part)
+        self.topic, self.partition = (segments[0].topic, segments[0].partition) if plan.by_partition else (None, None)
+        self.rows = 0
+        self.offsets: list[int] = []
+        self._schema = plan.file_schema
+        self._writer = open_parquet(self.unfinished, self._schema, plan.file_options)
+
+    def has_room(self, group: pa.Table) -> bool:
+        """Whether a row group still fits."""
+        most = self.plan.file_options.max_rows_per_file
+        return most is None or self.rows + group.num_rows <= most
+
+    def write(self, group: pa.Table) -> None:
+        """Write a row group."""
+        self._writer.write_table(group.select(self._schema.names), row_group_size=group.num_rows)
+        self.rows += group.num_rows
+        if "offset" in group.column_names:
+            extremes: dict[str, Any] = pc.min_max(group["offset"]).as_py()
+            self.offsets += [value for value in extremes.values() if value is not None]
+
+    def close(self) -> WrittenFile:
+        """Finish the file and put it in its place."""
+        self._writer.close()
+        _sync(self.unfinished)
+        self.unfinished.replace(self.path)
+        sync_folder(self.path.parent)
+        return WrittenFile(
+            self.name,
+            self.topic,
+            self.partition,
+            self.rows,
+            self.path.stat().st_size,
+            min(self.offsets, default=None),
+            max(self.offsets, default=None),
+        )
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
+    unfinished.write_text(text)
+    _sync(unfinished)
+    unfinished.replace(path)
+    sync_folder(path.parent)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file is on disk."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,136 @@
+"""From staged files to an output that is whole: what a crash leaves can be told apart and gone on with.
+
+An output holds ``_kraftlog/<id>`` while an export is under way: ``files`` and ``receipts`` of finished parts, and
+``manifest.json`` from the moment on when all parts are there. That file is the decision: what replaces what is settled,
+and only renames are left to do. ``_manifest.json`` and then ``_SUCCESS`` are written last.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from kraftlog.log.durable import sync_folder, write_file
+
+STAGING = "_kraftlog"
+MANIFEST = "_manifest.json"
+SUCCESS = "_SUCCESS"
+DECISION = "manifest.json"
+
+
+@contextmanager
+def only_writer(output: Path) -> Iterator[None]:
+    """Keep a second export out of an output while one is under way.
+
+    Raises
+    ------
+    FileExistsError
+        When another one is.
+    """
+    folder = output / STAGING
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FileExistsError(f"{output}: another export writes there at this moment") from None
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # there is more in it while an export is unfinished
+                (folder / "lock").unlink()
+                folder.rmdir()
+
+
+def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:
+    """Return the folder in which an export is staged; that of an earlier call when it did not finish.
+
+    Raises
+    ------
+    FileExistsError
+        When the output holds something else: a finished export or an unfinished one of other options or files, both of
+        which ``overwrite`` replaces, or files of somebody else.
+    """
+    staging = output / STAGING / export_id
+    others = [path for path in (output / STAGING).iterdir() if path.is_dir() and path != staging]
+    finished = (output / SUCCESS).exists() or ((output / MANIFEST).exists() and not is_decided(staging))
+    if finished and not overwrite:
+        raise FileExistsError(f"{output}: holds a finished export; overwrite=True replaces it")
+    if not overwrite and others:
+        raise FileExistsError(
+            f"{output}: holds an unfinished export of other options, or of files that have changed since;"
+            " overwrite=True begins anew"
+        )
+    ours = _files(read_json(output / MANIFEST))
+    for other in (*others, staging):
+        ours |= _files(read_json(other / DECISION))
+    for path in output.rglob("*"):
+        inner = path.relative_to(output)
+        if path.is_file() and inner.parts[0][0] not in "_." and str(inner) not in ours:
+            raise FileExistsError(f"{path}: not a file of an export; give a folder that holds nothing else")
+    for other in others:
+        for name in _files(read_json(other / DECISION)) - _files(read_json(output / MANIFEST)):
+            _delete(output, name)
+        shutil.rmtree(other)
+    staging.mkdir(exist_ok=True)
+    return staging
+
+
+def is_decided(staging: Path) -> bool:
+    """Whether all parts of an export are written, so that it only has to be published."""
+    return (staging / DECISION).exists()
+
+
+def decide(output: Path, staging: Path, manifest: dict[str, Any]) -> None:
+    """Settle that these files are the output, and that those of an earlier one are not."""
+    replaced = _files(read_json(output / MANIFEST))
+    write_file(staging / DECISION, _json(manifest | {"replaced": sorted(replaced)}))
+
+
+def publish(output: Path, staging: Path) -> None:
+    """Do what was decided, or the rest of it."""
+    manifest = read_json(staging / DECISION)
+    (output / SUCCESS).unlink(missing_ok=True)
+    sync_folder(output)
+    names = [file["path"] for file in manifest["files"]]
+    for name in set(manifest.pop("replaced")) - set(names):
+        _delete(output, name)
+    for name in names:
+        staged, final = staging / "files" / name, output / name
+        if staged.exists():
+            final.parent.mkdir(parents=True, exist_ok=True)
+            staged.replace(final)
+    for folder in {parent for name in names for parent in (output / name).parents if parent.is_relative_to(output)}:
+        sync_folder(folder)
+    write_file(output / MANIFEST, _json(manifest))
+    write_file(output / SUCCESS, b"")
+    shutil.rmtree(staging)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the content of a JSON file; nothing when there is none."""
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def _files(manifest: dict[str, Any]) -> set[str]:
+    """Return what lies in the output because of a manifest, or did before it."""
+    return {file["path"] for file in manifest.get("files", [])} | set(manifest.get("replaced", []))
+
+
+def _delete(output: Path, name: str) -> None:
+    """Delete a file of an earlier export, and its folders when nothing else is in them."""
+    path = output / name
+    path.unlink(missing_ok=True)
+    for folder in path.relative_to(output).parents:
+        if folder != Path():
+            with suppress(OSError):
+                (output / folder).rmdir()
+
+
+def _json(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, indent=1).encode()

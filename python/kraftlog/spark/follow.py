@@ -1,0 +1,212 @@
+"""Following logs as they grow: where a micro-batch begins and ends, and what its tasks read. Spark is not needed here.
+
+What lies below the end of a micro-batch does not change any more, so that a micro-batch has the same rows whenever it
+is read. The end is that of the last whole sound batch: a torn one behind it is still being written. With
+``read_committed`` it is the last stable offset, below which every transaction has ended.
+
+The log end of one replica may lie behind what a consumer sees, and what its leader has not replicated can be truncated
+away. With the option ``highWatermark`` a stream stops at the high watermark, as a broker has it in
+``replication-offset-checkpoint``, which it writes every five seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.log.discover import Discovery, Segment
+from kraftlog.log.partitions import by_partition
+from kraftlog.log.small_files import read_offset_checkpoint
+from kraftlog.spark.data_loss import report_data_loss
+from kraftlog.spark.log_ends import LogBounds, LogEnd
+from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
+from kraftlog.spark.parts import Part, partition_parts
+from kraftlog.spark.request import Request
+from kraftlog.spark.stream_offsets import Offsets
+from kraftlog.spark.task import size_of
+from kraftlog.spark.wanted_bytes import within_bounds
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+
+Looked = dict[Partition, tuple[list[Segment], LogBounds]]
+
+_LOOKS = 3  # files may go away between listing and opening them
+
+
+class LogFollower:
+    """The logs that a stream reads, as they are at each look.
+
+    Parameters
+    ----------
+    request : Request
+        Of records, or of messages.
+
+    Raises
+    ------
+    ValueError
+        When the request is none that can be followed.
+    """
+
+    def __init__(self, request: Request) -> None:
+        if not request.shows_records:
+            raise ValueError(f"a stream reads the table records, messages or a type of message, not {request.table}")
+        self._request = request
+        self._ends: dict[Partition, LogEnd] = {}
+
+    def starting(self) -> Offsets:
+        """Return where a new query begins.
+
+        Raises
+        ------
+        ValueError
+            When a topic or partition that was named is not there, or the starting offsets do not fit the log.
+        """
+        self._request.log()
+        starting: Offsets = {}
+        for partition, (group, bounds) in self._look().items():
+            place = self._request.interval.starting.of(*partition, group)
+            at_ends = {EARLIEST: bounds.log_start_offset, LATEST: bounds.readable_offset}
+            starting[partition] = at_ends.get(place, place)
+        return starting
+
+    def bounds(self) -> dict[Partition, LogBounds]:
+        """Return where each partition begins and ends at this moment."""
+        return {partition: bounds for partition, (_, bounds) in self._look().items()}
+
+    def parts(self, start: Mapping[Partition, int], end: Mapping[Partition, int]) -> list[Part]:
+        """Return what the tasks of a micro-batch read.
+
+        Raises
+        ------
+        DataLossError
+            When offsets of it are not there any more, with ``failOnDataLoss``.
+        """
+        looked = self._look()
+        for partition in sorted(start.keys() - end.keys()):
+            self._report(f"{_name(partition)} is gone")
+        wanted = []
+        for partition, until in end.items():
+            group, bounds = looked.get(partition, ([], None))
+            begin = self._begin(_name(partition), start.get(partition), until, bounds)
+            if begin < until:
+                wanted.append((group, replace(self._request.options, start_offset=begin, end_offset=until)))
+        parts = self._planned(wanted, self._request.range_bytes)
+        if len(parts) < self._request.min_partitions:
+            parts = self._planned(wanted, max(1, sum(map(size_of, parts)) // self._request.min_partitions))
+        # unique in all micro-batches, since each part has an offset: so they do not meet in a quarantine
+        first = sum(start.values())
+        return [replace(part, number=first + number) for number, part in enumerate(parts)]
+
+    def _begin(self, name: str, start: int | None, until: int, bounds: LogBounds | None) -> int:
+        """Return where reading of a partition begins, and report what is not there."""
+        if bounds is None:
+            self._report(f"{name} is gone")
+            return until
+        if start is None:
+            start = bounds.log_start_offset
+            if start > 0:
+                self._report(f"{name} was added and begins at offset {start} instead of 0")
+        if until < start:
+            self._report(f"{name}: the end of the log went back from offset {start} to {until}")
+        if until > start and start < bounds.log_start_offset:
+            last = min(until, bounds.log_start_offset) - 1
+            self._report(f"{name}: offsets {start} to {last} are gone, the log begins at {bounds.log_start_offset}")
+        if until > start and until > bounds.log_end_offset:
+            first = max(start, bounds.log_end_offset)
+            self._report(f"{name}: offsets {first} to {until - 1} are gone, the log ends at {bounds.log_end_offset}")
+        elif until > start and until > bounds.last_stable_offset:
+            raise ValueError(
+                f"{name}: a micro-batch ends at offset {until}, behind the last stable offset"
+                f" {bounds.last_stable_offset}; was it planned with another isolation level?"
+            )
+        return max(start, bounds.log_start_offset)
+
+    def _planned(self, wanted: list[tuple[list[Segment], ReadOptions]], range_bytes: int) -> list[Part]:
+        return [
+            part
+            for group, options in wanted
+            for part in within_bounds(partition_parts(self._request, group, options, range_bytes), group, options)
+        ]
+
+    def _look(self) -> Looked:
+        for _ in range(_LOOKS - 1):
+            try:
+                return self._look_once()
+            except FileNotFoundError:
+                continue
+        return self._look_once()
+
+    def _look_once(self) -> Looked:
+        groups = self._groups()
+        self._ends = {partition: self._ends.get(partition) or LogEnd(self._request.options) for partition in groups}
+        looked = {partition: (group, self._ends[partition].bounds(group)) for partition, group in groups.items()}
+        return _up_to_high_watermarks(looked) if self._request.stops_at_high_watermark else looked
+
+    def _groups(self) -> dict[Partition, list[Segment]]:
+        """Return the segments of each partition that is there; a named one that is not there is no error here."""
+        groups: dict[Partition, list[Segment]] = {}
+        wants = self._request.selection.wants
+        for group in by_partition(self._found().segments):
+            topic, partition = group[0].topic, group[0].partition
+            if not wants(topic, partition):
+                continue
+            if topic is None or partition is None or group[0].base_offset is None or group[0].state:
+                raise ValueError(f"{group[0].path}: a stream reads partitions' folders, not other files")
+            if (topic, partition) in groups:
+                folders = f"{groups[topic, partition][0].path.parent} and {group[0].path.parent}"
+                raise ValueError(f"{topic}-{partition} is in {folders}; a stream reads one of them")
+            groups[topic, partition] = group
+        return dict(sorted(groups.items()))
+
+    def _found(self) -> Discovery:
+        try:
+            return self._request.found()
+        except ValueError:  # no log in any folder: the last topic was deleted
+            return Discovery()
+
+    def _report(self, what: str) -> None:
+        report_data_loss(what, fail=self._request.fail_on_data_loss)
+
+
+def reached(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds]) -> Offsets:
+    """Return where a micro-batch ends that nothing limits.
+
+    A place behind what can be read now, as another isolation level leaves it, is waited for; one behind the end of the
+    log is not, and will be reported.
+
+    Parameters
+    ----------
+    start : mapping of Partition to int
+        Where it begins.
+    bounds : mapping of Partition to LogBounds
+        Of all partitions.
+    """
+    ends = {partition: of.readable_offset for partition, of in bounds.items()}
+    waited_for = {
+        partition: offset
+        for partition, offset in start.items()
+        if partition in bounds and ends[partition] < offset <= bounds[partition].log_end_offset
+    }
+    return ends | waited_for
+
+
+def begun(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds]) -> Offsets:
+    """Return where a micro-batch begins in all partitions: in new ones at the start of the log."""
+    return {partition: start.get(partition, of.log_start_offset) for partition, of in bounds.items()}
+
+
+def _up_to_high_watermarks(looked: Looked) -> Looked:
+    """Return the bounds with the high watermarks of the checkpoint in each log directory; none is 0 to a broker."""
+    marks = {
+        directory: read_offset_checkpoint(directory / HIGH_WATERMARKS)
+        for directory in {group[0].path.parent.parent for group, _ in looked.values()}
+    }
+    return {
+        partition: (group, replace(bounds, high_watermark=marks[group[0].path.parent.parent].get(partition, 0)))
+        for partition, (group, bounds) in looked.items()
+    }
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"

@@ -1,0 +1,108 @@
+"""``spark.readStream.format("kraftlog")``: micro-batches of logs that grow. Options and offsets are the Kafka source's.
+
+A query begins at the latest offset unless ``startingOffsets`` says something else. Partitions and topics that appear
+later are read from their first offset on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kraftlog.spark.arrow_schema import arrow_schema_of
+from kraftlog.spark.datasource import PartPartition
+from kraftlog.spark.follow import LogFollower, begun, reached
+from kraftlog.spark.log_ends import LogBounds
+from kraftlog.spark.offsets import Partition
+from kraftlog.spark.quarantine import begin_quarantine
+from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
+from kraftlog.spark.request import Request
+from kraftlog.spark.still_there import read_what_is_there
+from kraftlog.spark.stream_offsets import OffsetsByTopic, as_json, from_json
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+
+    HAS_READ_LIMITS = True
+except ImportError:  # PySpark 4.1, which always asks for all there is
+    HAS_READ_LIMITS = False
+    SupportsTriggerAvailableNow = object
+
+
+class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads micro-batches of one request.
+
+    Parameters
+    ----------
+    request : Request
+    schema : StructType
+        Its columns.
+
+    Raises
+    ------
+    ValueError
+        For a table that cannot be followed, and for rate limits where PySpark has none.
+    """
+
+    def __init__(self, request: Request, schema: StructType) -> None:
+        limit, least = request.max_offsets_per_trigger, request.min_offsets_per_trigger
+        if (limit or least) and not HAS_READ_LIMITS:
+            raise ValueError("options maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2 or later")
+        self._request = request
+        self._schema = schema
+        self._follower = LogFollower(request)
+        self._delay = None if least is None else TriggerDelay(least, request.max_trigger_delay_ms)
+        self._target: dict[Partition, LogBounds] | None = None
+        self._latest: OffsetsByTopic = {}
+
+    def initialOffset(self) -> OffsetsByTopic:  # noqa: N802  (Spark's names, here and below)
+        """Return where a new query begins."""
+        if self._request.quarantine is not None:
+            begin_quarantine(self._request.quarantine)
+        return as_json(self._follower.starting())
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """Return the limit of the options."""
+        limit, least = self._request.max_offsets_per_trigger, self._request.min_offsets_per_trigger
+        if limit is not None:
+            return ReadMaxRows(limit)
+        return ReadAllAvailable() if least is None else ReadMinRows(least)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of the whole query: what is there now."""
+        self._target = self._follower.bounds()
+
+    def latestOffset(self, start: OffsetsByTopic | None = None, limit: Any = None) -> OffsetsByTopic:  # noqa: N802
+        """Return where the next micro-batch ends; PySpark 4.1 does not say where it begins."""
+        bounds = self._follower.bounds() if self._target is None else self._target
+        given = from_json(start or {})
+        latest = reached(given, bounds)
+        self._latest = as_json(latest)
+        if limit is None or isinstance(limit, ReadAllAvailable):
+            return self._latest
+        begin = begun(given, bounds)
+        if self._delay and self._target is None and self._delay.passes_over(begin, latest):
+            return start or {}
+        if self._request.max_offsets_per_trigger is not None:
+            latest = rate_limited(self._request.max_offsets_per_trigger, begin, latest)
+        return as_json(latest)
+
+    def reportLatestOffset(self) -> OffsetsByTopic | None:  # noqa: N802
+        """Return where the log ended at the last look: with the offsets that were read, the lag."""
+        return self._latest or None
+
+    def partitions(self, start: OffsetsByTopic, end: OffsetsByTopic) -> list[InputPartition]:
+        """Return what the tasks of a micro-batch read; the same offsets give the same rows at any time."""
+        return [PartPartition(part) for part in self._follower.parts(from_json(start), from_json(end))]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Return the rows of one partition."""
+        if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
+            return
+        arrow_schema = arrow_schema_of(self._schema)
+        for batch in read_what_is_there(self._request, partition.part):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema)

@@ -1,0 +1,93 @@
+"""What a task does around the reading of its part, the same behind every door: quarantine, counters, a line of log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from kraftlog.errors import Fault
+from kraftlog.log.discover import Segment
+from kraftlog.log.ranges import Range
+from kraftlog.spark.counters import Counters
+from kraftlog.spark.parts import LeftAlone, Part, WholePartition, plan_parts
+from kraftlog.spark.quarantine import begin_quarantine, put_aside
+from kraftlog.spark.read import read
+from kraftlog.spark.request import Request
+
+_log = logging.getLogger("kraftlog.spark")
+
+
+def plan_tasks(request: Request) -> list[Part]:
+    """Return what tasks read; a quarantine begins empty."""
+    parts = plan_parts(request)
+    if request.quarantine is not None:
+        begin_quarantine(request.quarantine)
+    return parts
+
+
+def read_part(
+    request: Request, part: Part, faults: list[Fault], counters: Counters | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read one part as ``kraftlog.spark.read`` does; when all of it is read, say so.
+
+    Parameters
+    ----------
+    request : Request
+    part : Part
+        Of ``plan_tasks(request)``.
+    faults : list of Fault
+        Receives what could not be read; it goes into the quarantine, too, where the request has one.
+    counters : Counters, optional
+
+    Returns
+    -------
+    iterator of pyarrow.RecordBatch
+        With the columns of ``request.schema``.
+    """
+    began = time.perf_counter()
+    batches = rows = 0
+    for batch in read(request, part, faults):
+        batches += 1
+        rows += batch.num_rows
+        yield batch
+    if request.quarantine is not None:
+        put_aside(request.quarantine, part.number, faults)
+    bytes_read = size_of(part)
+    if counters is not None:
+        counters.add(bytes_read=bytes_read, batches=batches, rows=rows, errors=len(faults))
+    seconds = time.perf_counter() - began
+    _log.info(
+        "part %d: %s, %d bytes, %d rows, %d errors, %.3f s",
+        part.number,
+        _name_of(part),
+        bytes_read,
+        rows,
+        len(faults),
+        seconds,
+    )
+
+
+def segments_of(part: Part) -> tuple[Segment, ...]:
+    """Return the segments that a part reads of."""
+    if isinstance(part.work, LeftAlone):
+        return ()
+    return part.work.segments if isinstance(part.work, WholePartition) else (part.work.segment,)
+
+
+def size_of(part: Part) -> int:
+    """Return how many bytes of log a part reads."""
+    if isinstance(part.work, Range):
+        return max(0, min(part.work.end, part.work.segment.size) - part.work.start)
+    return sum(segment.size for segment in segments_of(part))
+
+
+def _name_of(part: Part) -> str:
+    segments = segments_of(part)
+    if not segments:
+        return "no segment"
+    if isinstance(part.work, Range):
+        return f"{segments[0].path} from byte {part.work.start}"
+    return str(segments[0].path.parent) if len(segments) > 1 else str(segments[0].path)

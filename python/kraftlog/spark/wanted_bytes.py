@@ -1,0 +1,82 @@
+"""Which bytes of a segment a micro-batch reads, so that its tasks do not walk over the whole segment again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.log.discover import Segment
+from kraftlog.log.mapping import map_file
+from kraftlog.log.ranges import Range
+from kraftlog.log.remote_path import RemotePath
+from kraftlog.log.scan import HeaderScan, ends, within
+from kraftlog.log.seek import seek
+from kraftlog.spark.parts import Part, WholePartition, Work
+from kraftlog.types import Buffer
+
+
+def within_bounds(parts: Iterable[Part], group: list[Segment], options: ReadOptions) -> Iterator[Part]:
+    """Return parts without what lies outside of bounds of offset; those where nothing is left are left out.
+
+    Parameters
+    ----------
+    parts : iterable of Part
+        Of one partition.
+    group : list of Segment
+        All of its segments, in order.
+    options : ReadOptions
+        With the bounds.
+    """
+    numbers = {segment.path: number for number, segment in enumerate(group)}
+    wanted: dict[int, tuple[int, int]] = {}
+    for part in parts:
+        work: Work = part.work
+        if isinstance(work, Range):
+            number = numbers[work.segment.path]
+            if number not in wanted:
+                wanted[number] = _wanted_bytes(group, number, options)
+            begin, end = max(work.start, wanted[number][0]), min(work.end, wanted[number][1])
+            work = replace(work, start=begin, end=end) if begin < end else WholePartition(())
+        if part.faults or work != WholePartition(()):
+            yield replace(part, work=work)
+
+
+def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tuple[int, int]:
+    """Return the bytes [begin, end) of a segment that hold what is wanted; one that no bound cuts is not looked at.
+
+    Damage between two batches goes with the second, so that who reads on from the first meets it once. At the end of
+    the log it may be a batch that is still being written.
+    """
+    segment, is_last = group[number], number == len(group) - 1
+    following = NO_BOUND if is_last else group[number + 1].base_offset or 0
+    is_whole = options.start_offset <= (segment.base_offset or 0) and following <= options.end_offset and not is_last
+    if is_whole or isinstance(segment.path, RemotePath):  # a remote one was cut by its index
+        return 0, NO_BOUND
+    try:
+        buffer = map_file(segment.path)
+    except FileNotFoundError:
+        return 0, NO_BOUND  # whoever reads it reports that it is gone
+    begin, end = seek(segment, buffer, options)
+    headers, faults = _headers(buffer, begin, end)
+    before = headers[last_offsets(headers) < options.start_offset]
+    begin = int(ends(before)[-1]) if len(before) else begin
+    if not is_last and any(fault.position is None or fault.position >= begin for fault in faults):
+        return begin, end
+    inside = within(headers, options)
+    return (begin, int(ends(inside)[-1])) if len(inside) else (begin, begin)
+
+
+def _headers(buffer: Buffer, begin: int, end: int) -> tuple[Headers, list[Fault]]:
+    """Return the headers where a reader finds them: behind damage that takes a comparison of each crc."""
+    for check_crc in (False, True):
+        scan = HeaderScan(buffer, begin, end, check_crc=check_crc)
+        headers = np.concatenate([np.empty(0, HEADER_DTYPE), *scan.headers()])
+        if not scan.faults:
+            break
+    return headers, scan.faults

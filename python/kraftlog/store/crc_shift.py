@@ -1,0 +1,64 @@
+"""The CRC32C of data of which four bytes are changed, from the crc before, without a look at the data.
+
+A crc is linear: what the change adds to it depends on the changed bits and on how many bytes lie behind them. As
+polynomials over GF(2): (change) * x^32 * x^(8 * bytes behind), modulo the polynomial of CRC32C. Bits are in the
+reversed order, as the crc has them: the highest bit is x^0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+_POLYNOMIAL = np.uint32(0x82F63B78)
+_ONE = np.uint32(1 << 31)
+_EIGHT_BITS = np.uint32(1 << 23)  # x^8
+_WORD_BYTES = 4
+
+Words = npt.NDArray[np.uint32]
+
+
+def changed_crcs(crcs: Words, changes: Words, bytes_behind: npt.NDArray[np.int64]) -> Words:
+    """Return each crc as it is after four bytes of its data have changed.
+
+    Parameters
+    ----------
+    crcs : uint32[n]
+    changes : uint32[n]
+        The four bytes before, xor the four bytes after; read in little endian.
+    bytes_behind : int64[n]
+        How much of the data lies behind the four bytes.
+
+    Returns
+    -------
+    uint32[n]
+
+    Examples
+    --------
+    >>> from kraftlog._native.checksum import crc32c
+    >>> before, after = b"one four bytes more", b"one FOUR bytes more"
+    >>> change = int.from_bytes(b"four", "little") ^ int.from_bytes(b"FOUR", "little")
+    >>> crcs = np.array([crc32c(before)], np.uint32)
+    >>> int(changed_crcs(crcs, np.array([change], np.uint32), np.array([11]))[0]) == crc32c(after)
+    True
+    """
+    return crcs ^ _product(changes, _power_of_bytes(bytes_behind + _WORD_BYTES))
+
+
+def _product(left: Words, right: Words) -> Words:
+    """Multiply polynomials, modulo that of CRC32C."""
+    total = np.zeros_like(right)
+    for bit in range(31, -1, -1):
+        total ^= np.where(left >> np.uint32(bit) & np.uint32(1), right, np.uint32(0))
+        right = right >> np.uint32(1) ^ np.where(right & np.uint32(1), _POLYNOMIAL, np.uint32(0))
+    return total
+
+
+def _power_of_bytes(counts: npt.NDArray[np.int64]) -> Words:
+    """Return x^(8 * count): the product of the powers that the bits of the count stand for."""
+    powers = np.full(len(counts), _ONE, np.uint32)
+    factor = np.array([_EIGHT_BITS])
+    for bit in range(int(counts.max(initial=0)).bit_length()):
+        powers = np.where(counts >> bit & 1, _product(powers, np.broadcast_to(factor, powers.shape)), powers)
+        factor = _product(factor, factor)
+    return powers

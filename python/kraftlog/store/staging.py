@@ -1,0 +1,249 @@
+"""What a task does: it encodes rows into files of its own, which nobody reads before the write is decided."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.encode import Encoder
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.log.build_index import LARGEST_RELATIVE_OFFSET
+from kraftlog.log.durable import sync_folder
+from kraftlog.log.names import LARGEST_PARTITION
+from kraftlog.log.partitions import METADATA_TOPIC
+from kraftlog.log.scan import HeaderScan, ends
+
+SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
+MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment
+PRODUCER_EPOCH = 0
+_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class WriteEndedError(RuntimeError):
+    """A write that was aborted, or ended by a recovery, while its job still ran."""
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How rows become batches and files.
+
+    Attributes
+    ----------
+    compression : {"none", "gzip", "snappy", "lz4", "zstd"}
+    compression_level : int or None
+    max_batch_bytes : int
+        Most bytes of a batch before compression. The default is what brokers take of producers by default.
+    segment_bytes : int
+        Most bytes of a file, as Kafka's ``segment.bytes``.
+    """
+
+    compression: str = "none"
+    compression_level: int | None = None
+    max_batch_bytes: int = 1 << 20
+    segment_bytes: int = SEGMENT_BYTES
+
+    def __post_init__(self) -> None:
+        least = self.max_batch_bytes + MARKER_BYTES
+        if not least <= self.segment_bytes < 2**31:
+            raise ValueError(
+                f"segment_bytes {self.segment_bytes} is not between {least}, for a batch and a marker, and 2^31 - 1"
+            )
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A file of batches of one partition, that waits for its place; plain values, which a task sends to the driver.
+
+    Attributes
+    ----------
+    path : str
+        In the write's folder.
+    task, number : int
+        Files of a partition follow one another by the number of the task, then by their own.
+    """
+
+    topic: str
+    partition: int
+    path: str
+    task: int
+    number: int
+    size_in_bytes: int
+    records_count: int
+    batches: int
+
+
+class Stager:
+    """Encodes the rows of one attempt at one task.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the write.
+    producer_id : int
+        Of the write.
+    options : BatchOptions
+    task : int
+        Number of the task; attempts at the same one share it, and only one of them may be committed.
+
+    Raises
+    ------
+    WriteEndedError
+        When the write's folder is gone.
+    """
+
+    def __init__(self, folder: Path, producer_id: int, options: BatchOptions, *, task: int) -> None:
+        self._write_folder = folder
+        self._folder = folder / f"{task}-{uuid.uuid4().hex}"
+        self._producer_id = producer_id
+        self._options = options
+        self._task = task
+        self._partitions: dict[tuple[str, int], _PartitionFiles] = {}
+        try:
+            self._folder.mkdir()
+        except FileNotFoundError:
+            raise WriteEndedError(f"{folder}: the write was aborted or has ended; its folder is gone") from None
+
+    def write(self, topic: str, partition: int, rows: pa.RecordBatch) -> None:
+        """Add rows to a partition.
+
+        Parameters
+        ----------
+        topic : str
+        partition : int
+        rows : pyarrow.RecordBatch
+            As ``Encoder.write`` takes them; rows without a column of timestamps get the time.
+
+        Raises
+        ------
+        RecordTooLargeError
+            When a record does not fit a batch.
+        ValueError
+            When the topic or the partition is not one that Kafka allows.
+        """
+        files = self._partitions.get((topic, partition))
+        if files is None:
+            check_topic(topic)
+            if not 0 <= partition <= LARGEST_PARTITION:
+                raise ValueError(f"partition {partition} of {topic} is not between 0 and {LARGEST_PARTITION}")
+            number = len(self._partitions)
+            files = _PartitionFiles(self._folder / str(number), self._producer_id, self._options)
+            self._partitions[topic, partition] = files
+        files.write(rows)
+
+    def finish(self) -> list[StagedFile]:
+        """Close all files, and wait until they are on disk.
+
+        Returns
+        -------
+        list of StagedFile
+            What the commit needs to know.
+        """
+        staged = []
+        for (topic, partition), files in self._partitions.items():
+            for number, (path, headers) in enumerate(files.finish()):
+                at = str(path.relative_to(self._write_folder))
+                size, count = int(ends(headers)[-1]), int(headers["records_count"].sum(dtype=np.int64))
+                staged.append(StagedFile(topic, partition, at, self._task, number, size, count, len(headers)))
+        sync_folder(self._folder)
+        return staged
+
+
+def check_topic(topic: str) -> None:
+    """Raise a ValueError for a name that is not one of a topic of Kafka, or is that of the metadata log."""
+    if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise ValueError(f"topic {topic!r} is not 1 to 249 letters, digits, '.', '_' or '-'")
+    if topic == METADATA_TOPIC:
+        raise ValueError(f"{METADATA_TOPIC} is no topic for records")
+
+
+def headers_path(path: Path) -> Path:
+    """Return the file beside a staged one that keeps the headers of its batches, as they were staged."""
+    return path.with_suffix(".headers")
+
+
+def read_headers(path: Path) -> Headers:
+    """Return the headers of the batches of a staged file."""
+    return np.fromfile(headers_path(path), HEADER_DTYPE)
+
+
+class _PartitionFiles:
+    """The staged files of one partition; offsets and sequences count from 0 through all of them."""
+
+    def __init__(self, stem: Path, producer_id: int, options: BatchOptions) -> None:
+        self._stem = stem
+        self._room = options.segment_bytes - MARKER_BYTES
+        self._encoder = Encoder(
+            compression=options.compression,
+            compression_level=options.compression_level,
+            max_batch_bytes=options.max_batch_bytes,
+            base_offset=0,
+            producer_id=producer_id,
+            producer_epoch=PRODUCER_EPOCH,
+            base_sequence=0,
+            is_transactional=True,
+        )
+        self._files: list[Path] = []
+        self._size = 0
+        self._base_offset = 0
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._encoder.timestamp_ms = time.time_ns() // 1_000_000
+        self._encoder.write(rows)
+        self._append(self._encoder.take())
+
+    def finish(self) -> list[tuple[Path, Headers]]:
+        """Return the files with their headers."""
+        self._append(self._encoder.finish())
+        for path in self._files:
+            _sync(path)
+            _sync(headers_path(path))
+        return [(path, read_headers(path)) for path in self._files]
+
+    def _append(self, batches: pa.Buffer) -> None:
+        view = memoryview(batches).cast("B")
+        for headers in HeaderScan(view).headers() if len(view) else ():
+            while len(headers):
+                fitting = self._fitting(headers)
+                if fitting:
+                    self._write(view, headers[:fitting])
+                    headers = headers[fitting:]
+                else:
+                    self._start_file(int(headers["base_offset"][0]))
+
+    def _fitting(self, headers: Headers) -> int:
+        """Return how many of the next batches go to the file as it is; an empty one takes any batch."""
+        if not self._files:
+            return 0
+        fits = ends(headers) - headers["position"][0] <= self._room - self._size
+        fits &= last_offsets(headers) - self._base_offset < LARGEST_RELATIVE_OFFSET  # one more for the marker
+        fits[0] |= self._size == 0
+        return len(fits) if fits.all() else int(np.argmin(fits))
+
+    def _start_file(self, base_offset: int) -> None:
+        self._files.append(self._stem.with_name(f"{self._stem.name}-{len(self._files)}.log"))
+        self._size, self._base_offset = 0, base_offset
+
+    def _write(self, view: memoryview, headers: Headers) -> None:
+        # opened for each piece: a task may write to more partitions than a process may have files open
+        begin, end = int(headers["position"][0]), int(ends(headers)[-1])
+        path = self._files[-1]
+        with path.open("ab") as file:
+            file.write(view[begin:end])
+        staged = headers.copy()
+        staged["position"] += self._size - begin
+        with headers_path(path).open("ab") as file:
+            file.write(staged.tobytes())
+        self._size += end - begin
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,277 @@
+"""A write from its beginning to its end: begin, stage, commit or abort, and recover what others left."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kraftlog.log.durable import sync_folder
+from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.log.names import STORE_FOLDER
+from kraftlog.store.decision import Decision, decide, is_decided, read_decision
+from kraftlog.store.finish import finish
+from kraftlog.store.staging import StagedFile, WriteEndedError, headers_path
+from kraftlog.store.streams import is_repetition
+from kraftlog.store.write_id import WriteId, row_name
+
+LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
+_LOCK_PAUSE = 0.05
+_REMOVED = ".removed"  # what the name of a write's folder ends in when nothing of it is needed
+
+
+class CommitUnfinishedError(RuntimeError):
+    """A write that is decided and not finished: its rows will be there after a recovery, so it must not be repeated."""
+
+
+def begin(log_directory: Path, write: WriteId) -> Path:
+    """Begin a write, and finish what others have decided.
+
+    Parameters
+    ----------
+    log_directory : Path
+        Which the driver and all tasks see under this name. It is made when it is missing.
+    write : WriteId
+
+    Returns
+    -------
+    Path
+        The write's folder, for ``Stager``.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker has the log directory.
+    """
+    log_directory.mkdir(parents=True, exist_ok=True)
+    with _locked(log_directory):
+        _finish_decided(log_directory)
+        return make_write_folder(log_directory, write)
+
+
+def make_write_folder(log_directory: Path, write: WriteId) -> Path:
+    """Make the folder of a write, if it is missing, without a look at what others do."""
+    folder = write.folder(log_directory)
+    while not folder.is_dir():
+        with suppress(FileNotFoundError):  # the folder of all writes goes at the end of another write
+            folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def commit(
+    log_directory: Path,
+    write: WriteId,
+    staged: Iterable[StagedFile],
+    *,
+    overwrite: bool = False,
+    topics: Mapping[str, int] | None = None,
+) -> Decision | None:
+    """Make what was staged visible, all of it or nothing.
+
+    Parameters
+    ----------
+    log_directory : Path
+    write : WriteId
+    staged : iterable of StagedFile
+        Of one attempt at each task.
+    overwrite : bool
+        Whether the topics lose what they had.
+    topics : mapping of str to int, optional
+        How many partitions topics get that do not exist. With ``overwrite`` these lose what they had even if there are
+        no rows for them.
+
+    Returns
+    -------
+    Decision or None
+        What was written where; None when the batch was committed before, and what was staged is dropped.
+
+    Raises
+    ------
+    WriteEndedError
+        When the write was aborted, or a recovery has ended it; nothing is written then.
+    CommitUnfinishedError
+        When the write is decided, but something failed afterwards: ``recover`` finishes it.
+    LogDirectoryLockedError
+        When a broker has the log directory.
+    CorruptRecordError
+        When a log that is appended to is damaged.
+
+    Examples
+    --------
+    >>> import tempfile, kraftlog, pyarrow as pa
+    >>> from kraftlog.store import BatchOptions, Stager, begin, commit, new_write
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     log_directory, write = Path(name), new_write()
+    ...     stager = Stager(begin(log_directory, write), write.producer_id, BatchOptions(), task=0)
+    ...     stager.write("orders", 0, pa.record_batch({"value": [b"one", b"two"]}))
+    ...     done = commit(log_directory, write, stager.finish())
+    ...     log = kraftlog.open(log_directory)
+    ...     log.records(["value"], isolation_level="read_committed").to_table()["value"].to_pylist()
+    [b'one', b'two']
+    """
+    files = list(staged)
+    with _locked(log_directory):
+        _finish_decided(log_directory)
+        if is_repetition(log_directory, write):
+            _remove_row(log_directory, write)
+            return None
+        _check_staged(write.folder(log_directory), files)
+        decision = decide(
+            log_directory,
+            write,
+            files,
+            overwrite=overwrite,
+            topics=topics or {},
+            timestamp_ms=time.time_ns() // 1_000_000,
+        )
+        try:
+            _finish(log_directory, decision)
+            _remove_row(log_directory, write)
+        except Exception as error:
+            raise CommitUnfinishedError(
+                f"{log_directory}: the write {write.name} is decided, but not finished ({error}); do not repeat it: "
+                "kraftlog.store.recover finishes it, and so does the next write"
+            ) from error
+        return decision
+
+
+def abort(log_directory: Path, write: WriteId) -> None:
+    """Remove what was staged of a write; one that is decided is left to be finished.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker has the log directory.
+    """
+    if not write.folder(log_directory).exists():
+        return
+    with _locked(log_directory):
+        if not is_decided(write.folder(log_directory)):
+            _remove(write.folder(log_directory))
+
+
+def recover(log_directory: Path) -> list[Decision]:
+    """Finish the writes that are decided, whose drivers did not come so far.
+
+    Parameters
+    ----------
+    log_directory : Path
+
+    Returns
+    -------
+    list of Decision
+        What was finished.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker or another writer has the log directory.
+    """
+    with _locked(log_directory):
+        return _finish_decided(log_directory)
+
+
+def abort_unfinished(log_directory: Path) -> list[str]:
+    """Finish the writes that are decided, and remove all others: for someone who knows that no job runs.
+
+    Parameters
+    ----------
+    log_directory : Path
+
+    Returns
+    -------
+    list of str
+        Names of the writes that were removed. A broker can start on the log directory then.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker or another writer has the log directory.
+    """
+    with _locked(log_directory):
+        _finish_decided(log_directory)
+        folders = _write_folders(log_directory)
+        for folder in folders:
+            _remove(folder)
+        return [folder.name for folder in folders]
+
+
+@contextmanager
+def _locked(log_directory: Path) -> Iterator[None]:
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            lock = LogDirectoryLock(log_directory)
+            break
+        except LogDirectoryLockedError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOCK_PAUSE)
+    with lock:
+        yield
+
+
+def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
+    if not folder.is_dir():
+        raise WriteEndedError(f"{folder}: the write was aborted or has ended; its folder is gone")
+    for file in staged:
+        path = folder / file.path
+        if not path.exists() or not headers_path(path).exists():
+            raise WriteEndedError(f"{path}: the write was aborted or has ended; this file of it is gone")
+        if path.stat().st_size != file.size_in_bytes:
+            raise WriteEndedError(f"{path}: {file.size_in_bytes} bytes expected, {path.stat().st_size} found")
+
+
+def _finish_decided(log_directory: Path) -> list[Decision]:
+    decisions = [read_decision(folder) for folder in _write_folders(log_directory) if is_decided(folder)]
+    for decision in decisions:
+        _finish(log_directory, decision)
+    return decisions
+
+
+def _finish(log_directory: Path, decision: Decision) -> None:
+    finish(log_directory, decision)
+    _remove(decision.write.folder(log_directory))
+
+
+def _remove_row(log_directory: Path, write: WriteId) -> None:
+    """Remove what is left of a transactional id: earlier attempts at this batch or others, which can do no more."""
+    if write.transactional_id is None:
+        return
+    for folder in _write_folders(log_directory):
+        if folder.name.startswith(f"{row_name(write.transactional_id)}-"):
+            _remove(folder)
+
+
+def _write_folders(log_directory: Path) -> list[Path]:
+    """Return the folders of writes, rid of those that were to be removed already."""
+    store = log_directory / STORE_FOLDER
+    if not store.exists():
+        return []
+    for folder in sorted(store.iterdir()):
+        if folder.name.endswith(_REMOVED):
+            shutil.rmtree(folder, ignore_errors=True)
+    folders = sorted(folder for folder in store.iterdir() if not folder.name.endswith(_REMOVED))
+    if not folders:
+        _remove_store(store)
+    return folders
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a write: first, in one step, from sight."""
+    removed = folder.with_name(folder.name + _REMOVED)
+    folder.replace(removed)
+    sync_folder(folder.parent)
+    shutil.rmtree(removed, ignore_errors=True)  # a task that nobody waits for may still write to it
+    _remove_store(folder.parent)
+
+
+def _remove_store(store: Path) -> None:
+    """Remove the folder of all writes, which a broker does not like, unless another write is under way."""
+    try:
+        store.rmdir()
+    except OSError:
+        return
+    sync_folder(store.parent)

@@ -1,0 +1,78 @@
+"""What a write is called. Its folder and its producer id follow from that."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.log.names import STORE_FOLDER
+
+LARGEST_BATCH_ID = 2**63 - 1
+_HIGH_BIT = 1 << 62  # the ids that a cluster gives out begin at 0 and do not come so far
+
+
+@dataclass(frozen=True)
+class WriteId:
+    """A write, which happens once.
+
+    Attributes
+    ----------
+    name : str
+        Of its folder.
+    transactional_id : str or None
+        Of a row of batches, each of which is written once however often it is tried.
+    batch_id : int or None
+        Its number in that row.
+    """
+
+    name: str
+    transactional_id: str | None = None
+    batch_id: int | None = None
+
+    @property
+    def producer_id(self) -> int:
+        """The producer id of all of its batches."""
+        return _HIGH_BIT | int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big") >> 2
+
+    def folder(self, log_directory: Path) -> Path:
+        """Return where it is prepared."""
+        return log_directory / STORE_FOLDER / self.name
+
+
+def new_write() -> WriteId:
+    """Return the name of a write that is tried once."""
+    return WriteId(uuid.uuid4().hex)
+
+
+def write_of_batch(transactional_id: str, batch_id: int) -> WriteId:
+    """Return the name of a batch of a row of batches: always the same.
+
+    Parameters
+    ----------
+    transactional_id : str
+        Of the row. Two rows in one log directory need two of them.
+    batch_id : int
+        Larger than that of the batch before.
+
+    Raises
+    ------
+    ValueError
+        When the transactional id is empty, or the batch id is not between 0 and 2^63 - 1.
+
+    Examples
+    --------
+    >>> write_of_batch("orders", 7) == write_of_batch("orders", 7)
+    True
+    """
+    if not transactional_id:
+        raise ValueError("a transactional_id has at least one character")
+    if not 0 <= batch_id <= LARGEST_BATCH_ID:
+        raise ValueError(f"batch_id {batch_id} is not between 0 and 2^63 - 1")
+    return WriteId(f"{row_name(transactional_id)}-{batch_id}", transactional_id, batch_id)
+
+
+def row_name(transactional_id: str) -> str:
+    """Return what the names of all writes of a transactional id begin with; it may hold any characters itself."""
+    return hashlib.sha256(transactional_id.encode()).hexdigest()[:32]

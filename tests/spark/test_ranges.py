@@ -1,0 +1,93 @@
+"""``read_ranges``: the plan's order, tasks that are tried again, and what counters count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.spark import Counters, read_ranges
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import Part
+from kraftlog.spark.ranges import over_parts
+from kraftlog.spark.session import local_session
+from kraftlog.spark.task import plan_tasks, read_part
+from segment_files import flip, write_partition
+
+CODECS = GOLDEN / "codecs" / "log"
+
+
+@pytest.fixture(scope="module")
+def spark(no_warnings_of_spark: None):
+    """Two threads, which try a task up to four times."""
+    session = local_session("local[2,4]")
+    yield session
+    session.stop()
+
+
+def test_order_is_that_of_the_log(spark):
+    columns = ["topic", "partition", "offset", "key", "value"]
+    frame = read_ranges(spark, str(CODECS), columns=columns, rangeBytes="16k")
+    assert frame.toArrow().to_pylist() == kraftlog.open(CODECS).records(columns).to_table().to_pylist()
+    parts = plan_tasks(parse_request({"path": str(CODECS), "rangeBytes": "16k"}))
+    assert frame.rdd.getNumPartitions() == len(parts) > 20
+
+
+def test_options_as_python_has_them(spark):
+    names = [str(CODECS / "codec-lz4-0"), str(CODECS / "codec-zstd-0")]
+    ends = {"codec-lz4": {"0": 7}, "codec-zstd": {"0": 5}}
+    frame = read_ranges(spark, names, columns=["offset"], endingOffsets=ends, includeHeaders=False, definitions=None)
+    assert [row.offset for row in frame.collect()] == [*range(7), *range(5)]
+
+
+def test_nothing_to_read(spark):
+    frame = read_ranges(spark, str(CODECS / "codec-lz4-0"), startingOffsets=5, endingOffsets=5)
+    assert frame.count() == 0
+    assert over_parts(spark, [], lambda part: iter(()), pa.schema([pa.field("n", pa.int64())])).collect() == []
+
+
+def test_a_task_that_is_tried_again_gives_its_rows_once(spark, tmp_path: Path):
+    write_partition(tmp_path / "log" / "orders-0", segments=4)
+    request = parse_request({"path": str(tmp_path / "log"), "columns": "offset"})
+
+    def fails_at_first(part: Part) -> Iterator[pa.RecordBatch]:
+        yield from read_part(request, part, [])
+        first = tmp_path / f"tried-{part.number}"
+        if part.number % 2 and not first.exists():
+            first.touch()
+            raise OSError("the first attempt")
+
+    frame = over_parts(spark, plan_tasks(request), fails_at_first, request.schema)
+    assert [row.offset for row in frame.collect()] == list(range(40))
+    assert len(list(tmp_path.glob("tried-*"))) == 2
+
+
+def test_counters(spark, tmp_path: Path):
+    write_partition(tmp_path / "orders-0", segments=3)
+    damaged = tmp_path / "orders-0" / f"{10:020d}.log"
+    flip(damaged)
+    counters = Counters(spark)
+    assert read_ranges(spark, str(tmp_path), counters=counters, onError="skip").count() == 20
+    size = sum(path.stat().st_size for path in (tmp_path / "orders-0").iterdir())
+    assert (counters.bytes_read, counters.batches, counters.rows, counters.errors) == (size, 2, 20, 1)
+    assert repr(counters) == f"Counters(bytes_read={size}, batches=2, rows=20, errors=1)"
+
+
+def test_every_part_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    write_partition(tmp_path / "orders-0", segments=2)
+    flip(tmp_path / "orders-0" / f"{10:020d}.log")
+    request = parse_request({"path": str(tmp_path), "onError": "skip"})
+    with caplog.at_level(logging.INFO, logger="kraftlog.spark"):
+        for part in plan_tasks(request):
+            assert sum(batch.num_rows for batch in read_part(request, part, [])) == 10 - 10 * part.number
+    first, second = tmp_path / "orders-0" / f"{0:020d}.log", tmp_path / "orders-0" / f"{10:020d}.log"
+    size = first.stat().st_size
+    assert [record.getMessage().rpartition(",")[0] for record in caplog.records] == [
+        f"part 0: {first} from byte 0, {size} bytes, 10 rows, 0 errors",
+        f"part 1: {second} from byte 0, {second.stat().st_size} bytes, 0 rows, 1 errors",
+    ]

@@ -1,0 +1,150 @@
+"""Offsets that go away before a stream has read them: by retention, truncation, compaction or a deleted topic."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import kraftlog
+from growing_log import GrowingPartition
+from kraftlog.spark.data_loss import DataLossError
+from kraftlog.spark.still_there import read_what_is_there
+from micro_batches import Query
+
+ORDERS = ("orders", 0)
+
+
+def lost(query: Query, *, match: str) -> None:
+    with pytest.raises(DataLossError, match=match + r".*Some data may have been lost.*failOnDataLoss to false"):
+        query.run()
+
+
+def test_retention_that_overtakes_the_stream(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    strict, lenient = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    for query in (strict, lenient):
+        query.run(1)
+    log.roll()
+    log.append(2)
+    log.retain(1)
+    lost(strict, match="orders-0: offsets 1 to 2 are gone, the log begins at 3")
+    with caplog.at_level(logging.WARNING):
+        assert lenient.run() == [3, 4]
+    assert "offsets 1 to 2 are gone" in caplog.text
+
+
+def test_retention_behind_the_stream_is_no_loss(tmp_path: Path):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    query = Query(tmp_path)
+    query.run()
+    log.roll()
+    log.retain(1)
+    log.append(1)
+    assert query.run() == [3]
+
+
+def test_a_segment_that_goes_between_planning_and_reading(tmp_path: Path):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    log.roll()
+    log.append(2)
+    for fails in ("true", "false"):
+        query = Query(tmp_path, failOnDataLoss=fails)
+        parts = query.follower.parts({ORDERS: 0}, {ORDERS: 5})
+        oldest = min(log.folder.glob("*.log"))
+        kept = oldest.read_bytes()
+        oldest.unlink()
+        if fails == "true":
+            with pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment went away"):
+                list(read_what_is_there(query.request, parts[0]))
+        else:
+            rows = [
+                row for part in parts for batch in read_what_is_there(query.request, part) for row in batch["offset"]
+            ]
+            assert [row.as_py() for row in rows] == [3, 4]
+        oldest.write_bytes(kept)
+
+
+def test_a_segment_that_is_compacted_between_planning_and_reading(tmp_path: Path):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    first = log.segment
+    size = first.stat().st_size
+    log.append(3)
+    log.roll()
+    log.append(1)
+    query = Query(tmp_path)
+    (part, *_) = query.follower.parts({ORDERS: 0}, {ORDERS: 7})
+    first.write_bytes(first.read_bytes()[size:])
+    with pytest.raises(RuntimeError, match="compacted or truncated meanwhile; start the query again"):
+        list(read_what_is_there(query.request, part))
+
+
+def test_truncation(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    size = log.segment.stat().st_size
+    log.append(3)
+    strict, lenient = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    planned = strict.latest()
+    for query in (strict, lenient):
+        query.run(5)
+    with log.segment.open("r+b") as file:
+        file.truncate(size)
+    lost(strict, match="orders-0: the end of the log went back from offset 5 to 3")
+    strict.restart()
+    with pytest.raises(DataLossError, match="offsets 5 to 5 are gone, the log ends at 3"):
+        strict.rows(planned)
+    with caplog.at_level(logging.WARNING):
+        assert lenient.run() == []
+    with log.segment.open("ab") as file:
+        file.write(kraftlog.encode(pa.table({"value": ["new"] * 4}), base_offset=3))
+    assert lenient.run() == [3, 4, 5, 6]
+
+
+def test_a_log_that_was_truncated_and_grew_again_is_gone_over_anew(tmp_path: Path):
+    log = GrowingPartition(tmp_path)
+    log.append(3)
+    size = log.segment.stat().st_size
+    log.append(6)
+    query = Query(tmp_path)
+    query.latest()
+    with log.segment.open("r+b") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(kraftlog.encode(pa.table({"value": ["longer than before " * 9] * 2}), base_offset=3))
+        file.write(kraftlog.encode(pa.table({"value": ["x"]}), base_offset=5))
+    assert query.latest() == {ORDERS: 6}
+    assert query.run() == list(range(6))
+
+
+def test_deleted_topics(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    log = GrowingPartition(tmp_path)
+    GrowingPartition(tmp_path, "returns").append(1)
+    log.append(3)
+    strict, lenient = Query(tmp_path), Query(tmp_path, failOnDataLoss="false")
+    for query in (strict, lenient):
+        query.run()
+    log.folder.rename(tmp_path / "orders-0.0123456789abcdef0123456789abcdef-delete")
+    lost(strict, match="orders-0 is gone")
+    with caplog.at_level(logging.WARNING):
+        assert lenient.run() == []
+    assert lenient.start == {"returns": {"0": 1}}
+    GrowingPartition(tmp_path).append(2)
+    assert lenient.run() == [0, 1]
+    for name in ("orders-0", "returns-0"):
+        (tmp_path / name).rename(tmp_path / f"{name}.fedcba9876543210fedcba9876543210-delete")
+    lost(strict, match="orders-0 is gone")
+
+
+def test_a_new_partition_without_its_beginning(tmp_path: Path):
+    GrowingPartition(tmp_path).append(1)
+    query = Query(tmp_path)
+    query.run()
+    GrowingPartition(tmp_path, partition=1, base_offset=8).append(1)
+    lost(query, match="orders-1 was added and begins at offset 8 instead of 0")

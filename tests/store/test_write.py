@@ -1,0 +1,269 @@
+"""Writes into log directories: what they find there, what they refuse, and what they leave."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from written import SMALL, assert_sound, rows, stage, states, visible
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.log.small_files import read_leader_epochs, read_producer_snapshot
+from kraftlog.store import (
+    CommitUnfinishedError,
+    Stager,
+    WriteEndedError,
+    abort,
+    abort_unfinished,
+    begin,
+    commit,
+    new_write,
+    recover,
+    write,
+    write_of_batch,
+)
+from kraftlog.store.streams import last_batch_id
+
+
+@pytest.fixture(autouse=True)
+def without_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write, "LOCK_PATIENCE", 0.0)
+
+
+def batches(directory: Path) -> list[dict]:
+    columns = ["topic", "partition", "base_offset", "last_offset", "base_sequence", "producer_id", "is_control"]
+    columns += ["partition_leader_epoch", "is_transactional"]
+    return kraftlog.open(directory).batches(columns).to_pylist()
+
+
+def test_headers(tmp_path: Path):
+    """Transactional batches of one producer, sequences without gaps, and a marker behind them."""
+    one = new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"] * 40}, {("t", 0): ["b"] * 40, ("t", 1): ["c"]}]))
+    for partition, count in ((0, 80), (1, 1)):
+        *data, marker = [each for each in batches(tmp_path) if each["partition"] == partition]
+        assert [each["base_sequence"] for each in data] == [each["base_offset"] for each in data]
+        assert [each["base_offset"] for each in [*data, marker]] == [0, *(each["last_offset"] + 1 for each in data)]
+        assert marker["base_offset"] == count
+        assert {(each["producer_id"], each["is_transactional"]) for each in [*data, marker]} == {
+            (one.producer_id, True)
+        }
+        assert {each["partition_leader_epoch"] for each in [*data, marker]} == {0}
+        assert [each["is_control"] for each in [*data, marker]] == [False] * len(data) + [True]
+    assert one.producer_id >= 1 << 62
+    assert read_leader_epochs(tmp_path / "t-0" / "leader-epoch-checkpoint") == [(0, 0)]
+
+
+def test_behind_the_log_of_a_broker(tmp_path: Path):
+    shutil.copytree(GOLDEN / "transactions" / "log", tmp_path / "log")
+    directory = tmp_path / "log"
+    before = set(map(str, kraftlog.open(directory / "orders-0").records().to_table().to_pylist()))
+    ends = {
+        row["partition"]: row["next_offset"]
+        for row in kraftlog.open(directory).segments(["topic", "partition", "next_offset"]).to_pylist()
+        if row["topic"] == "orders"
+    }
+    errors = kraftlog.open(directory).errors().to_pylist()
+    one = new_write()
+    done = commit(directory, one, stage(directory, one, [{("orders", 0): ["x"] * 50, ("orders", 2): ["y"]}]))
+    assert {each.partition: each.base_offset for each in done.partitions} == {0: ends[0], 2: ends[2]}
+    assert kraftlog.open(directory).errors().to_pylist() == errors
+    after = set(map(str, kraftlog.open(directory / "orders-0").records().to_table().to_pylist()))
+    assert before < after
+    assert len(after - before) == 50
+    own = [row for row in kraftlog.open(directory).transactions().to_pylist() if row["producer_id"] == one.producer_id]
+    assert [(row["state"], row["records_count"]) for row in own] == [("committed", 50), ("committed", 1)]
+    known = {row["producer_id"] for row in kraftlog.open(directory / "orders-0").producers().to_pylist()}
+    snapshot = directory / "orders-0" / f"{ends[0]:020d}.snapshot"
+    assert snapshot.exists()
+    assert one.producer_id in known
+
+
+def test_epochs_of_a_log_without_the_file(tmp_path: Path):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    first = kraftlog.encode(rows(["a", "b"]), partition_leader_epoch=3).to_pybytes()
+    second = kraftlog.encode(rows(["c"]), base_offset=2, partition_leader_epoch=5).to_pybytes()
+    (folder / f"{0:020d}.log").write_bytes(first)
+    (folder / f"{2:020d}.log").write_bytes(second)
+    one = new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["d"]}]))
+    assert visible(tmp_path) == {("t", 0): ["a", "b", "c", "d"]}
+    assert [each["partition_leader_epoch"] for each in batches(tmp_path)] == [3, 5, 5, 5]
+    assert read_leader_epochs(folder / "leader-epoch-checkpoint") == [(3, 0), (5, 2)]
+
+
+def test_torn_tail_and_empty_segment(tmp_path: Path):
+    for tail in (b"", b"\0\0\0\0\0\0\0\x03\0\0"):
+        folder = tmp_path / f"{len(tail)}" / "t-0"
+        folder.mkdir(parents=True)
+        (folder / f"{0:020d}.log").write_bytes(kraftlog.encode(rows(["a"])).to_pybytes())
+        (folder / f"{1:020d}.log").write_bytes(tail)
+        (folder / f"{1:020d}.index").write_bytes(bytes(80))
+        one = new_write()
+        commit(folder.parent, one, stage(folder.parent, one, [{("t", 0): ["b", "c"]}]))
+        assert visible(folder.parent) == {("t", 0): ["a", "b", "c"]}
+        assert_sound(folder.parent)
+
+
+def test_damage_before_sound_batches_is_refused(tmp_path: Path):
+    (tmp_path / "t-0").mkdir()
+    data = bytearray(kraftlog.encode(rows(["a" * 50, "b"]), max_batch_records=1).to_pybytes())
+    data[80] ^= 1
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(data)
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["c"]}])
+    with pytest.raises(kraftlog.CorruptRecordError, match="there are sound batches behind it"):
+        commit(tmp_path, one, staged)
+    assert (tmp_path / "t-0" / f"{0:020d}.log").read_bytes() == data
+    abort(tmp_path, one)
+    assert not (tmp_path / ".kraftlog").exists()
+
+
+def test_overwrite(tmp_path: Path):
+    one, two, three, four = (new_write() for _ in range(4))
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["old"] * 30, ("t", 1): ["old"], ("u", 0): ["other"]}]))
+    commit(tmp_path, two, stage(tmp_path, two, [{("t", 0): ["new"]}]), overwrite=True)
+    assert visible(tmp_path) == {("t", 0): ["new"], ("u", 0): ["other"]}
+    assert [path.name for path in sorted((tmp_path / "t-1").glob("*.log"))] == [f"{2:020d}.log"]
+    assert_sound(tmp_path)
+    commit(tmp_path, three, stage(tmp_path, three, []), topics={"t": 2})
+    assert visible(tmp_path) == {("t", 0): ["new"], ("u", 0): ["other"]}
+    stage(tmp_path, four, [])
+    commit(tmp_path, four, [], overwrite=True, topics={"t": 2})
+    assert visible(tmp_path) == {("u", 0): ["other"]}
+    assert_sound(tmp_path)
+    five = new_write()
+    commit(tmp_path, five, stage(tmp_path, five, [{("t", 1): ["again"]}]))
+    assert visible(tmp_path) == {("t", 1): ["again"], ("u", 0): ["other"]}
+    (first,) = [each["base_offset"] for each in batches(tmp_path) if each["topic"] == "t" and not each["is_control"]]
+    assert first == 2
+
+
+def test_new_topics_get_their_partitions(tmp_path: Path):
+    one = new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 1): ["a"]}]), topics={"t": 3})
+    assert sorted(path.name for path in tmp_path.glob("t-*")) == ["t-0", "t-1", "t-2"]
+    assert_sound(tmp_path)
+
+
+def test_a_broker_has_it(tmp_path: Path):
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["a"]}])
+    with LogDirectoryLock(tmp_path):
+        for attempt in (lambda: begin(tmp_path, new_write()), lambda: commit(tmp_path, one, staged)):
+            with pytest.raises(LogDirectoryLockedError):
+                attempt()
+    assert not (tmp_path / "t-0").exists()
+    commit(tmp_path, one, staged)
+    assert visible(tmp_path) == {("t", 0): ["a"]}
+
+
+def test_two_writes_at_a_time(tmp_path: Path):
+    one, two = new_write(), new_write()
+    staged = [stage(tmp_path, each, [{("t", 0): [each.name] * 3}]) for each in (one, two)]
+    commit(tmp_path, two, staged[1])
+    assert (tmp_path / ".kraftlog").exists()
+    commit(tmp_path, one, staged[0])
+    assert visible(tmp_path) == {("t", 0): [two.name] * 3 + [one.name] * 3}
+    assert_sound(tmp_path)
+
+
+def test_what_is_not_committed_is_not_seen(tmp_path: Path):
+    one, two = new_write(), new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"]}]))
+    stage(tmp_path, two, [{("t", 0): ["b"], ("new", 0): ["c"]}])
+    assert visible(tmp_path, "read_uncommitted") == {("t", 0): ["a"]}
+    assert kraftlog.open(tmp_path).errors().to_pylist() == []
+    abort(tmp_path, two)
+    assert_sound(tmp_path)
+    abort(tmp_path, two)
+
+
+def test_an_ended_write_cannot_be_committed(tmp_path: Path):
+    one, two = new_write(), new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["a"]}])
+    stager = Stager(begin(tmp_path, two), two.producer_id, SMALL, task=0)
+    assert abort_unfinished(tmp_path) == sorted([one.name, two.name])
+    with pytest.raises(WriteEndedError, match="its folder is gone"):
+        commit(tmp_path, one, staged)
+    with pytest.raises(WriteEndedError, match="its folder is gone"):
+        Stager(one.folder(tmp_path), one.producer_id, SMALL, task=1)
+    with pytest.raises(FileNotFoundError):
+        stager.write("t", 0, rows(["b"] * 200))
+    begin(tmp_path, one)
+    with pytest.raises(WriteEndedError, match="this file of it is gone"):
+        commit(tmp_path, one, staged)
+    assert visible(tmp_path) == {}
+
+
+def test_a_decided_write_is_not_aborted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["a"]}])
+    with monkeypatch.context() as patch:
+        patch.setattr(write, "finish", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(CommitUnfinishedError, match=r"is decided, but not finished \(no space left\)"):
+            commit(tmp_path, one, staged)
+    abort(tmp_path, one)
+    assert visible(tmp_path) == {}
+    (done,) = recover(tmp_path)
+    assert done.write == one
+    assert recover(tmp_path) == []
+    assert visible(tmp_path) == {("t", 0): ["a"]}
+    assert states(tmp_path) == {"committed"}
+
+
+def test_batches_of_a_transactional_id(tmp_path: Path):
+    def write_batch(transactional_id: str, batch_id: int, value: str) -> bool:
+        one = write_of_batch(transactional_id, batch_id)
+        return commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): [value]}])) is not None
+
+    assert write_batch("a", 0, "a0")
+    assert write_batch("a", 1, "a1")
+    assert not write_batch("a", 1, "a1, again")
+    assert not write_batch("a", 0, "a0, again")
+    assert write_batch("b", 0, "b0")
+    assert write_batch("a", 5, "a5")
+    assert visible(tmp_path) == {("t", 0): ["a0", "a1", "b0", "a5"]}
+    assert (last_batch_id(tmp_path, "a"), last_batch_id(tmp_path, "b"), last_batch_id(tmp_path, "c")) == (5, 0, None)
+    assert_sound(tmp_path)
+    with pytest.raises(ValueError, match="batch_id -1"):
+        write_of_batch("a", -1)
+    with pytest.raises(ValueError, match="at least one character"):
+        write_of_batch("", 0)
+
+
+def test_a_zombie_is_fenced(tmp_path: Path):
+    """What an earlier run of the same transactional id left goes with the commit of the next one."""
+    old, new, other = write_of_batch("a", 3), write_of_batch("a", 4), write_of_batch("b", 3)
+    zombie = stage(tmp_path, old, [{("t", 0): ["zombie"]}])
+    kept = stage(tmp_path, other, [{("t", 0): ["other"]}])
+    commit(tmp_path, new, stage(tmp_path, new, [{("t", 0): ["new"]}]))
+    assert commit(tmp_path, old, zombie) is None
+    commit(tmp_path, other, kept)
+    assert visible(tmp_path) == {("t", 0): ["new", "other"]}
+    assert_sound(tmp_path)
+
+
+def test_idle_producers_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As Kafka forgets them, after a day; else each write would make the snapshots longer."""
+    writes = [new_write() for _ in range(3)]
+    for number, one in enumerate(writes):
+        monkeypatch.setattr(time, "time_ns", lambda number=number: number * 64_800 * 10**9)
+        commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): [str(number)]}]))
+    snapshots = [read_producer_snapshot(path) for path in sorted((tmp_path / "t-0").glob("*.snapshot"))]
+    known = [[state.producer_id for state in states] for states in snapshots]
+    assert known == [[writes[0].producer_id], [writes[1].producer_id]]
+    assert_sound(tmp_path)
+
+
+def test_marker_says_when(tmp_path: Path):
+    one = new_write()
+    done = commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"]}]))
+    (row,) = kraftlog.open(tmp_path).transactions(["end_timestamp"]).to_pylist()
+    assert pa.scalar(row["end_timestamp"]).cast(pa.timestamp("ms", "UTC")).value == done.timestamp_ms
