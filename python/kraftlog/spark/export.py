@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,11 +49,11 @@ class Export:
     """
 
     manifest: Path
-    schema: str
+    schema: str = field(repr=False)
     rows: int
     files: int
     size_in_bytes: int
-    errors: pa.Table
+    errors: pa.Table = field(repr=False)
 
 
 def to_parquet(
