@@ -6,13 +6,15 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.errors import Fault
+from kraftlog.log.arguments import read_options
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.parts import Part, plan_parts
 from kraftlog.spark.read import read
 
 CODECS = GOLDEN / "codecs" / "log"
@@ -84,10 +86,55 @@ def test_a_pattern_takes_no_internal_topics():
     assert not any(topic.startswith("__") for topic in topics if topic)
 
 
-def test_more_partitions():
-    plain = parse_request({"path": str(CODECS), "subscribe": "codec-none"})
-    more = parse_request({"path": str(CODECS), "subscribe": "codec-none", "minPartitions": "5"})
-    assert len(plan_parts(plain)) < 5 <= len(plan_parts(more))
+@pytest.mark.parametrize("least", [1, 3, 5, 8])
+@pytest.mark.parametrize("bounds", [{}, {"endingOffsets": "200"}])
+def test_more_partitions(least: int, bounds: dict[str, str]):
+    segment = CODECS / "codec-none-0" / "00000000000000000000.log"
+    assert len(kraftlog.open(segment).batches(["position"])) >= 8
+    request = parse_request({"path": str(segment), "minPartitions": str(least), **bounds})
+    assert len(plan_parts(request)) >= least
+
+
+def test_more_partitions_than_batches():
+    segment = CODECS / "codec-none-0" / "00000000000000000000.log"
+    batches = len(kraftlog.open(segment).batches(["position"]))
+    assert len(plan_parts(parse_request({"path": str(segment), "minPartitions": "1000"}))) == batches
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+def test_a_plan_is_of_its_moment(tmp_path: Path, level: str):
+    """What is appended behind it is not read, however often it is."""
+    log = shutil.copytree(CODECS / "codec-none-0", tmp_path / "codec-none-0")
+    request = parse_request({"path": str(log), "columns": "offset", "isolationLevel": level})
+    parts = plan_parts(request)
+    last = max(log.glob("*.log"))
+    batches = kraftlog.encode(pa.table({"value": ["late"]}), base_offset=795)
+    with last.open("ab") as file:
+        file.write(batches)
+
+    def count(parts: list[Part]) -> int:
+        return sum(batch.num_rows for part in parts for batch in read(request, part, []))
+
+    assert count(plan_parts(request)) == count(parts) + 1
+
+
+def test_folded_tables_end_at_an_offset():
+    folder = GOLDEN / "groups" / "log"
+    for table in ("groups", "offsets"):
+        for end in (1, 40, 100):
+            request = parse_request({"path": str(folder), "table": table, "endingOffsets": str(end)})
+            found = [
+                row for part in plan_parts(request) for batch in read(request, part, []) for row in batch.to_pylist()
+            ]
+            options = read_options(end_offset=end)
+            assert found == kraftlog.open(folder).scan(table, None, options).to_table().to_pylist()
+    for options, text in (
+        ({"startingOffsets": "3"}, "the table groups counts from the start of the log"),
+        ({"endingOffsets": '{"__consumer_offsets": {"0": 4}}'}, "the table groups has no such ending"),
+        ({"endingTimestamp": "4"}, "the table groups has no such ending"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            plan_parts(parse_request({"path": str(folder), "table": "groups", **options}))
 
 
 def test_what_speaks_of_a_broker_alone_is_ignored():
@@ -134,6 +181,13 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"endingOffsets": "earliest"}, "nothing lies before the earliest offset"),
         ({"startingOffsets": '{"codec-lz4": {"0": "x"}}'}, "option startingOffsets is"),
         ({"startingOffsets": '{"codec-lz4": {"0": 1}}'}, "offsets are given for codec-lz4-0 and not for"),
+        (
+            {"startingOffsets": "earliest", "endingOffsets": '{"typo": {"0": 1}}'},
+            "given for typo-0, which is not among",
+        ),
+        ({"paths": "a,b"}, "options path and paths exclude each other"),
+        ({"startTimestamp": "--5"}, "option startTimestamp is '--5', neither"),
+        ({"storageOptions": '{"a": []}'}, "option storageOptions is not JSON like"),
         ({"startingTimestamp": "yesterday"}, "option startingTimestamp is 'yesterday', not milliseconds"),
         ({"minPartitions": "0"}, "option minPartitions is '0', not a number above 0"),
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes', not false or true"),

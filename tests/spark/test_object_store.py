@@ -71,8 +71,8 @@ def test_a_few_offsets_are_a_few_bytes(spark, store: ObjectStore):
 
 def test_a_message_shows_no_password():
     with pytest.raises(ValueError, match="option storageOptions is not JSON") as caught:
-        parse_request({"path": "s3://bucket/logs", "storageOptions": '{"secret_key": 7, "access_key": "hunter2"}'})
+        parse_request({"path": "s3://bucket/logs", "storageOptions": '{"secret_key": [], "access_key": "hunter2"}'})
     assert "hunter2" not in str(caught.value)
-    request = parse_request({"path": "s3://bucket/logs", "storageOptions": '{"secret_key": "hunter2"}'})
+    request = parse_request({"path": "s3://me:hunter2@bucket/logs", "storageOptions": '{"secret_key": "hunter2"}'})
     assert request.storage_options == {"secret_key": "hunter2"}
     assert "hunter2" not in repr(request)

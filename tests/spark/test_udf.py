@@ -19,6 +19,7 @@ from kraftlog.spark import (
     partition_for_key,
     transaction_boundaries,
 )
+from kraftlog.spark.udf_batches import encode_in_sql
 
 SEGMENT = GOLDEN / "codecs" / "log" / "codec-lz4-0" / "00000000000000000000.log"
 DAMAGED = GOLDEN / "damaged" / "bit_flip_payload" / "log" / "t-0" / SEGMENT.name
@@ -349,3 +350,9 @@ def test_large_types(spark, segments, changes, offsets):
         assert {name: frame.collect() for name, frame in frames.items()} == expected
     finally:
         spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+
+
+def test_a_null_among_records_is_refused():
+    records = pa.array([[{"key": b"a", "value": b"1"}, None]])
+    with pytest.raises(ValueError, match="record 1 of 2 is null"):
+        encode_in_sql(records)

@@ -161,7 +161,8 @@ class _PartitionRanges:
         while goes_on:
             stop = begin + self._range_bytes
             # behind a break in the chain of headers a reader may come to other batches than this scan
-            goes_on, ended = ahead.run(stop if ahead.is_chain and stop < min(end, size) else size)
+            is_cut = ahead.is_chain and ahead.position < stop < min(end, size)
+            goes_on, ended = ahead.run(stop if is_cut else size)
             if len(ended):
                 self._ended.append(ended)
             if goes_on and ahead.is_chain and ahead.position < end:

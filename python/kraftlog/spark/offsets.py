@@ -18,6 +18,7 @@ from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.log import Log
 from kraftlog.log.read import open_segment
 from kraftlog.log.scan import HeaderScan
+from kraftlog.log.table_rows import FOLDED_TOPICS
 
 EARLIEST, LATEST = -2, -1
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
@@ -88,6 +89,35 @@ class Interval:
             start_offset=-NO_BOUND if start == EARLIEST else end_offset(segments) if start == LATEST else start,
             end_offset=NO_BOUND if end == LATEST else -NO_BOUND if end == EARLIEST else end,
         )
+
+    def of_fold(self, options: ReadOptions, table: str) -> ReadOptions:
+        """Return the options of a table that is folded over all partitions: it ends at one offset, or at the end.
+
+        Raises
+        ------
+        ValueError
+            For bounds that mean nothing for such a table.
+        """
+        if self.starting != Position(EARLIEST):
+            raise ValueError(f"the table {table} counts from the start of the log; it has no starting offset")
+        if self.ending == Position(LATEST):
+            return options
+        if table not in FOLDED_TOPICS or self.ending.each or self.ending.is_timestamp:
+            raise ValueError(f"the table {table} has no such ending; offsets, groups and transactional_ids take one")
+        return replace(options, end_offset=self.ending.everywhere)
+
+    def check_partitions(self, there: set[tuple[str | None, int | None]]) -> None:
+        """Raise when offsets are given for partitions that are not read.
+
+        Raises
+        ------
+        ValueError
+            Names them.
+        """
+        given = self.starting.each.keys() | self.ending.each.keys()
+        missing = sorted(f"{topic}-{partition}" for topic, partition in given - there)
+        if missing:
+            raise ValueError(f"offsets are given for {', '.join(missing)}, which is not among what is read")
 
 
 def first_offset_at(segments: list[Segment], timestamp: int) -> int | None:

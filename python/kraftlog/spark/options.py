@@ -58,7 +58,8 @@ KAFKA_OPTIONS = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
 )
-# They say how a client talks to a broker; here there is none. All of ``kafka.`` but the isolation level are such, too.
+# They say how a client talks to a broker, or how many records a task takes, which is a matter of bytes here
+# (``rangeBytes``). All options of ``kafka.`` but the isolation level are without meaning, too.
 OPTIONS_WITHOUT_MEANING = (
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
@@ -154,22 +155,31 @@ def _words(text: str | None) -> tuple[str, ...] | None:
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    if "paths" in given and "path" in given:
+        raise ValueError("options path and paths exclude each other; give one of them")
     if "paths" in given:
-        text = given["paths"]
-        return tuple(json.loads(text)) if text.startswith("[") else _words(text) or ()
+        return _list(given["paths"])
     if "path" in given:
         return (given["path"],)
     raise ValueError('no path: use .load("...") or the option paths')
 
 
-def _storage_options(text: str | None) -> dict[str, str]:
+def _list(text: str) -> tuple[str, ...]:
+    """Return paths of JSON, as Spark has several, or of words; a glob may begin with a bracket as well."""
+    try:
+        return tuple(json.loads(text))
+    except ValueError:
+        return _words(text) or ()
+
+
+def _storage_options(text: str | None) -> dict[str, str | int | float | bool]:
     """Return the arguments of a file system; the message does not show them, since they may hold a password."""
     try:
         options = {} if text is None else json.loads(text)
     except ValueError:
         options = None
-    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
-        raise ValueError('option storageOptions is not JSON like {"region": "eu-central-1"}, with texts alone')
+    if not isinstance(options, dict) or not all(isinstance(value, str | int | float) for value in options.values()):
+        raise ValueError('option storageOptions is not JSON like {"region": "eu-central-1", "connect_timeout": 5}')
     return options
 
 
@@ -191,7 +201,7 @@ def _milliseconds(given: Mapping[str, str], name: str, default: str) -> int:
 
 def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
     text = given.get(name.lower())
-    if text is None or text.lstrip("-").isdigit():
+    if text is None or text.removeprefix("-").isdigit():
         return None if text is None else int(text)
     try:
         return datetime.fromisoformat(text)

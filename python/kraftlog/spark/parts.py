@@ -18,6 +18,8 @@ from kraftlog.log.visible import needs_transactions
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
 
+SMALL_RANGE_BYTES = 4096  # less than that is tried once, a batch at a time
+
 
 @dataclass(frozen=True)
 class WholePartition:
@@ -61,19 +63,25 @@ def plan_parts(request: Request) -> list[Part]:
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
     a partition at a time, and what is folded over partitions in one part.
     """
-    return [replace(part, number=number) for number, part in enumerate(_parts(request, request.log()))]
+    log = request.log()
+    range_bytes = max(1, min(request.range_bytes, log.size_in_bytes // request.min_partitions))
+    parts = list(_parts(request, log, range_bytes))
+    while len(parts) < request.min_partitions and request.table in RANGE_TABLES and range_bytes > 1:
+        range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
+        parts = list(_parts(request, log, range_bytes))
+    return [replace(part, number=number) for number, part in enumerate(parts)]
 
 
-def _parts(request: Request, log: Log) -> Iterator[Part]:
+def _parts(request: Request, log: Log, range_bytes: int) -> Iterator[Part]:
     unreadable = tuple(log.unreadable())
     if unreadable and request.options.strict:
         raise error_from_fault(unreadable[0])
     if unreadable:
         yield Part(WholePartition(()), request.options, unreadable)
     if request.table in WHOLE_TABLES:  # of several replicas one counts, and topics have names in any partition
-        yield Part(WholePartition(tuple(log.found.segments)), request.options)
+        yield Part(WholePartition(tuple(log.found.segments)), request.interval.of_fold(request.options, request.table))
         return
-    range_bytes = _range_bytes(request, log)
+    request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
     for group in by_partition(log.found.segments):
         if not request.narrowing.wants(group[0].topic, group[0].partition):
             continue
@@ -121,10 +129,6 @@ def _works(
         yield from plan(group, options, range_bytes if request.table in RANGE_TABLES else None)
     if request.table not in ("records", *SEGMENT_TABLES):
         yield WholePartition(tuple(group))
-
-
-def _range_bytes(request: Request, log: Log) -> int:
-    return max(1, min(request.range_bytes, log.size_in_bytes // request.min_partitions))
 
 
 def _check_is_there(request: Request, group: list[Segment], options: ReadOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -13,8 +14,10 @@ from kraftlog.log.discover import Discovery
 from kraftlog.log.log import Log
 from kraftlog.log.message_tables import note_bad_messages
 from kraftlog.log.metadata_gaps import incomplete_faults
+from kraftlog.log.open_transactions import map_as_listed
 from kraftlog.log.ranges import Range
 from kraftlog.log.read import read_range
+from kraftlog.log.remote_path import RemotePath
 from kraftlog.log.resolve import resolve
 from kraftlog.log.standalone import StandaloneRange
 from kraftlog.log.tables import index_rows
@@ -54,6 +57,7 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
 
 def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     target = request.schema
+    work = _as_listed(work)
     if request.table == "records":
         columns = schema.RECORDS.select(library_columns(request.columns))
         for batch in read_range(work, columns, part.options, faults):
@@ -67,6 +71,16 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
         yield from errors_table(faults).select(target.names).to_batches()
     else:
         yield from _scan(Log.of_segment(work.segment), request, part, faults)
+
+
+def _as_listed(work: Range) -> Range:
+    """Return a range of the file as it was when it was planned: an action that is repeated has the same rows."""
+    if work.buffer is not None or isinstance(work.segment.path, RemotePath):
+        return work
+    try:
+        return replace(work, buffer=map_as_listed(work.segment))
+    except OSError:  # whoever reads it reports why it cannot be read
+        return work
 
 
 def _read_partition(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from kraftlog.log.arguments import catalog_of
 from kraftlog.log.discover import Discovery
 from kraftlog.log.log import Log
 from kraftlog.log.log import open as open_log
+from kraftlog.log.remote_path import StorageOptions
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.pushdown import EVERYTHING, Narrowing
 from kraftlog.spark.selection import Selection
@@ -27,7 +27,7 @@ class Request:
     table : str
         Or the name of a type of message.
     paths, columns : tuple of str
-    storage_options : mapping of str to str
+    storage_options : mapping
         Of the file system, for paths that are URIs.
     selection : Selection
     interval : Interval
@@ -54,11 +54,11 @@ class Request:
     """
 
     table: str
-    paths: tuple[str, ...]
+    paths: tuple[str, ...] = field(repr=False)  # a URI may hold a password
     columns: tuple[str, ...]
     selection: Selection
     interval: Interval
-    storage_options: Mapping[str, str] = field(repr=False)
+    storage_options: StorageOptions = field(repr=False)
     definitions: str | None
     range_bytes: int
     min_partitions: int

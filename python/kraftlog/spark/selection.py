@@ -57,6 +57,7 @@ class Selection:
         if self.is_all:
             return found
         there = {(segment.topic, segment.partition) for segment in found.segments}
+        there |= {(folder.topic, folder.partition) for folder in found.unread if folder.is_fault}  # reported later
         missing = sorted({f"topic {topic}" for topic in self.topics or () if topic not in {name for name, _ in there}})
         missing += sorted(f"partition {topic}-{number}" for topic, number in (self.partitions or frozenset()) - there)
         if missing:

@@ -152,6 +152,9 @@ def _encode(records: pa.Array, options: Mapping[str, Any]) -> pa.Array:
             encoded.append(None)
         elif not len(rows):
             encoded.append(b"")
+        elif rows.values.null_count:
+            place = rows.values.is_null().index(True).as_py()
+            raise ValueError(f"record {place} of {len(rows)} is null; a null key or value is a field of a record")
         else:
             encoded.append(encode(pa.RecordBatch.from_struct_array(rows.values), **options).to_pybytes())
     return pa.array(encoded, pa.binary())
