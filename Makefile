@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test build lint bench interop sanitize fuzz wheel clean
+.PHONY: demo test build lint bench bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/c/*.h native/kraftlog/_native/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -16,13 +16,16 @@ demo: $(READY)
 	$(BIN)/kraftlog demo
 
 test: $(READY)
-	$(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native
+	$(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile
 
 lint: $(READY)
 	ci/lint
 
 bench: $(READY)
 	$(BIN)/python bench/run.py
+
+bench-spark: $(READY)
+	PYTHONPATH=bench/spark:bench:tests/interop $(BIN)/python bench/spark/run.py
 
 interop: $(READY)
 	ci/interop
@@ -35,6 +38,9 @@ fuzz: $(READY)
 
 wheel: $(READY)
 	ci/wheel
+
+deploy: $(READY)
+	ci/deploy
 
 clean:
 	rm -rf build dist demo-output .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import jvm
 import pytest
+import spark_connector
 from kafka import Broker
+
+from kraftlog.spark import register
+from kraftlog.spark.session import local_session
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +31,17 @@ def broker(java: jvm.Jvm) -> Iterator[Broker]:
     """Format a Kafka and leave it stopped: a test runs it with ``with broker:``, as often as it likes."""
     with tempfile.TemporaryDirectory(prefix="kraftlog-kafka-") as home:
         yield Broker(java, Path(home))
+
+
+@pytest.fixture(scope="session")
+def spark(java: jvm.Jvm, tmp_path_factory: pytest.TempPathFactory):
+    """``local[2]`` with both formats, ``kafka`` and ``kraftlog``: jars are only seen by a JVM that starts with them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's own modules warn about themselves
+        folder = tmp_path_factory.mktemp("spark")
+        session = local_session(
+            spark_jars=spark_connector.jars(folder), spark_sql_warehouse_dir=str(folder / "warehouse")
+        )
+        register(session)
+        yield session
+        session.stop()

@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 OLDEST_JAVA = 17
+QUICK_TO_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 Line = dict[str, Any]
 
@@ -34,8 +35,9 @@ def missing() -> str | None:
 class Jvm:
     """Builds the clients below ``home`` and runs them, or any other main class of the class path."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, options: Sequence[str] = QUICK_TO_START) -> None:
         self._home = home
+        self._options = options
         target = home / "target"
         maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), f"-Dtarget={target}", "compile"]
         built = subprocess.run(maven, check=False, capture_output=True, text=True, timeout=900)
@@ -43,8 +45,8 @@ class Jvm:
         self._class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath').read_text()}"
 
     def command(self, main: str, *arguments: str) -> list[str]:
-        """Build a main class's command line: small, quick to start, native libraries unpacked below ``home``."""
-        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={self._home}"]
+        """Build a main class's command line: native libraries are unpacked below ``home``."""
+        options = [*self._options, f"-Djava.io.tmpdir={self._home}"]
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         return [str(_tool("java")), *options, *logging, "-cp", self._class_path, main, *arguments]
 

@@ -31,7 +31,7 @@ WITH_ACLS = {
 
 
 class Broker:
-    """The node below ``home``, formatted when made and running inside ``with``.
+    """The node below ``home``, formatted when first made and running inside ``with``.
 
     Properties are set beside its own. A node with a dynamic quorum takes the voters from its metadata log, which has
     yet to be written when the node has been made.
@@ -50,7 +50,7 @@ class Broker:
         others = {name: voters.format(controller=controller), **(properties or {})}
         self._properties.write_text(_properties(self._port, controller, self.log_dir, others))
         options = ["--no-initial-controllers"] if is_dynamic else []
-        jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), *options)
+        jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), "-g", *options)
 
     def __enter__(self) -> Self:
         with self._output.open("ab") as output:
@@ -67,6 +67,11 @@ class Broker:
         code = self._stop()
         # 143 is the JVM's code for an end by SIGTERM after its shutdown hooks.
         assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients connect to."""
+        return f"127.0.0.1:{self._port}"
 
     def output(self) -> str:
         """Read what Kafka has said so far: its warnings and errors."""
@@ -136,7 +141,7 @@ class Broker:
             (folder / f"{base_offset:020}.log").write_bytes(data)
 
     def _run(self, main: str, *arguments: str, lines: Iterable[Line] = ()) -> list[Line]:
-        printed = self._jvm.run(main, f"127.0.0.1:{self._port}", *arguments, lines=lines)
+        printed = self._jvm.run(main, self.bootstrap_servers, *arguments, lines=lines)
         return [json.loads(line) for line in printed]
 
     def _wait_until_it_listens(self) -> None:

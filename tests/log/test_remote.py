@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,20 @@ def test_a_damaged_txnindex_is_not_believed(store: ObjectStore):
     options = ReadOptions(isolation_level="read_committed")
     expected = records(kraftlog.open(index.parent), options, None)[0]
     assert records(kraftlog.open(uri, storage_options=store.options), options, None)[0].equals(expected)
+
+
+@pytest.mark.parametrize("position", [0, 3063, 9098])
+def test_offsets_that_do_not_ascend_are_not_believed(store: ObjectStore, tmp_path: Path, position: int):
+    """No checksum covers the base offset of a batch."""
+    folder = tmp_path / "orders-0"
+    shutil.copytree(GOLDEN / "transactions" / "log" / "orders-0", folder)
+    last = max(folder.glob("*.log"))
+    data = bytearray(last.read_bytes())
+    data[position : position + 8] = bytes(8)
+    last.write_bytes(data)
+    log = kraftlog.open(store.put(folder, f"offset-{position}/orders-0"), storage_options=store.options)
+    options = ReadOptions(isolation_level="read_committed")
+    assert records(log, options, None)[0].equals(records(kraftlog.open(folder), options, None)[0])
 
 
 def test_visible_at(store: ObjectStore, golden: dict[str, str]):

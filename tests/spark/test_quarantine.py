@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import kraftlog
+from growing_log import GrowingPartition
 from kraftlog.spark import read_ranges, to_parquet
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.quarantine import make_quarantine
+from kraftlog.spark.stream import KraftlogStreamReader
 from kraftlog.spark.task import plan_tasks, read_part
+from micro_batches import Query
 from segment_files import flip, write_partition
 from spark_rows import comparable, rows_of
 
@@ -75,6 +81,56 @@ def test_reading_a_part_again_replaces_its_errors(damaged: Path, tmp_path: Path)
     assert sum(batch.num_rows for batch in read_part(request, part, [])) == 10
     assert pq.read_table(quarantine).num_rows == 0
     assert [path.name for path in quarantine.iterdir()] == ["no-rows.parquet"]
+
+
+def append_damaged(log: GrowingPartition) -> None:
+    """Append a batch that is damaged, and one that is not."""
+    log.append(1)
+    good = log.segment.read_bytes()
+    log.segment.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    log.append(1)
+
+
+def test_a_query_that_goes_on_gets_a_quarantine(tmp_path: Path):
+    """Spark asks only a new query where it begins."""
+    log = GrowingPartition(tmp_path / "log")
+    log.append(1)
+    append_damaged(log)
+    quarantine = tmp_path / "quarantine"
+    given = {"path": str(log.folder.parent), "onError": "quarantine", "quarantinePath": str(quarantine)}
+    request = parse_request(given, is_streaming=True)
+    reader = KraftlogStreamReader(request, from_arrow_schema(request.schema))
+    for start, end in ((1, 3), (2, 3)):
+        partitions = reader.partitions({"orders": {"0": start}}, {"orders": {"0": end}})
+        assert pq.read_table(quarantine / "no-rows.parquet").num_rows == 0
+        assert sum(batch.num_rows for one in partitions for batch in reader.read(one)) == 1
+        assert pq.read_table(quarantine)["base_offset"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("table", ["records", "messages"])
+def test_a_stream_keeps_all_that_it_put_aside(tmp_path: Path, table: str):
+    """Also when a partition goes, so that there are fewer offsets than before; a repeated micro-batch adds nothing."""
+    log = GrowingPartition(tmp_path / "log", "__consumer_offsets")  # messages are read of internal topics
+    other = GrowingPartition(tmp_path / "log", "returns")
+    other.append(6)
+    quarantine = tmp_path / "quarantine"
+    options = {"onError": "quarantine", "quarantinePath": str(quarantine), "failOnDataLoss": "false"}
+    query = Query(tmp_path / "log", table=table, rangeBytes="100", **options)
+    make_quarantine(str(quarantine))
+    query.run()
+    put_aside = []
+    for number in range(12):
+        if number == 3:
+            other.folder.rename(f"{other.folder}.0123456789abcdef0123456789abcdef-delete")
+        if number % 5 == 4:
+            log.roll()
+        put_aside.append(log.model.next_offset)
+        append_damaged(log)
+        query.rows(query.latest())
+        query.restart()
+        query.run()
+        errors = pq.read_table(quarantine).filter(pc.field("error") == "bad_crc")
+        assert sorted(errors["base_offset"].to_pylist()) == put_aside
 
 
 def test_a_quarantine_needs_a_mounted_folder(damaged: Path):

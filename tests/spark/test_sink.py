@@ -13,6 +13,7 @@ import pytest
 import kraftlog
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import parse_sink_options
 
 COLUMNS = ["topic", "partition", "key", "value", "headers", "timestamp"]
@@ -157,7 +158,16 @@ def test_what_cannot_be_written(spark, tmp_path: Path, select: str, options: dic
         ({"compression": "rar"}, "option compression is 'rar', not one of none, gzip"),
         ({"batchSize": "big"}, "option batchSize is 'big', not a number"),
         ({"segmentBytes": "0"}, "option segmentBytes is 0, less than 1"),
-        ({"batchSize": "2000", "segmentBytes": "2000"}, "segment_bytes 2000 is not between 2078"),
+        (
+            {"batchSize": "2000", "segmentBytes": "2000"},
+            "option batchSize is 2000; a batch and a marker of 78 bytes do not fit",
+        ),
+        ({"batchSize": "2000000000"}, "option batchSize is 2000000000; a batch and a marker of 78 bytes do not fit"),
+        ({"batchSize": "5"}, "option batchSize is 5, less than 62"),
+        ({"segmentBytes": "2147483648"}, r"option segmentBytes is 2147483648, more than 2\^31 - 1"),
+        ({"compressionLevel": "7"}, "option compressionLevel is 7, but compression none has no levels"),
+        ({"compressionLevel": "7", "compression": "snappy"}, "compression snappy has no levels"),
+        ({"compressionLevel": "77", "compression": "gzip"}, "compressionLevel is 77, not between 1 and 9 of gzip"),
         ({"transactionalId": "a"}, "options transactionalId and batchId go together"),
         ({"batchId": "1"}, "options transactionalId and batchId go together"),
         ({"topic": "a b"}, "topic 'a b' is not 1 to 249"),
@@ -170,17 +180,28 @@ def test_options(tmp_path: Path, options: dict[str, str], text: str):
 
 def test_options_of_streams(tmp_path: Path):
     path = {"path": str(tmp_path)}
-    with pytest.raises(ValueError, match="a stream needs the option checkpointLocation or transactionalId"):
-        parse_sink_options(path, is_streaming=True)
     with pytest.raises(ValueError, match="batchId is not for streams"):
         parse_sink_options({**path, "batchId": "1", "transactionalId": "a"}, is_streaming=True)
-    assert parse_sink_options({**path, "CHECKPOINTLOCATION": "c"}, is_streaming=True).transactional_id == "c"
+    assert parse_sink_options({**path, "CHECKPOINTLOCATION": "c"}, is_streaming=True).checkpoint == "c"
     with pytest.raises(ValueError, match="no path"):
         parse_sink_options({}, is_streaming=True)
-    with pytest.raises(ValueError, match="'s3://bucket/log' is not on a file system"):
-        parse_sink_options({"path": "s3://bucket/log"}, is_streaming=False)
-    local = parse_sink_options({"path": f"file://{tmp_path}/a%20b"}, is_streaming=False)
-    assert local.log_directory == tmp_path / "a b"
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://", "FILE:"])
+@pytest.mark.parametrize("name", ["a", "a%20b", "a#b", "a?b", "a:b"])
+def test_paths(tmp_path: Path, prefix: str, name: str):
+    given = f"{prefix}{tmp_path}/{name}"
+    assert parse_sink_options({"path": given}, is_streaming=False).log_directory == tmp_path / name
+    assert local_folder("output", given) == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["s3://b/log", "s3a:/b", "hdfs:/data/logs", "dbfs:/mnt/x", "S3A:b", "file://host/tmp", "file:x", "file:////x"],
+)
+def test_paths_of_other_file_systems(path: str):
+    with pytest.raises(ValueError, match=f"path is {path}, not a folder of a mounted file system"):
+        parse_sink_options({"path": path}, is_streaming=False)
 
 
 @pytest.fixture

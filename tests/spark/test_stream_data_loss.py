@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import kraftlog
 from growing_log import GrowingPartition
+from kraftlog.log import listing
 from kraftlog.spark.data_loss import DataLossError
+from kraftlog.spark.parts import Part
 from kraftlog.spark.still_there import read_what_is_there
 from micro_batches import Query
 
@@ -82,6 +86,99 @@ def test_a_segment_that_is_compacted_between_planning_and_reading(tmp_path: Path
     (part, *_) = query.follower.parts({ORDERS: 0}, {ORDERS: 7})
     first.write_bytes(first.read_bytes()[size:])
     with pytest.raises(RuntimeError, match="compacted or truncated meanwhile; start the query again"):
+        list(read_what_is_there(query.request, part))
+
+
+@pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_segments_that_are_merged_between_planning_and_reading(tmp_path: Path, level: str, fails: str):
+    """The cleaner makes one of two: rows are read once from it, or the query is to be started again."""
+    log = GrowingPartition(tmp_path)
+    for _ in range(2):
+        log.append(3, 1)
+        log.roll()
+    log.commit(1)
+    first, second, _ = sorted(log.folder.glob("*.log"))
+    query = Query(tmp_path, isolationLevel=level, failOnDataLoss=fails)
+
+    def rows(part: Part) -> list[int]:
+        return [offset.as_py() for batch in read_what_is_there(query.request, part) for offset in batch["offset"]]
+
+    parts = pickle.loads(pickle.dumps(query.follower.parts({ORDERS: 0}, {ORDERS: 7})))
+    later = [offset for part in parts[1:] for offset in rows(part)]
+    first.write_bytes(first.read_bytes() + second.read_bytes())
+    second.unlink()
+    again = pytest.raises(RuntimeError, match=r"0003\.log: it is gone .* compacted .*; start the query again")
+    if level == "read_uncommitted":
+        assert rows(parts[0]) + later == list(range(6))
+    else:  # where its transaction ends is looked up in the segment that is gone
+        with again:
+            rows(parts[0])
+    with again:
+        rows(parts[1])
+    query.restart()
+    assert [offset for _, _, offset in query.rows({ORDERS: 7})] == list(range(6))
+    first.rename(f"{first}.swap")
+    with pytest.raises(RuntimeError, match=r"0000\.log: it is gone .* compacted .*; start the query again"):
+        rows(parts[0])
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is not gone: it would be read once more when it can be listed again."""
+    GrowingPartition(tmp_path).append(2)
+    GrowingPartition(tmp_path, "secret").append(3)
+    query, other = (Query(tmp_path, failOnDataLoss="false", subscribe=topic) for topic in ("orders,secret", "orders"))
+    query.run()
+    entries = listing.local_entries
+
+    def denied(folder: Path) -> Any:
+        if folder.name == "secret-0":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return entries(folder)
+
+    monkeypatch.setattr(listing, "local_entries", denied)
+    for start in (query.run, lambda: Query(tmp_path)):
+        with pytest.raises(kraftlog.errors.CorruptRecordError, match="secret-0: Permission denied"):
+            start()
+    assert other.run() == [0, 1]
+    monkeypatch.undo()
+    assert query.run() == []
+
+
+def test_a_folder_that_goes_while_folders_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    GrowingPartition(tmp_path).append(2)
+    gone = GrowingPartition(tmp_path, "returns").folder
+    query = Query(tmp_path)
+    entries = listing.local_entries
+
+    def removed(folder: Path) -> Any:
+        if folder == gone:
+            folder.rename(f"{folder}.0123456789abcdef0123456789abcdef-delete")
+        return entries(folder)
+
+    monkeypatch.setattr(listing, "local_entries", removed)
+    lost(query, match="returns-0 is gone")
+
+
+def test_a_segment_that_cannot_be_read_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = GrowingPartition(tmp_path)
+    log.append(2)
+    query = Query(tmp_path, onError="skip")
+    (part,) = pickle.loads(pickle.dumps(query.follower.parts({ORDERS: 0}, {ORDERS: 2})))
+
+    opened, first = Path.open, log.segment
+
+    def denied(path: Path, mode: str) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    def removed(path: Path, mode: str) -> Any:
+        first.unlink(missing_ok=True)
+        return opened(path, mode)
+
+    monkeypatch.setattr(Path, "open", denied)
+    assert list(read_what_is_there(query.request, part)) == []
+    monkeypatch.setattr(Path, "open", removed)
+    with pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment went away"):
         list(read_what_is_there(query.request, part))
 
 

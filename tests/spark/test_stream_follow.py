@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import random
+import traceback
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
+from kraftlog.log.remote_path import RemotePath
+from kraftlog.spark import log_ends
 from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.stream_offsets import as_json, from_json
@@ -227,6 +232,34 @@ def test_the_committed_rows_of_golden_logs(name: str):
     assert sorted(query.seen) == sorted(tuple(row.values()) for row in expected)
 
 
+def test_the_metadata_log_is_gone_over_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """However its growth and its damage are cut into looks, the last stable offset is that of the whole."""
+    scanned = []
+    scan = log_ends.scan_markers
+
+    def counted(buffer: Any, faults: Any, *, start: int, end: int) -> Any:
+        scanned.append((start, end))
+        return scan(buffer, faults, start=start, end=end)
+
+    monkeypatch.setattr(log_ends, "scan_markers", counted)
+    for case in sorted(path for path in (GOLDEN / "metadata_txn").iterdir() if (path / "log").is_dir()):
+        source = case / "log" / "__cluster_metadata-0"
+        folder = tmp_path / case.name / "__cluster_metadata-0"
+        folder.mkdir(parents=True)
+        options = {"path": str(folder.parent), "isolationLevel": "read_committed"}
+        follower = LogFollower(parse_request(options, is_streaming=True))
+        for segment in sorted(source.glob("*.log")):
+            data, grown = segment.read_bytes(), folder / segment.name
+            scanned.clear()
+            for end in range(0, len(data) + 199, 199):
+                grown.write_bytes(data[:end])
+                (bounds,) = follower.bounds().values()
+                rows = kraftlog.open(folder).metadata_transactions(["state", "begin_offset"]).to_pylist()
+                opened = [row["begin_offset"] for row in rows if row["state"] == "open"]
+                assert bounds.last_stable_offset == (opened or [bounds.log_end_offset])[0]
+            assert all(former[1] == later[0] for former, later in pairwise(scanned))
+
+
 def test_an_open_metadata_transaction_holds_the_stream_back():
     folder = GOLDEN / "metadata_txn"
     for case in sorted(path for path in folder.iterdir() if (path / "log").is_dir()):
@@ -257,6 +290,15 @@ def test_high_watermark(tmp_path: Path):
     assert query.run() == []
 
 
+def test_the_metadata_log_has_no_high_watermark(tmp_path: Path):
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    GrowingPartition(tmp_path).append(1)
+    GrowingPartition(tmp_path, "__cluster_metadata").append(1)
+    with pytest.raises(ValueError, match="__cluster_metadata-0: no broker writes its high watermark into replication-"):
+        Query(tmp_path, highWatermark="true")
+    assert Query(tmp_path, highWatermark="true", subscribe="orders").run() == [0]
+
+
 def test_tasks_read_only_what_is_new(tmp_path: Path):
     """Also without an index, in a segment much larger than what is new."""
     log = GrowingPartition(tmp_path)
@@ -278,10 +320,7 @@ def test_min_partitions(tmp_path: Path):
     parts = query.follower.parts({ORDERS: 0}, {ORDERS: 200})
     assert 7 <= len(parts) <= 9
     assert query.run() == list(range(200))
-    numbers = [part.number for part in parts]
-    log.append(5)
-    later = query.follower.parts({ORDERS: 200}, {ORDERS: 205})
-    assert not set(numbers) & {part.number for part in later}
+    assert [part.number for part in parts] == list(range(len(parts)))
 
 
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
@@ -304,6 +343,31 @@ def test_an_object_store(tmp_path: Path, level: str):
         store.rm("/stream", recursive=True)
 
 
+def test_passwords_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    GrowingPartition(tmp_path).append(2)
+    uris = [f"memory://user:secret@{host}/logs" for host in ("one", "two")]
+    try:
+        for host in ("one", "two"):
+            store.put(f"{tmp_path}/", f"/user:secret@{host}/logs/", recursive=True)
+        with pytest.raises(ValueError, match="is in memory://one/logs/orders-0 and memory://two/logs/orders-0;"):
+            Query(Path("unused"), paths=",".join(uris))
+        with caplog.at_level(logging.INFO):
+            assert Query(Path("unused"), paths=uris[0]).run() == [0, 1]
+        assert "orders-0/00000000000000000000.log from byte 0" in caplog.text
+        assert "secret" not in caplog.text
+    finally:
+        for host in ("one", "two"):
+            store.rm(f"/user:secret@{host}", recursive=True)
+    for uri in (uris[0], "unknown://user:secret@host/logs"):
+        path = RemotePath.parse(uri)
+        assert "secret" not in f"{path} {path!r} {path.parent} {path.parent.name}"
+        with pytest.raises((OSError, ValueError)) as refused:
+            kraftlog.open(uri)
+        assert "secret" not in "".join(traceback.format_exception(refused.value))
+
+
 def test_what_cannot_be_followed(tmp_path: Path):
     cases: list[tuple[dict[str, Any], str]] = [
         ({"table": "batches"}, "a stream reads the table records, messages or a type of message, not batches"),
@@ -312,6 +376,15 @@ def test_what_cannot_be_followed(tmp_path: Path):
         ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay is 'soon', not a time such as"),
         ({"maxOffsetsPerTrigger": "0"}, "option maxOffsetsPerTrigger is '0', not a number above 0"),
         ({"startingTimestamp": "99"}, "orders-0: no record has timestamp 99 or a later one"),
+        (
+            {"startingOffsets": '{"orders": {"0": 0, "7": 100}, "returns": {"0": 5}}'},
+            "offsets are given for orders-7, returns-0, but what is read is orders-0",
+        ),
+        (
+            {"startingOffsets": '{"orders": {"0": 999}}'},
+            "orders-0: startingOffsets asks for offset 999, but the log ends at 1",
+        ),
+        ({"startingOffsets": "2"}, "orders-0: startingOffsets asks for offset 2, but the log ends at 1"),
     ]
     GrowingPartition(tmp_path / "one").append(1)
     for options, message in cases:

@@ -73,6 +73,14 @@ def test_delay():
     assert delay.passes_over(nothing, little)
 
 
+def test_a_log_that_went_back_is_not_waited_for():
+    delay = TriggerDelay(10, 60_000, lambda: 0.0)
+    assert not delay.passes_over({}, {})  # the first of a run
+    start = {("orders", 0): 1000, ("orders", 1): 0}
+    assert delay.passes_over(start, {("orders", 0): 1000, ("orders", 1): 9})
+    assert not delay.passes_over(start, {("orders", 0): 500, ("orders", 1): 9})
+
+
 @pytest.mark.parametrize(
     ("text", "milliseconds"), [("250", 250), ("30s", 30_000), ("15m", 900_000), ("2 min", 120_000), ("1h", 3_600_000)]
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlog._native.checksum import crc32c
 from kraftlog.store.crc_shift import changed_crcs
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=80), st.binary(min_size=4, max_size=4), st.binary(max_size=3_000))))
 def test_four_bytes_of_many(data: list[tuple[bytes, bytes, bytes]]):
     after = b"\x01\x80\xff\x00"

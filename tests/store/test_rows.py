@@ -6,10 +6,11 @@ import time
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.schema import HEADERS
 from kraftlog.store.rows import Routing, check_columns, rows_by_partition
 
 EXISTING = {"a": 5, "b": 1}
@@ -26,6 +27,7 @@ def plain(topic: str, partition: int | None, key: bytes | None, spread: int) -> 
     return partition_for_key(pa.array([key]), counts.get(topic, 1))[0].as_py()
 
 
+@settings(deadline=None)
 @given(st.lists(ROW, max_size=40), st.integers(0, 20), st.integers(0, 3), st.booleans())
 def test_rows(rows: list[tuple[str, int | None, bytes | None]], spread: int, skip: int, is_large: bool):
     rows = [(topic, None if (at or 0) >= {**EXISTING, "c": 3}.get(topic, 8) else at, key) for topic, at, key in rows]
@@ -54,6 +56,13 @@ def test_rows_without_a_timestamp_get_the_time():
     assert before <= second <= time.time_ns() // 1000
 
 
+@pytest.mark.parametrize("stamps", [[0, -1], [None, -1_000_000]])
+def test_times_before_1970(stamps: list[int | None]):
+    batch = pa.record_batch({"value": ["a", "b"], "timestamp": pa.array(stamps, pa.timestamp("us", "UTC"))})
+    with pytest.raises(ValueError, match=r"row 1 of 2: timestamp 1969-12-31 23:59:59.* is before 1970"):
+        list(rows_by_partition(batch, Routing("t"), 0))
+
+
 @pytest.mark.parametrize(
     ("columns", "text"),
     [
@@ -72,9 +81,15 @@ def test_rows_that_go_nowhere(columns: dict[str, list], text: str):
 def test_columns():
     value = pa.field("value", pa.binary())
     check_columns(pa.schema([value, ("key", pa.large_string()), ("partition", pa.int16())]), "t")
+    check_columns(pa.schema([value, ("headers", HEADERS)]), "t")
     for schema, text in (
         ([value, ("timestamp", pa.timestamp("us"))], "column timestamp is timestamp.us., not a timestamp with a time"),
         ([value, ("topic", pa.binary())], "column topic is binary, not string"),
+        (
+            [value, ("headers", pa.map_(pa.string(), pa.binary()))],
+            "column headers is map<string, binary>, not a list of",
+        ),
+        ([value, ("headers", pa.list_(pa.struct([("key", pa.int8()), ("value", pa.binary())])))], "not a list of"),
         ([("value", pa.int32())], "column value is int32, neither binary nor string"),
     ):
         with pytest.raises(ValueError, match=text):

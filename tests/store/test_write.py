@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from written import SMALL, assert_sound, rows, stage, states, visible
 
 import kraftlog
 from golden_files import GOLDEN
+from growing_log import GrowingPartition
 from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.log.small_files import read_leader_epochs, read_producer_snapshot
 from kraftlog.store import (
@@ -22,11 +24,13 @@ from kraftlog.store import (
     abort_unfinished,
     begin,
     commit,
+    finish,
     new_write,
     recover,
     write,
     write_of_batch,
 )
+from kraftlog.store.decision import DECISION_FILE
 from kraftlog.store.streams import last_batch_id
 
 
@@ -145,6 +149,32 @@ def test_overwrite(tmp_path: Path):
     assert first == 2
 
 
+def test_overwritten_with_an_open_transaction(tmp_path: Path):
+    GrowingPartition(tmp_path, "t").append(2, 7)  # the producer never ends it
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["new"] * 40}])
+    assert len(staged) > 1
+    commit(tmp_path, one, staged, overwrite=True)
+    assert visible(tmp_path) == {("t", 0): ["new"] * 40}
+    assert_sound(tmp_path)
+    known = [{state.producer_id for state in read_producer_snapshot(path)} for path in tmp_path.glob("t-0/*.snapshot")]
+    assert sorted(known, key=len) == [set(), *[{one.producer_id}] * (len(staged) - 1)]
+
+
+def test_behind_an_open_transaction(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    log = GrowingPartition(tmp_path, "t")
+    log.append(3)
+    log.append(2, 7)
+    one, two = new_write(), new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["behind"], ("u", 0): ["seen"]}]))
+    (message,) = caplog.messages
+    assert f"{tmp_path / 't-0'}: the transaction of producer 7 that began at offset 3 is open" in message
+    assert "behind" not in visible(tmp_path)["t", 0]
+    caplog.clear()
+    commit(tmp_path, two, stage(tmp_path, two, [{("u", 0): ["seen"]}]))
+    assert caplog.messages == []
+
+
 def test_new_topics_get_their_partitions(tmp_path: Path):
     one = new_write()
     commit(tmp_path, one, stage(tmp_path, one, [{("t", 1): ["a"]}]), topics={"t": 3})
@@ -162,6 +192,32 @@ def test_a_broker_has_it(tmp_path: Path):
     assert not (tmp_path / "t-0").exists()
     commit(tmp_path, one, staged)
     assert visible(tmp_path) == {("t", 0): ["a"]}
+
+
+def test_an_abort_beside_a_broker(tmp_path: Path):
+    """What a write has staged hinders the broker's next start."""
+    one, two = new_write(), new_write()
+    stage(tmp_path, one, [{("t", 0): ["a"]}])
+    stage(tmp_path, two, [{("t", 0): ["b"]}])
+    (two.folder(tmp_path) / DECISION_FILE).touch()
+    with LogDirectoryLock(tmp_path):
+        abort(tmp_path, one)
+        abort(tmp_path, two)
+        assert not one.folder(tmp_path).exists()
+        assert two.folder(tmp_path).exists()
+
+
+def test_what_could_not_be_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    one = write_of_batch("a", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        for _ in range(2):
+            stage(tmp_path, one, [{("t", 0): ["a"]}])
+            abort(tmp_path, one)
+    assert len(list((tmp_path / ".kraftlog").iterdir())) == 2
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"]}]))
+    assert visible(tmp_path) == {("t", 0): ["a"]}
+    assert_sound(tmp_path)
 
 
 def test_two_writes_at_a_time(tmp_path: Path):
@@ -218,15 +274,56 @@ def test_a_decided_write_is_not_aborted(tmp_path: Path, monkeypatch: pytest.Monk
     assert states(tmp_path) == {"committed"}
 
 
-def test_batches_of_a_transactional_id(tmp_path: Path):
+def test_a_decision_that_may_not_be_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    one, two = new_write(), new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["a"]}])
+    fsync = os.fsync
+
+    def fails(fd: int) -> None:
+        if (one.folder(tmp_path) / DECISION_FILE).exists():
+            raise OSError("Input/output error")
+        fsync(fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        with pytest.raises(CommitUnfinishedError, match="do not repeat it"):
+            commit(tmp_path, one, staged)
+    abort(tmp_path, one)
+    commit(tmp_path, two, stage(tmp_path, two, [{("t", 0): ["b"]}]))
+    assert visible(tmp_path) == {("t", 0): ["a", "b"]}
+
+
+def test_a_decided_write_whose_partition_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    one, two = new_write(), new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["a"], ("u", 0): ["b"]}])
+    with monkeypatch.context() as patch:
+        patch.setattr(finish, "_end_transaction", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        with pytest.raises(CommitUnfinishedError):
+            commit(tmp_path, one, staged)
+    shutil.rmtree(tmp_path / "t-0")
+    for attempt in (lambda: begin(tmp_path, two), lambda: recover(tmp_path)):
+        with pytest.raises(kraftlog.CorruptRecordError, match="abort_unfinished gives the partition up"):
+            attempt()
+    assert not (tmp_path / "t-0").exists()
+    assert abort_unfinished(tmp_path) == [one.name]
+    assert visible(tmp_path) == {("u", 0): ["b"]}
+    assert_sound(tmp_path)
+    commit(tmp_path, two, stage(tmp_path, two, [{("t", 0): ["c"]}]))
+    assert visible(tmp_path) == {("t", 0): ["c"], ("u", 0): ["b"]}
+
+
+def test_batches_of_a_transactional_id(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     def write_batch(transactional_id: str, batch_id: int, value: str) -> bool:
         one = write_of_batch(transactional_id, batch_id)
         return commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): [value]}])) is not None
 
     assert write_batch("a", 0, "a0")
     assert write_batch("a", 1, "a1")
+    assert caplog.messages == []
     assert not write_batch("a", 1, "a1, again")
     assert not write_batch("a", 0, "a0, again")
+    dropped = "batch {} of transactional id a was committed before; what was staged of it is dropped"
+    assert caplog.messages == [f"{tmp_path}: {dropped.format(batch_id)}" for batch_id in (1, 0)]
     assert write_batch("b", 0, "b0")
     assert write_batch("a", 5, "a5")
     assert visible(tmp_path) == {("t", 0): ["a0", "a1", "b0", "a5"]}

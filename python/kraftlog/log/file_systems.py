@@ -10,8 +10,26 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kraftlog.log.remote_path import RemotePath
+from kraftlog.log.shown_uri import shown_uri
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
+# Arguments of pyarrow.fs.S3FileSystem that are no texts; any text is true to it.
+_S3_FLAGS = (
+    "anonymous",
+    "background_writes",
+    "allow_delayed_open",
+    "allow_bucket_creation",
+    "allow_bucket_deletion",
+    "check_directory_existence_before_creation",
+    "force_virtual_addressing",
+)
+_S3_SECONDS: dict[str, type[int] | type[float]] = {
+    "request_timeout": float,
+    "connect_timeout": float,
+    "load_frequency": int,
+}
+_FLAGS = {"true": True, "false": False}
 
 
 def locate(path: RemotePath) -> tuple[Any, str]:
@@ -28,7 +46,8 @@ def locate(path: RemotePath) -> tuple[Any, str]:
     options = path.storage_options
     if endpoint and path.root.startswith("s3://") and not any(name == "endpoint_override" for name, _ in options):
         options += (("endpoint_override", endpoint),)  # pyarrow does not look for it
-    file_system, base = _file_system(path.root, options, os.getpid())
+    with naming(path, passes=ValueError):
+        file_system, base = _file_system(path.root, options, os.getpid())
     return file_system, f"{base.rstrip('/')}/{path.key}" if path.key else base
 
 
@@ -48,9 +67,12 @@ def _file_system(root: str, storage_options: tuple[tuple[str, Any], ...], proces
         return found
     except pa.ArrowInvalid as error:
         if "Unrecognized filesystem type" not in str(error):
-            raise ValueError(f"{root}: {error}") from error
+            if options:  # the error may quote their values
+                names = ", ".join(options)
+                raise ValueError(f"{shown_uri(root)}: cannot be opened with storage_options {names}") from None
+            raise ValueError(f"{shown_uri(root)}: {_shown(error, root)}") from None
     except TypeError as error:
-        raise ValueError(f"{root}: storage_options {', '.join(options)}: {error}") from error
+        raise ValueError(f"{shown_uri(root)}: storage_options {', '.join(options)}: {error}") from error
     return _of_fsspec(root, scheme, options)
 
 
@@ -59,7 +81,32 @@ def _s3(bucket: str, options: dict[str, Any]) -> Any:
 
     if "endpoint_override" not in options and "region" not in options:
         options["region"] = pyarrow.fs.resolve_s3_region(bucket)
-    return pyarrow.fs.S3FileSystem(**options)
+    return pyarrow.fs.S3FileSystem(**{name: _s3_value(bucket, name, value) for name, value in options.items()})
+
+
+def _s3_value(bucket: str, name: str, value: Any) -> Any:
+    """Return an argument as S3 takes it; those of a URI are texts."""
+    if not isinstance(value, str):
+        return value
+    if name in _S3_FLAGS:
+        if value.lower() not in _FLAGS:
+            raise ValueError(f"s3://{bucket}: storage option {name} is {value!r}, not true or false")
+        return _FLAGS[value.lower()]
+    if name in _S3_SECONDS:
+        try:
+            return _S3_SECONDS[name](value)
+        except ValueError:
+            raise ValueError(f"s3://{bucket}: storage option {name} is {value!r}, not a number of seconds") from None
+    return value
+
+
+def open_file(file_system: Any, where: str) -> Any:
+    """Open a file that ``locate`` found, to ask for its ``size()`` and for parts of it by ``read_at(size, start)``."""
+    import pyarrow.fs
+
+    if isinstance(file_system, pyarrow.fs.PyFileSystem):
+        return file_system.handler.open_range_file(where)
+    return file_system.open_input_file(where)
 
 
 def _of_fsspec(root: str, scheme: str, options: dict[str, Any]) -> tuple[Any, str]:
@@ -68,24 +115,33 @@ def _of_fsspec(root: str, scheme: str, options: dict[str, Any]) -> tuple[Any, st
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError:
-        raise ValueError(f"{root}: pyarrow has no file system for {scheme}://, and fsspec is not installed") from None
+        raise ValueError(
+            f"{shown_uri(root)}: pyarrow has no file system for {scheme}://, and fsspec is not installed"
+        ) from None
     from kraftlog.log.fsspec_files import Handler
 
     try:
         file_system, base = fsspec.core.url_to_fs(root, **options)
     except (ValueError, ImportError, TypeError) as error:
-        raise ValueError(f"{root}: neither pyarrow nor fsspec has a file system for {scheme}://: {error}") from error
+        raise ValueError(
+            f"{shown_uri(root)}: neither pyarrow nor fsspec has a file system for {scheme}://: {_shown(error, root)}"
+        ) from None
     return pyarrow.fs.PyFileSystem(Handler(file_system)), base
 
 
+def _shown(error: Exception, root: str) -> str:
+    """Return what an error says, without the user of a root that it names."""
+    return str(error).replace(root, shown_uri(root))
+
+
 @contextmanager
-def naming(path: RemotePath, part: str = "") -> Iterator[None]:
+def naming(path: RemotePath, part: str = "", passes: tuple[()] | type[Exception] = ()) -> Iterator[None]:
     """Make what goes wrong with a file an OSError that names it; the client of a file system may raise anything."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"no such file or directory: {path}") from None
-    except ValueError:
+    except passes:
         raise
     except Exception as error:
         raise OSError(f"{path}: {part}{error}") from error

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from kraftlog.log.entries import Entry
-from kraftlog.log.file_systems import locate, naming
+from kraftlog.log.file_systems import locate, naming, open_file
 from kraftlog.log.remote_path import RemotePath
 
 READ_BYTES = 4 << 20
@@ -21,8 +21,8 @@ def entry_of(path: RemotePath) -> Entry | None:
     OSError
         When the file system cannot tell.
     """
+    file_system, where = locate(path)
     with naming(path):
-        file_system, where = locate(path)
         return _entry(file_system.get_file_info(where), path.name)
 
 
@@ -48,8 +48,8 @@ def tree_of(folder: RemotePath, *, recursive: bool = True) -> dict[RemotePath, l
     from pyarrow.fs import FileSelector
 
     found: dict[RemotePath, dict[str, Entry]] = {folder: {}}
+    file_system, where = locate(folder)
     with naming(folder):
-        file_system, where = locate(folder)
         infos = file_system.get_file_info(FileSelector(where, recursive=recursive))
     below = len(where.strip("/"))
     for info in infos:
@@ -89,13 +89,13 @@ class RemoteFile:
 
     def __init__(self, path: RemotePath) -> None:
         self.path = path
+        file_system, where = locate(path)
         with naming(path):
-            file_system, where = locate(path)
-            self._file = file_system.open_input_file(where)
+            self._file = open_file(file_system, where)
             self.size: int = self._file.size()
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end); a long part is asked for in pieces at the same time.
+        """Return the bytes [start, end); a long part is asked for in pieces, where the client can at the same time.
 
         Raises
         ------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
+
+from kraftlog.log.shown_uri import shown_uri
 
 if TYPE_CHECKING:
     from kraftlog.log.entries import Entry
@@ -25,12 +27,12 @@ class RemotePath:
     """A file or folder that pyarrow or fsspec can reach; it has those methods of ``Path`` that readers use.
 
     It holds plain values only, so that it can be sent to other processes. Nothing is asked of the file system before a
-    method needs it.
+    method needs it. As text it has no user and no password.
 
     Attributes
     ----------
     root : str
-        Scheme and authority: ``s3://bucket``.
+        Scheme and authority, with the user: ``s3://bucket``, ``sftp://user:password@host``.
     key : str
         The path below it, without a slash at either end.
     storage_options : tuple
@@ -55,7 +57,7 @@ class RemotePath:
         Raises
         ------
         ValueError
-            When it is no URI.
+            When it is no URI, or an option has a value that is no plain one.
         """
         found = _URI.fullmatch(uri)
         if found is None:
@@ -68,15 +70,24 @@ class RemotePath:
             access_key, _, secret_key = user.partition(":")
             options |= {"access_key": unquote(access_key), "secret_key": unquote(secret_key)}
         merged = {**options, **(storage_options or {})}
+        for name, value in merged.items():
+            if not isinstance(value, Hashable):
+                raise ValueError(
+                    f"storage option {name} is a {type(value).__name__}, not a text, a number or a truth value"
+                )
         return cls(f"{scheme}://{authority}", found["key"].strip("/"), tuple(sorted(merged.items())))
 
     def __str__(self) -> str:
-        return f"{self.root}/{self.key}" if self.key else self.root
+        root = shown_uri(self.root)
+        return f"{root}/{self.key}" if self.key else root
+
+    def __repr__(self) -> str:
+        return f"RemotePath({str(self)!r})"
 
     @property
     def name(self) -> str:
         """The last part of the path."""
-        return self.key.rpartition("/")[2] or self.root.rpartition("/")[2]
+        return self.key.rpartition("/")[2] or shown_uri(self.root).rpartition("/")[2]
 
     @property
     def parent(self) -> RemotePath:

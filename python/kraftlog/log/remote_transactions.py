@@ -23,7 +23,7 @@ from kraftlog.log.ranges import relevant
 from kraftlog.log.remote_files import READS_AT_ONCE
 from kraftlog.log.remote_path import RemotePath
 from kraftlog.log.remote_windows import windows
-from kraftlog.log.scan import HeaderScan
+from kraftlog.log.scan import HeaderScan, in_chain
 from kraftlog.transactions.offset_view import FOREVER, OFFSET_DTYPE, OffsetView
 from kraftlog.transactions.producer import ABORTED, OPEN, TransactionFold, Transactions
 
@@ -57,7 +57,8 @@ def known_transactions(group: Sequence[Segment], options: ReadOptions) -> KnownT
     Returns
     -------
     KnownTransactions or None
-        None when a file is missing or damaged: then only the headers of all segments tell.
+        None when one of these files is missing, or it or the last segment is damaged: then only the headers of all
+        segments tell.
     """
     behind = group[group.index(next(relevant(list(group), options))) :]
     if not all(_has_files(segment) for segment in behind):
@@ -106,10 +107,18 @@ def _fold(last: Segment, opened: Transactions, options: ReadOptions) -> tuple[Tr
     ended = [opened[:0]]
     begins_behind = (last.base_offset or 0) >= options.end_offset
     concerns = not begins_behind or (opened["first_offset"] < options.end_offset).any()
+    base_offset_before = last.base_offset
     if concerns and isinstance(last.path, RemotePath):
         for buffer, start, end in windows(last.path, 0, NO_BOUND):
-            for headers in HeaderScan(buffer, start, end, check_crc=True).headers():
+            scan = HeaderScan(buffer, start, end, check_crc=True)
+            for headers in scan.headers():
+                # a crc does not cover the base offset, and what lies behind a marker is told by offsets alone
+                if not in_chain(headers, base_offset_before).all():
+                    raise ValueError(f"{last.path}: offsets do not ascend")
+                base_offset_before = int(headers["base_offset"][-1])
                 ended.append(fold.add(headers))
+            if scan.faults:
+                raise ValueError(f"{last.path}: {scan.faults[0].message}")
     return np.concatenate(ended), fold.open
 
 

@@ -41,7 +41,11 @@ def remote_ranges(
     where = printable(group[-1].path.parent.name)
     known = None if "visible_at" in columns else known_transactions(group, options)
     if known is None:
-        lacks = "visible_at needs it" if "visible_at" in columns else "not every segment has sound files beside it"
+        lacks = (
+            "visible_at needs it"
+            if "visible_at" in columns
+            else "a file beside a segment is missing or damaged, or the last segment is"
+        )
         notes.append(f"{where}: log files are read as a whole to find transactions: {lacks}")
         return None
     if options.isolation_level == READ_COMMITTED and known.first_open is not None:

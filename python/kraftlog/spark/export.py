@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -11,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.log.shown_uri import shown_uri
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
 from kraftlog.spark.export_plan import PARTITION_COLUMNS, ExportPlan, FileOptions, identity
 from kraftlog.spark.export_publish import MANIFEST, begin, decide, is_decided, only_writer, publish, read_json
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.parts import Part
+from kraftlog.spark.parts import Part, plan_parts
 from kraftlog.spark.paths import local_folder
+from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.ranges import option_texts, over_parts
-from kraftlog.spark.task import plan_tasks
+from kraftlog.spark.request import Request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,8 +31,8 @@ if TYPE_CHECKING:
 ROW_GROUP_ROWS = 1 << 17
 RANGE_BYTES = "128m"
 
-# Keys of object stores are nobody's business, and may be others when an export goes on.
-_UNTOLD = frozenset({"storageoptions"})
+_UNTOLD = re.compile(r"storageOptions|paths?|kafka\.(?!isolation\.level$).*", re.IGNORECASE)
+
 _RECEIPT = pa.schema([pa.field("receipt", pa.string())])
 
 
@@ -132,8 +136,10 @@ def to_parquet(
     file_options = FileOptions(compression, compression_level, row_group_rows, max_rows_per_file)
     file_options.check()
     request = parse_request(given)
-    parts = plan_tasks(request)
-    told = {name: value for name, value in given.items() if name.lower() not in _UNTOLD}
+    if request.quarantine is not None:
+        local_folder("quarantinePath", request.quarantine)  # refused before anything is staged
+    parts = plan_parts(request)
+    told = _told(given, request)
     export_id = identity(told, file_options, parts)
     with only_writer(folder):
         staging = begin(folder, export_id, overwrite=overwrite)
@@ -145,6 +151,12 @@ def to_parquet(
     return _export(folder / MANIFEST)
 
 
+def _told(given: dict[str, str], request: Request) -> dict[str, str]:
+    """Return the options without passwords and keys; those may also be others when an export goes on."""
+    told = {name: value for name, value in given.items() if not _UNTOLD.fullmatch(name)}
+    return told | {"paths": json.dumps([shown_uri(path) for path in request.paths])}
+
+
 def _write(spark: SparkSession, plan: ExportPlan, parts: list[Part], counters: Counters | None) -> list[Receipt]:
     """Write the parts that an earlier call has not written; return the receipts of all."""
     texts, rest = [], []
@@ -154,6 +166,11 @@ def _write(spark: SparkSession, plan: ExportPlan, parts: list[Part], counters: C
             texts.append(receipt.read_text())
         else:
             rest.append(part)
+    quarantine = plan.request.quarantine
+    if quarantine is not None and texts:
+        make_quarantine(quarantine)  # what the parts of an earlier call put there belongs to this export
+    elif quarantine is not None:
+        begin_quarantine(quarantine)
 
     def rows(part: Part) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[write_part(plan, part, counters).to_json()]], schema=_RECEIPT)

@@ -23,6 +23,8 @@ _FLAT_TABLES = (*WHOLE_TABLES, "errors", "segments")
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
+COMPRESSIONS = ("zstd", "lz4", "snappy", "gzip", "brotli", "none")
+
 
 @dataclass(frozen=True)
 class FileOptions:
@@ -31,7 +33,7 @@ class FileOptions:
     Attributes
     ----------
     compression : str
-        Of pyarrow's names, such as ``zstd`` or ``none``.
+        One of ``COMPRESSIONS``.
     compression_level : int or None
     row_group_rows : int
         Most rows of a row group.
@@ -48,8 +50,15 @@ class FileOptions:
         for name, rows in (("row_group_rows", self.row_group_rows), ("max_rows_per_file", self.max_rows_per_file)):
             if rows is not None and rows < 1:
                 raise ValueError(f"{name} is {rows}, not a number above 0")
+        if self.compression not in COMPRESSIONS:
+            raise ValueError(f"compression is {self.compression!r}, not one of {', '.join(COMPRESSIONS)}")
         if self.compression != "none":
-            pa.Codec(self.compression, self.compression_level)
+            try:
+                pa.Codec(self.compression, self.compression_level)
+            except (ValueError, OSError) as error:
+                raise ValueError(f"compression_level is {self.compression_level}: {error}") from error
+        elif self.compression_level is not None:
+            raise ValueError(f"compression_level is {self.compression_level}, but compression is none")
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from kraftlog.log.durable import sync_folder, write_file
 
@@ -33,18 +34,34 @@ def only_writer(output: Path) -> Iterator[None]:
         When another one is.
     """
     folder = output / STAGING
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FileExistsError(f"{output}: another export writes there at this moment") from None
+    lock = folder / "lock"
+    file = None
+    while file is None:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = _locked(lock)
+    with file:
         try:
             yield
         finally:
             with suppress(OSError):  # there is more in it while an export is unfinished
-                (folder / "lock").unlink()
+                lock.unlink()
                 folder.rmdir()
+
+
+def _locked(lock: Path) -> TextIO | None:
+    """Return a file that is open and locked; None when the export that had it before took it away meanwhile."""
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(lock.open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                return None
+        except BlockingIOError:
+            raise FileExistsError(f"{lock.parent.parent}: another export writes there at this moment") from None
+        except FileNotFoundError:
+            return None
+        stack.pop_all()
+        return file
 
 
 def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:

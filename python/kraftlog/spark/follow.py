@@ -15,9 +15,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import error_from_fault
 from kraftlog.log.discover import Discovery, Segment
-from kraftlog.log.partitions import by_partition
+from kraftlog.log.partitions import METADATA_TOPIC, by_partition
 from kraftlog.log.small_files import read_offset_checkpoint
+from kraftlog.log.table_rows import unreadable
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.log_ends import LogBounds, LogEnd
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
@@ -61,11 +63,23 @@ class LogFollower:
         ------
         ValueError
             When a topic or partition that was named is not there, or the starting offsets do not fit the log.
+        CorruptRecordError
+            When a folder cannot be listed.
         """
+        looked = self._look()
         self._request.log()
+        position = self._request.interval.starting
+        if missing := sorted(position.each.keys() - looked.keys()):
+            names = ", ".join(map(_name, missing))
+            raise ValueError(f"offsets are given for {names}, but what is read is {', '.join(map(_name, looked))}")
         starting: Offsets = {}
-        for partition, (group, bounds) in self._look().items():
-            place = self._request.interval.starting.of(*partition, group)
+        for partition, (group, bounds) in looked.items():
+            place = position.of(*partition, group)
+            if not position.is_timestamp and place > bounds.log_end_offset:
+                end = bounds.log_end_offset
+                raise ValueError(
+                    f"{_name(partition)}: startingOffsets asks for offset {place}, but the log ends at {end}"
+                )
             at_ends = {EARLIEST: bounds.log_start_offset, LATEST: bounds.readable_offset}
             starting[partition] = at_ends.get(place, place)
         return starting
@@ -94,9 +108,7 @@ class LogFollower:
         parts = self._planned(wanted, self._request.range_bytes)
         if len(parts) < self._request.min_partitions:
             parts = self._planned(wanted, max(1, sum(map(size_of, parts)) // self._request.min_partitions))
-        # unique in all micro-batches, since each part has an offset: so they do not meet in a quarantine
-        first = sum(start.values())
-        return [replace(part, number=first + number) for number, part in enumerate(parts)]
+        return [replace(part, number=number) for number, part in enumerate(parts)]
 
     def _begin(self, name: str, start: int | None, until: int, bounds: LogBounds | None) -> int:
         """Return where reading of a partition begins, and report what is not there."""
@@ -146,13 +158,18 @@ class LogFollower:
     def _groups(self) -> dict[Partition, list[Segment]]:
         """Return the segments of each partition that is there; a named one that is not there is no error here."""
         groups: dict[Partition, list[Segment]] = {}
-        wants = self._request.selection.wants
-        for group in by_partition(self._found().segments):
+        wants, found = self._request.selection.wants, self._found()
+        # one that cannot be listed would seem to be gone, and would be read from its start when it can be listed again
+        there = [item for item in found.unread if item.is_fault and item.path.exists()]
+        for fault in unreadable(Discovery(unread=there)):
+            if wants(fault.topic, fault.partition):
+                raise error_from_fault(fault)
+        for group in by_partition(found.segments):
             topic, partition = group[0].topic, group[0].partition
             if not wants(topic, partition):
                 continue
             if topic is None or partition is None or group[0].base_offset is None or group[0].state:
-                raise ValueError(f"{group[0].path}: a stream reads partitions' folders, not other files")
+                raise ValueError(f"{group[0].name}: a stream reads partitions' folders, not other files")
             if (topic, partition) in groups:
                 folders = f"{groups[topic, partition][0].path.parent} and {group[0].path.parent}"
                 raise ValueError(f"{topic}-{partition} is in {folders}; a stream reads one of them")
@@ -198,6 +215,12 @@ def begun(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds])
 
 def _up_to_high_watermarks(looked: Looked) -> Looked:
     """Return the bounds with the high watermarks of the checkpoint in each log directory; none is 0 to a broker."""
+    for topic, number in looked:
+        if topic == METADATA_TOPIC:
+            raise ValueError(
+                f"{_name((topic, number))}: no broker writes its high watermark into {HIGH_WATERMARKS}; with option"
+                " highWatermark a stream reads other topics, those of subscribe, subscribePattern or assign"
+            )
     marks = {
         directory: read_offset_checkpoint(directory / HIGH_WATERMARKS)
         for directory in {group[0].path.parent.parent for group, _ in looked.values()}

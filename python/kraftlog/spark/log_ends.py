@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from kraftlog.codec.headers import last_offsets
+from kraftlog.codec.markers import api_key, scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
 from kraftlog.log.mapping import map_file
-from kraftlog.log.metadata_boundaries import scan_boundaries
 from kraftlog.log.partitions import is_metadata, opened_before_segment
 from kraftlog.log.remote_map import RemoteMap
 from kraftlog.log.remote_path import LogPath, RemotePath
 from kraftlog.log.scan import HeaderScan, ends
 from kraftlog.log.seek import seek
-from kraftlog.transactions.boundaries import METADATA_TRANSACTION_DTYPE
-from kraftlog.transactions.producer import OPEN, TransactionFold
+from kraftlog.transactions.boundaries import Boundaries, MetadataTransactionFold
+from kraftlog.transactions.producer import TransactionFold
 from kraftlog.types import Buffer
 
 
@@ -67,10 +67,9 @@ class LogEnd:
     """
 
     def __init__(self, options: ReadOptions) -> None:
-        self._options = options
         self._follows_transactions = options.isolation_level == READ_COMMITTED
         self._place: _Place | None = None
-        self._fold = TransactionFold()
+        self._fold: TransactionFold | MetadataTransactionFold = TransactionFold()
         self._next_offset = 0
 
     def bounds(self, group: list[Segment]) -> LogBounds:
@@ -84,7 +83,7 @@ class LogEnd:
         for segment in group[self._index_in(group) :]:
             self._look_at(segment)
         start = group[0].base_offset or 0
-        return LogBounds(start, self._next_offset, max(start, self._last_stable_offset(group)))
+        return LogBounds(start, self._next_offset, max(start, self._last_stable_offset()))
 
     def _index_in(self, group: list[Segment]) -> int:
         """Return the number of the segment where it goes on; when the log is not the one it knew, it starts anew."""
@@ -92,7 +91,10 @@ class LogEnd:
         if self._place is not None and self._place.path in paths and self._is_as_it_was(self._place):
             return paths.index(self._place.path)
         index = len(group) - 1
-        if self._follows_transactions:
+        if self._follows_transactions and is_metadata(group[0]):  # no snapshot says what is open
+            index = 0
+            self._fold = MetadataTransactionFold(begun_before=bool(group[0].base_offset))
+        elif self._follows_transactions:
             reported: list[Fault] = []  # snapshots that cannot be read are noted where tasks are planned
             opened = opened_before_segment(group[index], reported)
             while opened is None and index > 0:
@@ -117,21 +119,26 @@ class LogEnd:
             self._place = _Place(segment.path, 0 if self._follows_transactions else _last_entry(segment))
         self._next_offset = max(self._next_offset, segment.base_offset or 0)
         start = self._place.position
-        for headers in HeaderScan(_mapped(segment.path, start), start, check_crc=True).headers():
+        buffer = _mapped(segment.path, start)
+        for headers in HeaderScan(buffer, start, check_crc=True).headers():
             sound = headers[headers["crc_ok"] == 1]
             if len(sound):
-                self._fold.add(sound)
+                if isinstance(self._fold, TransactionFold):
+                    self._fold.add(sound)
                 self._next_offset = max(self._next_offset, int(last_offsets(sound).max()) + 1)
                 self._place = _Place(segment.path, int(ends(sound)[-1]), _what_is(sound[-1]))
+        if isinstance(self._fold, MetadataTransactionFold):
+            for batches, offsets, values in scan_markers(buffer, [], start=start, end=self._place.position):
+                keys = np.array([api_key(value) for value in values], np.int64)
+                self._fold.add(Boundaries.of_batches(batches, offsets, keys, values))
 
-    def _last_stable_offset(self, group: list[Segment]) -> int:
+    def _last_stable_offset(self) -> int:
         if not self._follows_transactions:
             return self._next_offset
-        opened = self._fold.open["first_offset"]
-        if is_metadata(group[0]):
-            scanned = scan_boundaries(group, [], strict=self._options.strict)
-            found = np.concatenate([np.empty(0, METADATA_TRANSACTION_DTYPE), *(part.transactions for part in scanned)])
-            opened = found["begin_offset"][found["state"] == OPEN]
+        if isinstance(self._fold, MetadataTransactionFold):
+            opened = self._fold.finish()[1].transactions["begin_offset"]
+        else:
+            opened = self._fold.open["first_offset"]
         return min(self._next_offset, int(opened[0])) if len(opened) else self._next_offset
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+_SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]+):(.*)", re.DOTALL)
 
 
 def local_folder(name: str, folder: str) -> Path:
@@ -13,7 +16,7 @@ def local_folder(name: str, folder: str) -> Path:
     name : str
         What the folder was given as, for the message.
     folder : str
-        May begin with ``file:``.
+        May begin with ``file:``. As in Hadoop's paths, ``%``, ``#`` and ``?`` are characters like others.
 
     Raises
     ------
@@ -25,7 +28,10 @@ def local_folder(name: str, folder: str) -> Path:
     >>> str(local_folder("output", "file:///backup/orders"))
     '/backup/orders'
     """
-    path = folder.removeprefix("file://") if folder.startswith("file:///") else folder.removeprefix("file:")
-    if "://" in path:
+    uri = _SCHEME.fullmatch(folder)
+    if uri is None:
+        return Path(folder)
+    path = uri[2].removeprefix("//") if uri[2].startswith("///") else uri[2]
+    if uri[1].lower() != "file" or not path.startswith("/") or path.startswith("//"):
         raise ValueError(f"{name} is {folder}, not a folder of a mounted file system")
     return Path(path)

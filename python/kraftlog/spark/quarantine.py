@@ -12,8 +12,8 @@ from kraftlog.stream import errors_table
 NO_ROWS = "no-rows.parquet"
 
 
-def begin_quarantine(folder: str) -> None:
-    """Empty the folder of what an earlier read put there.
+def make_quarantine(folder: str) -> None:
+    """Make the folder where it is not there yet, and leave what is in it.
 
     A file without rows is there even when nothing is wrong, so that the folder can always be read as a table.
 
@@ -24,22 +24,34 @@ def begin_quarantine(folder: str) -> None:
     """
     path = local_folder("quarantinePath", folder)
     path.mkdir(parents=True, exist_ok=True)
+    if not (path / NO_ROWS).exists():
+        _write(path / NO_ROWS, [])
+
+
+def begin_quarantine(folder: str) -> None:
+    """Empty the folder of what an earlier read put there, and make it as ``make_quarantine`` does.
+
+    Parameters
+    ----------
+    folder : str
+    """
+    make_quarantine(folder)
+    path = local_folder("quarantinePath", folder)
     for old in [*path.glob("part-*.parquet"), *path.glob(".unfinished-*")]:
         old.unlink()
-    _write(path / NO_ROWS, [])
 
 
-def put_aside(folder: str, number: int, faults: list[Fault]) -> None:
+def put_aside(folder: str, name: str, faults: list[Fault]) -> None:
     """Put the faults of one part in the place of those that an earlier reading of it left there.
 
     Parameters
     ----------
     folder : str
-    number : int
-        Of the part.
+    name : str
+        Of the part; no other part that is ever put aside there has it.
     faults : list of Fault
     """
-    path = local_folder("quarantinePath", folder) / f"part-{number:05d}.parquet"
+    path = local_folder("quarantinePath", folder) / f"part-{name}.parquet"
     if faults:
         _write(path, faults)
     else:

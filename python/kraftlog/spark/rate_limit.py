@@ -68,9 +68,13 @@ class TriggerDelay:
         self._taken_at = -math.inf
 
     def passes_over(self, start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> bool:
-        """Whether too little waits between two places, and the delay is not over."""
+        """Whether too little waits between two places, and the delay is not over.
+
+        A log that went back is no reason to wait: that has to be reported.
+        """
         is_over = (self._clock() - self._taken_at) * 1000 >= self._max_delay_ms
-        if not is_over and sum(end - start[partition] for partition, end in latest.items()) < self._min_offsets:
+        waiting = [end - start[partition] for partition, end in latest.items()]
+        if not is_over and min(waiting, default=0) >= 0 and sum(waiting) < self._min_offsets:
             return True
         self._taken_at = self._clock()
         return False

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,29 +13,37 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from kraftlog.log.lock import LogDirectoryLockedError
 from kraftlog.spark.arrow_schema import arrow_schema_of
+from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
-from kraftlog.store import StagedFile, Stager, WriteId, abort, begin, commit, make_write_folder, new_write
+from kraftlog.store import StagedFile, Stager, WriteId, abort, begin, commit, make_write_folder, new_write, recover
 from kraftlog.store.rows import check_columns, rows_by_partition
+from kraftlog.store.streams import is_repetition
 from kraftlog.store.write_id import write_of_batch
 
-_BATCH_ID = "streaming.sql.batchId"  # the property in which Spark tells tasks of a stream their batch
+# the properties in which Spark tells tasks of a stream their batch and their query; the id of a query is as old as its
+# checkpoint, and the same wherever that is and however it is spelled
+_BATCH_ID = "streaming.sql.batchId"
+_QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task has staged."""
+    """What a task has staged, and for which write: of a stream, the tasks alone know its query."""
 
     files: list[StagedFile]
+    write: WriteId
 
 
 class KraftlogWriter(DataSourceArrowWriter):
     """One job, one write. Made by the driver, which sends it to the tasks."""
 
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
-        self._options = parse_sink_options(options, is_streaming=False)
+        parsed = parse_sink_options(options, is_streaming=False)
         self._overwrite = overwrite
-        check_columns(arrow_schema_of(schema), self._options.routing.topic)
+        check_columns(arrow_schema_of(schema), parsed.routing.topic)
+        self._options = _at_its_place(parsed)
         self._write = _write_of_job(self._options)
         begin(self._options.log_directory, self._write)
 
@@ -56,27 +67,66 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
         self._options = parse_sink_options(options, is_streaming=True)
         self._overwrite = overwrite
         check_columns(arrow_schema_of(schema), self._options.routing.topic)
+        self._is_locked = False
+        try:
+            self._options = _at_its_place(self._options)
+        except LogDirectoryLockedError:  # tasks say so before they stage anything; Spark makes this for aborts, too
+            self._is_locked = True
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
         """Stage the rows of a task."""
-        batch_id = _task().getLocalProperty(_BATCH_ID)
-        if batch_id is None:
-            raise RuntimeError(f"the task has no property {_BATCH_ID}; only streams in micro-batches can be written")
-        write = self._batch(int(batch_id))
+        if self._is_locked:
+            raise LogDirectoryLockedError(self._options.log_directory)
+        batch_id, query_id = (_task().getLocalProperty(name) for name in (_BATCH_ID, _QUERY_ID))
+        if batch_id is None or query_id is None:
+            raise RuntimeError(
+                f"the task has no properties {_BATCH_ID} and {_QUERY_ID}; only streams in micro-batches can be written"
+            )
+        write = write_of_batch(self._options.transactional_id or query_id, int(batch_id))
+        if is_repetition(self._options.log_directory, write):  # what came too late for the commit would be left behind
+            deque(iterator, maxlen=0)
+            return StagedMessage([], write)
         make_write_folder(self._options.log_directory, write)
         return _stage(self._options, write, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  (Spark's name)
         """Make what the tasks staged visible, unless the batch was committed before."""
-        make_write_folder(self._options.log_directory, self._batch(batchId))  # a batch without tasks has none
-        _commit(self._options, self._batch(batchId), messages, overwrite=self._overwrite)
+        write = self._write(messages, batchId) or new_write()  # a batch without tasks is the same a second time
+        make_write_folder(self._options.log_directory, write)
+        _commit(self._options, write, messages, overwrite=self._overwrite)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  (Spark's name)
-        """Remove what the tasks staged."""
-        abort(self._options.log_directory, self._batch(batchId))
+        """Remove what the tasks staged.
 
-    def _batch(self, batch_id: int) -> WriteId:
-        return write_of_batch(self._options.transactional_id or "", batch_id)
+        When no task has said its query and the checkpoint cannot be read here, what they staged goes with the next
+        commit of the query.
+        """
+        write = self._write(messages, batchId)
+        if write is not None:
+            abort(self._options.log_directory, write)
+
+    def _write(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> WriteId | None:
+        """Return the write of a batch; None when it is not known here."""
+        for message in messages:
+            if isinstance(message, StagedMessage):
+                return message.write
+        known = self._options.transactional_id or _query_of(self._options.checkpoint)
+        return None if known is None else write_of_batch(known, batch_id)
+
+
+def _query_of(checkpoint: str | None) -> str | None:
+    """Return the id of the query of a checkpoint, if that can be read here."""
+    with suppress(OSError, ValueError, KeyError):
+        if checkpoint is not None:
+            return str(json.loads((local_folder("checkpointLocation", checkpoint) / "metadata").read_text())["id"])
+    return None
+
+
+def _at_its_place(options: SinkOptions) -> SinkOptions:
+    """Finish what others have decided, so that all partitions of their topics are there; then look for topics."""
+    options.log_directory.mkdir(parents=True, exist_ok=True)
+    recover(options.log_directory)
+    return options.with_existing_topics()
 
 
 def _write_of_job(options: SinkOptions) -> WriteId:
@@ -88,10 +138,11 @@ def _write_of_job(options: SinkOptions) -> WriteId:
 def _stage(options: SinkOptions, write: WriteId, batches: Iterator[pa.RecordBatch]) -> StagedMessage:
     task = _task().partitionId()
     stager = Stager(write.folder(options.log_directory), write.producer_id, options.batch, task=task)
+    spread = write.producer_id % 2**32 + task  # other writes begin elsewhere, other attempts at this one do not
     for number, batch in enumerate(batches):
-        for topic, partition, rows in rows_by_partition(batch, options.routing, spread=task + number):
+        for topic, partition, rows in rows_by_partition(batch, options.routing, spread=spread + number):
             stager.write(topic, partition, rows)
-    return StagedMessage(stager.finish())
+    return StagedMessage(stager.finish(), write)
 
 
 def _commit(

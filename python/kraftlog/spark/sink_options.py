@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.compression import COMPRESSION_TYPES
+from kraftlog.spark.paths import local_folder
 from kraftlog.store import BatchOptions
 from kraftlog.store.rows import Routing, existing_topics
-from kraftlog.store.staging import check_topic
+from kraftlog.store.staging import MARKER_BYTES, check_topic
 
 OPTIONS = (
     "path",
@@ -27,6 +28,7 @@ OPTIONS = (
 )
 _SET_BY_SPARK = ("queryname",)
 _LARGEST_SIZE = 2**31 - 1
+_LEVELS = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}  # as Kafka takes them
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ class SinkOptions:
     routing : Routing
     batch : BatchOptions
     transactional_id : str or None
+        As the user gave it.
     batch_id : int or None
         Of a job that is no stream.
+    checkpoint : str or None
+        Of a stream.
     """
 
     log_directory: Path
@@ -49,6 +54,25 @@ class SinkOptions:
     batch: BatchOptions
     transactional_id: str | None
     batch_id: int | None
+    checkpoint: str | None
+
+    def with_existing_topics(self) -> SinkOptions:
+        """Return the same for the topics that are there, with as many partitions as they have.
+
+        Raises
+        ------
+        ValueError
+            When the option partitions says something else of a topic.
+        """
+        topic, new = self.routing.topic, self.routing.new
+        existing = existing_topics(self.log_directory)
+        if topic is not None:
+            existing = {name: count for name, count in existing.items() if name == topic}
+        for name, count in existing.items():
+            given = new.get(name) if isinstance(new, Mapping) else new if topic is not None else None
+            if given is not None and given != count:
+                raise ValueError(f"option partitions says {given} for topic {name}, which has {count}")
+        return replace(self, routing=replace(self.routing, existing=existing))
 
 
 def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool) -> SinkOptions:
@@ -57,7 +81,7 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool) -> Sin
     Raises
     ------
     ValueError
-        For an unknown option, a value that cannot be read, or a stream without anything to know its batches by.
+        For an unknown option or a value that cannot be read.
     """
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower() for name in OPTIONS}
@@ -69,57 +93,44 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool) -> Sin
     topic = given.get("topic")
     if topic is not None:
         check_topic(topic)
-    log_directory = _local(given["path"])
-    if log_directory is None:
-        raise ValueError(f"path {given['path']!r} is not on a file system that the machines share as a folder")
     transactional_id = given.get("transactionalid")
     batch_id = _number(given, "batchId", 0, None)
-    if is_streaming:
-        transactional_id = transactional_id or _id_of_checkpoint(given.get("checkpointlocation"))
-        if batch_id is not None:
-            raise ValueError("option batchId is not for streams: Spark numbers their batches")
-        if transactional_id is None:
-            raise ValueError("a stream needs the option checkpointLocation or transactionalId to know its batches by")
-    elif (transactional_id is None) != (batch_id is None):
+    if is_streaming and batch_id is not None:
+        raise ValueError("option batchId is not for streams: Spark numbers their batches")
+    if not is_streaming and (transactional_id is None) != (batch_id is None):
         raise ValueError("options transactionalId and batchId go together: they name a write that happens once")
-    existing = existing_topics(log_directory)
-    if topic is not None:
-        existing = {name: count for name, count in existing.items() if name == topic}
     return SinkOptions(
-        log_directory,
-        Routing(topic, existing, _partitions(given)),
+        local_folder("path", given["path"]).absolute(),
+        Routing(topic, {}, _partitions(given)),
         _batch_options(given),
         transactional_id,
         batch_id,
+        given.get("checkpointlocation"),
     )
-
-
-def _local(path: str) -> Path | None:
-    """Return a path of a file system of this machine; None for others."""
-    parts = urlsplit(path)
-    if parts.scheme == "file":
-        return Path(unquote(parts.path))
-    return None if "://" in path else Path(path).absolute()
-
-
-def _id_of_checkpoint(location: str | None) -> str | None:
-    """Return a location, with the id of the query where it can be read: a new query there counts its batches anew."""
-    folder = _local(location) if location is not None else None
-    if folder is None or not (folder / "metadata").is_file():
-        return location
-    return f"{location} {json.loads((folder / 'metadata').read_text())['id']}"
 
 
 def _batch_options(given: Mapping[str, str]) -> BatchOptions:
     compression = given.get("compression", "none").lower()
     if compression not in COMPRESSION_TYPES:
         raise ValueError(f"option compression is {compression!r}, not one of {', '.join(COMPRESSION_TYPES)}")
-    return BatchOptions(
-        compression,
-        _number(given, "compressionLevel", -_LARGEST_SIZE, None),
-        _number(given, "batchSize", 1, BatchOptions.max_batch_bytes) or 0,
-        _number(given, "segmentBytes", 1, BatchOptions.segment_bytes) or 0,
-    )
+    level = _number(given, "compressionLevel", -_LARGEST_SIZE, None)
+    if level is not None and compression not in _LEVELS:
+        raise ValueError(f"option compressionLevel is {level}, but compression {compression} has no levels")
+    if level is not None and level not in _LEVELS[compression]:
+        levels = _LEVELS[compression]
+        raise ValueError(
+            f"option compressionLevel is {level}, not between {levels[0]} and {levels[-1]} of {compression}"
+        )
+    batch_size = _number(given, "batchSize", RECORD_BATCH_OVERHEAD + 1, BatchOptions.max_batch_bytes) or 0
+    segment_bytes = _number(given, "segmentBytes", 1, BatchOptions.segment_bytes) or 0
+    if segment_bytes > _LARGEST_SIZE:
+        raise ValueError(f"option segmentBytes is {segment_bytes}, more than 2^31 - 1")
+    if batch_size + MARKER_BYTES > segment_bytes:
+        raise ValueError(
+            f"option batchSize is {batch_size}; a batch and a marker of {MARKER_BYTES} bytes do not fit segmentBytes, "
+            f"which is {segment_bytes}"
+        )
+    return BatchOptions(compression, level, batch_size, segment_bytes)
 
 
 def _partitions(given: Mapping[str, str]) -> int | dict[str, int] | None:

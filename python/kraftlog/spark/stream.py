@@ -18,7 +18,7 @@ from kraftlog.spark.datasource import PartPartition
 from kraftlog.spark.follow import LogFollower, begun, reached
 from kraftlog.spark.log_ends import LogBounds
 from kraftlog.spark.offsets import Partition
-from kraftlog.spark.quarantine import begin_quarantine
+from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
 from kraftlog.spark.request import Request
 from kraftlog.spark.still_there import read_what_is_there
@@ -97,6 +97,8 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: OffsetsByTopic, end: OffsetsByTopic) -> list[InputPartition]:
         """Return what the tasks of a micro-batch read; the same offsets give the same rows at any time."""
+        if self._request.quarantine is not None:
+            make_quarantine(self._request.quarantine)  # a query that goes on may have had none before
         return [PartPartition(part) for part in self._follower.parts(from_json(start), from_json(end))]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

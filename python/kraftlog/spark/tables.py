@@ -6,6 +6,8 @@ null there.
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,13 +59,15 @@ def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-# No two names are of the same length, and a length is looked up ten times faster than a name.
-_NUMBER_OF_LENGTH = {len(name): number for name, number in TIMESTAMP_TYPE_NUMBERS.items()}
-_NUMBERS = pa.array([_NUMBER_OF_LENGTH.get(length) for length in range(max(_NUMBER_OF_LENGTH) + 1)], pa.int32())
+@cache  # not made when this is imported: pa.array imports pandas, for half a second of every worker
+def _numbers_by_length() -> pa.Array:
+    """No two names are of the same length, and a length is looked up ten times faster than a name."""
+    numbers = {len(name): number for name, number in TIMESTAMP_TYPE_NUMBERS.items()}
+    return pa.array([numbers.get(length) for length in range(max(numbers) + 1)], pa.int32())
 
 
 def _timestamp_type_numbers(column: pa.Array) -> pa.Array:
-    return _NUMBERS.take(pc.binary_length(column))
+    return _numbers_by_length().take(pc.binary_length(column))
 
 
 def _null_where_empty(column: pa.Array) -> pa.Array:

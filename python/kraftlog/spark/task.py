@@ -29,7 +29,11 @@ def plan_tasks(request: Request) -> list[Part]:
 
 
 def read_part(
-    request: Request, part: Part, faults: list[Fault], counters: Counters | None = None
+    request: Request,
+    part: Part,
+    faults: list[Fault],
+    counters: Counters | None = None,
+    quarantine_name: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read one part as ``kraftlog.spark.read`` does; when all of it is read, say so.
 
@@ -41,6 +45,8 @@ def read_part(
     faults : list of Fault
         Receives what could not be read; it goes into the quarantine, too, where the request has one.
     counters : Counters, optional
+    quarantine_name : str, optional
+        Of the part, in the quarantine; by default its number, which only one plan has once.
 
     Returns
     -------
@@ -54,7 +60,7 @@ def read_part(
         rows += batch.num_rows
         yield batch
     if request.quarantine is not None:
-        put_aside(request.quarantine, part.number, faults)
+        put_aside(request.quarantine, quarantine_name or f"{part.number:05d}", faults)
     bytes_read = size_of(part)
     if counters is not None:
         counters.add(bytes_read=bytes_read, batches=batches, rows=rows, errors=len(faults))
@@ -89,5 +95,5 @@ def _name_of(part: Part) -> str:
     if not segments:
         return "no segment"
     if isinstance(part.work, Range):
-        return f"{segments[0].path} from byte {part.work.start}"
-    return str(segments[0].path.parent) if len(segments) > 1 else str(segments[0].path)
+        return f"{segments[0].name} from byte {part.work.start}"
+    return f"{segments[0].name} and {len(segments) - 1} more" if len(segments) > 1 else segments[0].name

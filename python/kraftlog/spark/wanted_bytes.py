@@ -1,4 +1,8 @@
-"""Which bytes of a segment a micro-batch reads, so that its tasks do not walk over the whole segment again."""
+"""Which bytes of a segment a micro-batch reads, so that its tasks do not walk over the whole segment again.
+
+A task reads no offset of the segments behind its own either: the log cleaner may merge them into its own before it is
+read, and they have tasks themselves.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +47,8 @@ def within_bounds(parts: Iterable[Part], group: list[Segment], options: ReadOpti
                 wanted[number] = _wanted_bytes(group, number, options)
             begin, end = max(work.start, wanted[number][0]), min(work.end, wanted[number][1])
             work = replace(work, start=begin, end=end) if begin < end else WholePartition(())
+            end_offset = min(part.options.end_offset, _following(group, number))
+            part = replace(part, options=replace(part.options, end_offset=end_offset))
         if part.faults or work != WholePartition(()):
             yield replace(part, work=work)
 
@@ -54,7 +60,7 @@ def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tu
     the log it may be a batch that is still being written.
     """
     segment, is_last = group[number], number == len(group) - 1
-    following = NO_BOUND if is_last else group[number + 1].base_offset or 0
+    following = _following(group, number)
     is_whole = options.start_offset <= (segment.base_offset or 0) and following <= options.end_offset and not is_last
     if is_whole or isinstance(segment.path, RemotePath):  # a remote one was cut by its index
         return 0, NO_BOUND
@@ -70,6 +76,11 @@ def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tu
         return begin, end
     inside = within(headers, options)
     return (begin, int(ends(inside)[-1])) if len(inside) else (begin, begin)
+
+
+def _following(group: list[Segment], number: int) -> int:
+    """Return the base offset of the segment behind one."""
+    return NO_BOUND if number == len(group) - 1 else group[number + 1].base_offset or 0
 
 
 def _headers(buffer: Buffer, begin: int, end: int) -> tuple[Headers, list[Fault]]:

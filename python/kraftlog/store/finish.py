@@ -6,6 +6,7 @@ before them, so that nobody sees both.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -26,7 +27,10 @@ from kraftlog.store.log_end import producers_at, segment_file
 from kraftlog.store.placing import placed_headers, write_headers
 from kraftlog.store.staging import PRODUCER_EPOCH, read_headers
 from kraftlog.store.streams import keep_batch_id
+from kraftlog.store.write_id import WriteId
 from kraftlog.transactions.producer_state import ProducerStates
+
+_LOGGER = logging.getLogger("kraftlog.store")
 
 PRODUCER_EXPIRATION_MS = 86_400_000  # Kafka's default of producer.id.expiration.ms
 
@@ -48,8 +52,14 @@ def finish(log_directory: Path, decision: Decision) -> None:
     """
     folder = decision.write.folder(log_directory)
     for partition in decision.partitions:
+        for file in missing_files(log_directory, decision.write, partition):
+            raise CorruptRecordError(
+                f"{folder / file.path}: neither here nor in its place in {partition.folder(log_directory)}; "
+                "kraftlog.store.abort_unfinished gives the partition up, finishes the others and ends all other writes"
+            )
+    for partition in decision.partitions:
         _make_folder(log_directory, partition)
-        _place_files(log_directory, folder, decision, partition)
+        _place_files(partition.folder(log_directory), folder, decision, partition)
     if decision.overwrite:
         for partition in decision.partitions:
             _delete_older(partition.folder(log_directory), partition.base_offset)
@@ -74,18 +84,25 @@ def _make_folder(log_directory: Path, partition: PartitionDecision) -> None:
     epochs.write()
 
 
-def _place_files(log_directory: Path, write_folder: Path, decision: Decision, partition: PartitionDecision) -> None:
-    folder = partition.folder(log_directory)
+def missing_files(log_directory: Path, write: WriteId, partition: PartitionDecision) -> list[PlacedFile]:
+    """Return the files of a partition that are neither in the write's folder nor in their places."""
+    staged, folder = write.folder(log_directory), partition.folder(log_directory)
+    return [
+        file
+        for file in partition.files
+        if not (staged / file.path).exists() and not segment_file(folder, file.base_offset).exists()
+    ]
+
+
+def _place_files(folder: Path, write_folder: Path, decision: Decision, partition: PartitionDecision) -> None:
     waiting = [file for file in partition.files if (write_folder / file.path).exists()]
-    for file in partition.files:
-        if file not in waiting and not segment_file(folder, file.base_offset).exists():
-            raise CorruptRecordError(f"{write_folder / file.path}: neither here nor in its place in {folder}")
     if not partition.files and not segment_file(folder, partition.base_offset).exists():
-        _write_snapshot(folder, partition.base_offset, producers_at(folder, partition.base_offset), decision)
+        producers = _producers_before(partition.base_offset, decision, partition, folder)
+        _write_snapshot(folder, partition.base_offset, producers, decision)
         write_file(segment_file(folder, partition.base_offset), b"")
     if not waiting:
         return
-    producers = producers_at(folder, waiting[0].base_offset)
+    producers = _producers_before(waiting[0].base_offset, decision, partition, folder)
     for file in waiting:
         headers = _placed(write_folder, partition, file)
         write_headers(write_folder / file.path, headers, folder)
@@ -93,6 +110,25 @@ def _place_files(log_directory: Path, write_folder: Path, decision: Decision, pa
         (write_folder / file.path).replace(segment_file(folder, file.base_offset))
         sync_folder(folder)
         producers.add(headers)
+
+
+def _producers_before(offset: int, decision: Decision, partition: PartitionDecision, folder: Path) -> ProducerStates:
+    """Return the producers before a new segment; those of deleted segments go with them, as do open transactions."""
+    if offset > partition.base_offset:
+        return producers_at(folder, offset)
+    if decision.overwrite:
+        return ProducerStates()
+    producers = producers_at(folder, offset)
+    for state in producers.states():
+        if state.current_transaction_first_offset is not None:
+            _LOGGER.warning(
+                "%s: the transaction of producer %d that began at offset %d is open; until it ends, readers at "
+                "read_committed do not see what is written behind it",
+                folder,
+                state.producer_id,
+                state.current_transaction_first_offset,
+            )
+    return producers
 
 
 def _placed(write_folder: Path, partition: PartitionDecision, file: PlacedFile) -> Headers:

@@ -83,6 +83,8 @@ def check_columns(schema: pa.Schema, topic: str | None) -> None:
             raise ValueError(f"column partition is {each.type}, not an integer")
         if each.name == "timestamp" and not (pa.types.is_timestamp(each.type) and each.type.tz):
             raise ValueError(f"column timestamp is {each.type}, not a timestamp with a time zone")
+        if each.name == "headers" and not (_is_headers(each.type) or pa.types.is_null(each.type)):
+            raise ValueError(f"column headers is {each.type}, not a list of struct<key: string, value: binary>")
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -91,6 +93,13 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _is_headers(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+        return False
+    fields = {field.name: field.type for field in kind.value_type}
+    return fields.keys() == {"key", "value"} and all(_is_text(each) or _is_binary(each) for each in fields.values())
 
 
 def rows_by_partition(rows: pa.RecordBatch, routing: Routing, spread: int) -> Iterator[tuple[str, int, pa.RecordBatch]]:
@@ -115,7 +124,7 @@ def rows_by_partition(rows: pa.RecordBatch, routing: Routing, spread: int) -> It
     Raises
     ------
     ValueError
-        When a row has no topic, or a partition that its topic has not.
+        When a row has no topic, a partition that its topic has not, or a time before 1970.
 
     Examples
     --------
@@ -184,8 +193,14 @@ def _chosen(
 
 def _with_timestamps(data: pa.RecordBatch) -> pa.RecordBatch:
     at = data.schema.get_field_index("timestamp")
-    if at < 0 or not data.column(at).null_count:
+    if at < 0:
         return data
-    column = data.column(at).cast(pa.timestamp("us", "UTC"))
+    column = data.column(at)
+    first = pc.index(pc.less(column.cast(pa.int64()), 0), True).as_py()
+    if first >= 0:
+        raise ValueError(f"row {first} of {len(column)}: timestamp {column[first]} is before 1970")
+    if not column.null_count:
+        return data
+    column = column.cast(pa.timestamp("us", "UTC"))
     now = pa.scalar(time.time_ns() // 1000, pa.int64()).cast(column.type)
     return data.set_column(at, "timestamp", pc.fill_null(column, now))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from kraftlog.log.durable import sync_folder
 from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.log.names import STORE_FOLDER
 from kraftlog.store.decision import Decision, decide, is_decided, read_decision
-from kraftlog.store.finish import finish
+from kraftlog.store.finish import finish, missing_files
 from kraftlog.store.staging import StagedFile, WriteEndedError, headers_path
 from kraftlog.store.streams import is_repetition
 from kraftlog.store.write_id import WriteId, row_name
@@ -20,6 +23,8 @@ from kraftlog.store.write_id import WriteId, row_name
 LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
 _LOCK_PAUSE = 0.05
 _REMOVED = ".removed"  # what the name of a write's folder ends in when nothing of it is needed
+
+_LOGGER = logging.getLogger("kraftlog.store")
 
 
 class CommitUnfinishedError(RuntimeError):
@@ -70,6 +75,9 @@ def commit(
 ) -> Decision | None:
     """Make what was staged visible, all of it or nothing.
 
+    Behind an open transaction of another producer, readers at read_committed see it when that has ended; a warning
+    names the producer and where it began. With ``overwrite`` such transactions go with their rows.
+
     Parameters
     ----------
     log_directory : Path
@@ -115,41 +123,58 @@ def commit(
     with _locked(log_directory):
         _finish_decided(log_directory)
         if is_repetition(log_directory, write):
+            _LOGGER.warning(
+                "%s: batch %s of transactional id %s was committed before; what was staged of it is dropped",
+                log_directory,
+                write.batch_id,
+                write.transactional_id,
+            )
             _remove_row(log_directory, write)
             return None
         _check_staged(write.folder(log_directory), files)
-        decision = decide(
-            log_directory,
-            write,
-            files,
-            overwrite=overwrite,
-            topics=topics or {},
-            timestamp_ms=time.time_ns() // 1_000_000,
-        )
+        try:
+            decision = decide(
+                log_directory,
+                write,
+                files,
+                overwrite=overwrite,
+                topics=topics or {},
+                timestamp_ms=time.time_ns() // 1_000_000,
+            )
+        except Exception as error:
+            if is_decided(write.folder(log_directory)):
+                raise _unfinished(log_directory, write, error) from error
+            raise
         try:
             _finish(log_directory, decision)
             _remove_row(log_directory, write)
         except Exception as error:
-            raise CommitUnfinishedError(
-                f"{log_directory}: the write {write.name} is decided, but not finished ({error}); do not repeat it: "
-                "kraftlog.store.recover finishes it, and so does the next write"
-            ) from error
+            raise _unfinished(log_directory, write, error) from error
         return decision
 
 
-def abort(log_directory: Path, write: WriteId) -> None:
-    """Remove what was staged of a write; one that is decided is left to be finished.
+def _unfinished(log_directory: Path, write: WriteId, error: Exception) -> CommitUnfinishedError:
+    return CommitUnfinishedError(
+        f"{log_directory}: the write {write.name} is decided, but not finished ({error}); do not repeat it: "
+        "kraftlog.store.recover finishes it, and so does the next write"
+    )
 
-    Raises
-    ------
-    LogDirectoryLockedError
-        When a broker has the log directory.
-    """
-    if not write.folder(log_directory).exists():
+
+def abort(log_directory: Path, write: WriteId) -> None:
+    """Remove what was staged of a write; one that is decided is left to be finished."""
+    folder = write.folder(log_directory)
+    if not folder.exists():
         return
-    with _locked(log_directory):
-        if not is_decided(write.folder(log_directory)):
-            _remove(write.folder(log_directory))
+    try:
+        with _locked(log_directory):
+            _remove_undecided(folder)
+    except LogDirectoryLockedError:  # a broker has it, beside which nobody can decide the write any more
+        _remove_undecided(folder)
+
+
+def _remove_undecided(folder: Path) -> None:
+    if folder.exists() and not is_decided(folder):
+        _remove(folder)
 
 
 def recover(log_directory: Path) -> list[Decision]:
@@ -176,6 +201,8 @@ def recover(log_directory: Path) -> list[Decision]:
 def abort_unfinished(log_directory: Path) -> list[str]:
     """Finish the writes that are decided, and remove all others: for someone who knows that no job runs.
 
+    Of a decided write whose staged files were deleted, or whose partitions were, this finishes the other partitions.
+
     Parameters
     ----------
     log_directory : Path
@@ -183,7 +210,8 @@ def abort_unfinished(log_directory: Path) -> list[str]:
     Returns
     -------
     list of str
-        Names of the writes that were removed. A broker can start on the log directory then.
+        Names of the writes that were removed, or of which a partition was given up. A broker can start on the log
+        directory then.
 
     Raises
     ------
@@ -191,11 +219,18 @@ def abort_unfinished(log_directory: Path) -> list[str]:
         When a broker or another writer has the log directory.
     """
     with _locked(log_directory):
-        _finish_decided(log_directory)
-        folders = _write_folders(log_directory)
-        for folder in folders:
-            _remove(folder)
-        return [folder.name for folder in folders]
+        removed = []
+        for folder in _write_folders(log_directory):
+            if not is_decided(folder):
+                _remove(folder)
+                removed.append(folder.name)
+                continue
+            decision = read_decision(folder)
+            there = [each for each in decision.partitions if not missing_files(log_directory, decision.write, each)]
+            _finish(log_directory, replace(decision, partitions=tuple(there)))
+            if len(there) < len(decision.partitions):
+                removed.append(folder.name)
+        return removed
 
 
 @contextmanager
@@ -261,7 +296,7 @@ def _write_folders(log_directory: Path) -> list[Path]:
 
 def _remove(folder: Path) -> None:
     """Remove the folder of a write: first, in one step, from sight."""
-    removed = folder.with_name(folder.name + _REMOVED)
+    removed = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}{_REMOVED}")  # an earlier one may still be there
     folder.replace(removed)
     sync_folder(folder.parent)
     shutil.rmtree(removed, ignore_errors=True)  # a task that nobody waits for may still write to it

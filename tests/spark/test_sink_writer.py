@@ -1,0 +1,170 @@
+"""The sink's writers as Spark uses them, one batch of a stream after the other, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+import kraftlog
+from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.spark import sink
+from kraftlog.spark.sink import KraftlogStreamWriter, KraftlogWriter, StagedMessage
+from kraftlog.store import BatchOptions, CommitUnfinishedError, Stager, begin, commit, finish, new_write, write
+
+SCHEMA = StructType().add("value", "string")
+
+
+class Task:
+    """What a task of a stream knows of itself."""
+
+    def __init__(self, query_id: str, batch_id: int) -> None:
+        self._known = {"sql.streaming.queryId": query_id, "streaming.sql.batchId": str(batch_id)}
+
+    def partitionId(self) -> int:  # noqa: N802  (Spark's name)
+        return 0
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802  (Spark's name)
+        return self._known.get(name)
+
+
+class Stream:
+    """A query that writes to a log directory; Spark makes a writer for the tasks of a batch, and one for its end."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, directory: Path, query_id: str, **options: str) -> None:
+        self._patch, self._query_id = patch, query_id
+        self._options = {"path": str(directory), "topic": "t", "checkpointLocation": "s3a://bucket/c", **options}
+
+    def writer(self, *, overwrite: bool = False) -> KraftlogStreamWriter:
+        return KraftlogStreamWriter(self._options, SCHEMA, overwrite)
+
+    def stage(self, batch_id: int, *values: str) -> StagedMessage:
+        self._patch.setattr(sink, "_task", lambda: Task(self._query_id, batch_id))
+        return self.writer().write(iter([pa.record_batch({"value": values})]))
+
+    def write(self, batch_id: int, *values: str) -> None:
+        self.writer().commit([self.stage(batch_id, *values)], batch_id)
+
+
+def rows(directory: Path, column: str = "value") -> list:
+    records = kraftlog.open(directory).records([column, "offset"], isolation_level="read_committed")
+    return records.to_table().sort_by("offset")[column].to_pylist()
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(write, "LOCK_PATIENCE", 0.0)
+    yield tmp_path / "log"
+    assert not (tmp_path / "log" / ".kraftlog").exists()
+
+
+def test_a_checkpoint_that_was_begun_anew(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    for query_id in ("first", "second"):
+        stream = Stream(monkeypatch, directory, query_id)
+        for batch_id in range(2):
+            stream.write(batch_id, f"{query_id} {batch_id}")
+    assert rows(directory) == [b"first 0", b"first 1", b"second 0", b"second 1"]
+
+
+def test_a_checkpoint_by_other_names(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    for location in ("/c", "file:///c", "/c/"):
+        Stream(monkeypatch, directory, "query", checkpointLocation=location).write(5, "once")
+    assert rows(directory) == [b"once"]
+
+
+def test_a_transactional_id_of_the_user(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    for query_id in ("first", "second"):
+        Stream(monkeypatch, directory, query_id, transactionalId="own").write(0, "once")
+    assert rows(directory) == [b"once"]
+
+
+def test_a_batch_without_tasks(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    stream = Stream(monkeypatch, directory, "query")
+    stream.write(0, "a")
+    stream.writer().commit([], 1)
+    assert rows(directory) == [b"a"]
+    stream.writer(overwrite=True).commit([], 2)
+    assert rows(directory) == []
+
+
+def test_a_broker_has_it(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    stream = Stream(monkeypatch, directory, "query")
+    directory.mkdir()
+    with LogDirectoryLock(directory):
+        with pytest.raises(LogDirectoryLockedError):
+            stream.stage(0, "a")
+        assert [path.name for path in directory.iterdir()] == [".lock"]
+
+
+def test_a_broker_gets_it_meanwhile(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    stream = Stream(monkeypatch, directory, "query")
+    message = stream.stage(0, "a")
+    with LogDirectoryLock(directory):
+        with pytest.raises(LogDirectoryLockedError):
+            stream.writer().commit([message], 0)
+        stream.writer().abort([message, None], 0)
+        assert not (directory / ".kraftlog").exists()
+
+
+def test_an_abort_when_all_tasks_failed(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "metadata").write_text(json.dumps({"id": "query"}))
+    stream = Stream(monkeypatch, directory, "query", checkpointLocation=str(tmp_path / "checkpoint"))
+    stream.stage(0, "a")
+    assert (directory / ".kraftlog").exists()
+    stream.writer().abort([None], 0)
+
+
+def test_an_attempt_behind_the_commit(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    stream = Stream(monkeypatch, directory, "query")
+    stream.write(0, "a")
+    assert stream.stage(0, "a").files == []
+    assert not (directory / ".kraftlog").exists()
+
+
+def test_small_batches_come_to_all_partitions(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    stream = Stream(monkeypatch, directory, "query", partitions="3")
+    first, second = (stream.stage(0, "0") for _ in range(2))
+    assert [file.partition for file in first.files] == [file.partition for file in second.files]
+    for batch_id in range(20):
+        stream.write(batch_id, str(batch_id))
+    assert set(rows(directory, "partition")) == {0, 1, 2}
+
+
+def test_partitions_of_topics_that_are_there(directory: Path):
+    def writer(**options: str) -> KraftlogWriter:
+        schema = StructType().add("value", "string").add("topic", "string")
+        return KraftlogWriter({"path": str(directory), **options}, schema, False)
+
+    one = new_write()
+    stager = Stager(begin(directory, one), one.producer_id, BatchOptions(), task=0)
+    stager.write("t", 0, pa.record_batch({"value": ["a"]}))
+    commit(directory, one, stager.finish(), topics={"t": 4})
+    for options in ({"topic": "t", "partitions": "9"}, {"partitions": '{"t": 9}'}):
+        with pytest.raises(ValueError, match="option partitions says 9 for topic t, which has 4"):
+            writer(**options)
+    for options in ({"topic": "t", "partitions": "4"}, {"partitions": "9"}, {"partitions": '{"u": 9}'}):
+        writer(**options).abort([])
+
+
+def test_a_topic_that_was_made_in_part(directory: Path, monkeypatch: pytest.MonkeyPatch):
+    """The driver died while it made the folders; the next one goes by all of them."""
+    stream, make_folder = Stream(monkeypatch, directory, "query", partitions="4"), finish._make_folder
+
+    def fails(log_directory: Path, partition: finish.PartitionDecision) -> None:
+        if partition.partition == 2:
+            raise OSError("no space left")
+        make_folder(log_directory, partition)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finish, "_make_folder", fails)
+        with pytest.raises(CommitUnfinishedError):
+            stream.write(0, "a")
+    assert len(list(directory.glob("t-*"))) == 2
+    stream.write(0, "a")
+    assert len(list(directory.glob("t-*"))) == 4
+    assert rows(directory) == [b"a"]
