@@ -42,6 +42,7 @@ def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.authenticate.socketTimeout": "2m",  # a busy machine takes longer than 15 s to start a worker
     }
     for name, value in (quiet | {key.replace("_", "."): value for key, value in settings.items()}).items():
         builder = builder.config(name, value)
