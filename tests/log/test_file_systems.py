@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import fsspec
 import pyarrow.fs
 import pytest
 
@@ -23,7 +24,7 @@ FOLDER = GOLDEN / "codecs" / "log" / "codec-lz4-0"
 @pytest.fixture
 def memory() -> Iterator[Any]:
     """Return a file system of fsspec with a partition, at ``memory://backup/codec-lz4-0``."""
-    found = pytest.importorskip("fsspec").filesystem("memory")
+    found = fsspec.filesystem("memory")
     found.put(str(FOLDER), "/backup/codec-lz4-0", recursive=True)
     yield found
     found.rm("/backup", recursive=True)

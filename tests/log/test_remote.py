@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
@@ -292,7 +293,6 @@ def test_command_line(
 
 
 def test_fsspec():
-    fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     folder = GOLDEN / "transactions" / "log"
     memory.put(str(folder), "/backup/logs", recursive=True)

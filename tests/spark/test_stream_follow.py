@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 import kraftlog
@@ -325,7 +326,6 @@ def test_min_partitions(tmp_path: Path):
 
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 def test_an_object_store(tmp_path: Path, level: str):
-    fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
     log = GrowingPartition(tmp_path)
     log.append(2)
@@ -344,7 +344,6 @@ def test_an_object_store(tmp_path: Path, level: str):
 
 
 def test_passwords_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    fsspec = pytest.importorskip("fsspec")
     store = fsspec.filesystem("memory")
     GrowingPartition(tmp_path).append(2)
     uris = [f"memory://user:secret@{host}/logs" for host in ("one", "two")]
