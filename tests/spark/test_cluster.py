@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 
 from golden_files import GOLDEN, scenarios
 from kraftlog.spark import read_ranges
@@ -66,6 +68,15 @@ def its_executor() -> int:
     """Return the JVM: the parent of the daemon that workers are forked from."""
     status = Path(f"/proc/{os.getppid()}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def functions_go_along() -> Iterator[None]:
+    """Workers cannot import this module: its functions are sent to them whole."""
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
 
 
 @pytest.mark.parametrize("victim", [this_worker, its_executor])

@@ -88,6 +88,6 @@ def test_every_part_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     first, second = tmp_path / "orders-0" / f"{0:020d}.log", tmp_path / "orders-0" / f"{10:020d}.log"
     size = first.stat().st_size
     assert [record.getMessage().rpartition(",")[0] for record in caplog.records] == [
-        f"part 0: {first} from byte 0, {size} bytes, 10 rows, 0 errors",
-        f"part 1: {second} from byte 0, {second.stat().st_size} bytes, 0 rows, 1 errors",
+        f"part 0: orders-0/{first.name} from byte 0, {size} bytes, 10 rows, 0 errors",
+        f"part 1: orders-0/{second.name} from byte 0, {second.stat().st_size} bytes, 0 rows, 1 errors",
     ]
