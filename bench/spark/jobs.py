@@ -62,7 +62,13 @@ class Jobs:
         self.records = records
         self.scratch = scratch
         self.bootstrap_servers = bootstrap_servers
+        self._at_the_end: list[Callable[[], None]] = []
         self.jvm = spark.sparkContext._gateway.jvm.java.lang.ProcessHandle.current().pid()
+
+    def close(self) -> None:
+        """End what the jobs have started."""
+        for end in self._at_the_end:
+            end()
 
     def block(self, work: str) -> Block:
         """Return the contenders of one piece of work."""
@@ -147,6 +153,7 @@ class Jobs:
             frame = read_ranges(self.spark, self.log_dir, assign=f'{{"{ORDERS}": [{partition}]}}')
             _save(frame, source)
         writer = parquet_alone.Writer(sources)
+        self._at_the_end.append(writer.close)
 
         def by_spark(frame: Any) -> None:
             frame.write.mode("overwrite").option("compression", "zstd").parquet(out)

@@ -22,6 +22,10 @@ class Writer:
         """Write a Parquet file beside each Arrow file; return the rows."""
         return sum(self._processes.map(_write, self._sources))
 
+    def close(self) -> None:
+        """End the processes."""
+        self._processes.shutdown()
+
 
 def _write(source: Path) -> int:
     pa.set_cpu_count(1)

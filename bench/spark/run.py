@@ -62,6 +62,7 @@ def main() -> int:
         at = jobs.Jobs(spark, log_dir, options.records, Path(scratch), servers)
         blocks = [at.block(work) for work in options.works]
         interleave([contender for block in blocks for contender in block.contenders], options.rounds)
+        at.close()
         spark.stop()
     tuned = ", ".join(f"{name}={value}" for name, value in jobs.TUNING.items())
     console.print(METHOD.format(records=options.records, rounds=options.rounds, tuned=tuned))
