@@ -123,6 +123,7 @@ RECORDS = TableSchema(
     },
     {
         "timestamp_ms": pa.int64(),
+        "timestamp_type_id": pa.int32(),
         "base_offset": pa.int64(),
         "position": pa.int64(),
         "partition_leader_epoch": pa.int32(),

@@ -126,6 +126,19 @@ def test_log_append_time():
     assert {row["timestamp_type"] for row in rows} == {"LogAppendTime"}
 
 
+def test_timestamp_types():
+    """They have Kafka's numbers; batches of one type, and of several."""
+    batches = {
+        ("CreateTime", 0): encode_batch([Record(0, 1000, b"k", b"v")]),
+        ("LogAppendTime", 1): encode_batch([Record(1, 1000, b"k", b"v")], attributes=8),
+        ("NoTimestampType", -1): encode_message(Record(2, -1, b"k", b"v"), 0),
+    }
+    for some in (list(batches), *([one] for one in batches)):
+        data = b"".join(batches[one] for one in some)
+        rows = kraftlog.decode(data, columns=["timestamp_type", "timestamp_type_id"]).to_table().to_pylist()
+        assert [tuple(row.values()) for row in rows] == some
+
+
 def test_max_timestamp():
     """It is the largest, not the last; Kafka finds records by time with it."""
     rows = [(b"k", b"v", stamp, []) for stamp in (5, 9, -1, 7)]

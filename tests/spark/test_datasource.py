@@ -84,7 +84,7 @@ def test_every_column(spark):
         columns = ",".join([*definition.shown, *definition.on_request])
         frame = spark.read.format("kraftlog").option("table", table).option("columns", columns).load(str(CODECS))
         names = [
-            name.replace("timestamp_type", "timestampType") if table == "records" else name
+            "timestampType" if table == "records" and name == "timestamp_type" else name
             for name in columns.split(",")
         ]
         assert frame.columns == names

@@ -28,6 +28,7 @@ MAX_MILLISECONDS = (2**63 - 1) // 1000
 
 COMPRESSION_NAMES = [*COMPRESSION_TYPES, *(f"unknown({code})" for code in range(len(COMPRESSION_TYPES), 8))]
 TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
+TIMESTAMP_TYPE_IDS = np.array([0, 1, -1], np.int32)
 CONTROL_TYPES = [
     "ABORT",
     "COMMIT",
@@ -93,7 +94,7 @@ def _timestamp_type(headers: Headers) -> pa.Array:
 
 
 def timestamp_type_codes(headers: Headers) -> npt.NDArray[np.int64]:
-    """Return indices into ``TIMESTAMP_TYPES``; messages of magic 0 have no timestamp."""
+    """Return indices into ``TIMESTAMP_TYPES`` and ``TIMESTAMP_TYPE_IDS``; messages of magic 0 have no timestamp."""
     return np.where(headers["magic"] == 0, 2, (headers["attributes"] & TIMESTAMP_TYPE_BIT != 0).astype(np.int64))
 
 

@@ -114,6 +114,13 @@ def _timestamp_type(rows: DecodedRows) -> pa.Array:
     return batch_headers.named(rows.per_row(codes), batch_headers.TIMESTAMP_TYPES)
 
 
+def _timestamp_type_id(rows: DecodedRows) -> pa.Array:
+    ids = batch_headers.TIMESTAMP_TYPE_IDS[batch_headers.timestamp_type_codes(rows.headers)]
+    if (ids == ids[0]).all():
+        return batch_headers.repeated(int(ids[0]), pa.int32(), rows.chunk.rows)
+    return pa.array(rows.per_row(ids))
+
+
 def _sequence(rows: DecodedRows) -> pa.Array:
     base = np.repeat(rows.headers["base_sequence"].astype(np.int64), rows.headers["rows"])
     delta = rows.numbers("offset") - np.repeat(rows.headers["base_offset"].astype(np.int64), rows.headers["rows"])
@@ -171,6 +178,7 @@ _COLUMNS = {
     "timestamp_ms": _Column(lambda rows: rows.fixed("timestamp_ms", pa.int64()), ("timestamp_ms",)),
     "headers": _Column(_record_headers, ("headers",)),
     "timestamp_type": _Column(_timestamp_type),
+    "timestamp_type_id": _Column(_timestamp_type_id),
     "sequence": _Column(_sequence, ("offset",)),
     "control_type": _Column(_control_type, ("control_type",)),
     "transaction_state": _Column(_transaction_state, ("offset",)),

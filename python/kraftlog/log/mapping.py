@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import os
+from typing import IO
 
 from kraftlog.log.remote_path import LogPath, RemotePath
 from kraftlog.types import Buffer
@@ -20,7 +22,11 @@ def map_file(path: LogPath) -> Buffer:
         found.fetch(0, found.size)
         return found.memory
     with path.open("rb") as file:
-        file.seek(0, 2)
-        if file.tell() == 0:
-            return b""  # an empty file cannot be mapped
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return map_open(file)
+
+
+def map_open(file: IO[bytes]) -> Buffer:
+    """Map an open file for reading; it can be closed then."""
+    if os.fstat(file.fileno()).st_size == 0:
+        return b""  # an empty file cannot be mapped
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -7,19 +7,19 @@ by its length. From the first break on, the rest of the segment stays in one ran
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
+from typing import IO
 
-import numpy as np
-
+from kraftlog._native.header_chain import HeaderChain
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TransactionView
 from kraftlog.log.discover import Segment
-from kraftlog.log.mapping import map_file
+from kraftlog.log.mapping import map_open
 from kraftlog.log.remote_cuts import stretches
 from kraftlog.log.remote_path import RemotePath
-from kraftlog.log.scan import HeaderScan, in_chain
 from kraftlog.log.seek import seek
 from kraftlog.types import Buffer
 
@@ -49,22 +49,13 @@ class Range:
         return self.__dict__ | {"buffer": None}
 
 
-def cut(segment: Segment, buffer: Buffer, start: int, end: int, range_bytes: int) -> Iterator[Range]:
+def cut(segment: Segment, file: IO[bytes], start: int, end: int, range_bytes: int) -> Iterator[Range]:
     """Cut the bytes [start, end) of a log file into ranges of about ``range_bytes``."""
+    chain = HeaderChain(file.fileno(), os.fstat(file.fileno()).st_size, start, end)
     begin = start
-    base_offset = None
-    scan = HeaderScan(buffer, start, end)
-    for headers in scan.headers():
-        sound = in_chain(headers, base_offset)
-        base_offset = int(headers["base_offset"][-1])
-        chain = len(headers) if sound.all() else int(np.argmin(sound))
-        positions = headers["position"][:chain]
-        while len(positions) and positions[-1] - begin >= range_bytes:
-            boundary = int(positions[np.searchsorted(positions, begin + range_bytes)])
-            yield Range(segment, begin, boundary, begin == start)
-            begin = boundary
-        if chain < len(headers) or scan.faults:
-            break
+    while (boundary := chain.next_batch(begin + range_bytes)) is not None:
+        yield Range(segment, begin, boundary, begin == start)
+        begin = boundary
     yield Range(segment, begin, end, begin == start)
 
 
@@ -102,12 +93,13 @@ def _plan_local(segments: Iterable[Segment], options: ReadOptions, range_bytes: 
             yield Range(segment, 0, NO_BOUND)
             continue
         try:
-            buffer = map_file(segment.path)
+            file = segment.local_path.open("rb", buffering=0)
         except OSError:
             yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
             continue
-        start, end = seek(segment, buffer, options)
-        if range_bytes is None:
-            yield Range(segment, start, end)
-        else:
-            yield from cut(segment, buffer, start, end, range_bytes)
+        with file:
+            start, end = seek(segment, map_open(file), options) if bounded else (0, NO_BOUND)
+            if range_bytes is None:
+                yield Range(segment, start, end)
+            else:
+                yield from cut(segment, file, start, end, range_bytes)

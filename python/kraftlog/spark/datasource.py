@@ -24,6 +24,7 @@ from kraftlog.spark.parts import Part
 from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
 from kraftlog.spark.request import Request
 from kraftlog.spark.task import plan_tasks, read_part
+from kraftlog.spark.worker import settle
 
 
 @dataclass
@@ -46,6 +47,7 @@ class KraftlogReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""
+        settle()
         arrow_schema = arrow_schema_of(self.schema)
         if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROW_GROUP_ROWS = 1 << 17
-RANGE_BYTES = "128m"
 
 _UNTOLD = re.compile(r"storageOptions|paths?|kafka\.(?!isolation\.level$).*", re.IGNORECASE)
 
@@ -132,7 +131,7 @@ def to_parquet(
     True
     """
     folder = local_folder("output", output).absolute()
-    given = {"rangeBytes": RANGE_BYTES, **option_texts(path, options)}
+    given = option_texts(path, options)
     file_options = FileOptions(compression, compression_level, row_group_rows, max_rows_per_file)
     file_options.check()
     request = parse_request(given)

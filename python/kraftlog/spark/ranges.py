@@ -13,6 +13,7 @@ from kraftlog.spark.counters import Counters
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import Part
 from kraftlog.spark.task import plan_tasks, read_part
+from kraftlog.spark.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,6 +75,7 @@ def over_parts(
     packed = [pickle.dumps(part) for part in parts]
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from work(pickle.loads(packed[number]))

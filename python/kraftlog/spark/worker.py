@@ -1,0 +1,15 @@
+"""What a Python worker of Spark does once, with its first part."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+
+
+@cache
+def settle() -> None:
+    """Leave what is imported out of the garbage collection that Spark runs after each task.
+
+    That would go over all objects of PySpark, pandas and pyarrow: 15 ms, where offsets out of 128 MiB take 50.
+    """
+    gc.freeze()
