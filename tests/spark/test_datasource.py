@@ -84,8 +84,7 @@ def test_every_column(spark):
         columns = ",".join([*definition.shown, *definition.on_request])
         frame = spark.read.format("kraftlog").option("table", table).option("columns", columns).load(str(CODECS))
         names = [
-            "timestampType" if table == "records" and name == "timestamp_type" else name
-            for name in columns.split(",")
+            "timestampType" if table == "records" and name == "timestamp_type" else name for name in columns.split(",")
         ]
         assert frame.columns == names
         assert frame.count() == kraftlog.open(CODECS).scan(table).to_table().num_rows
