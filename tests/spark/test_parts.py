@@ -11,9 +11,11 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
+from kraftlog.log.discover import Segment
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.parts import plan_parts, range_bytes_of
 from kraftlog.spark.read import read
 
 COLUMNS = ["topic", "partition", "offset", "value", "transaction_state", "visible_at"]
@@ -69,3 +71,36 @@ def test_what_planning_cannot_read_where_there_is_nothing_to_read(bad_snapshot: 
     faults: list[Fault] = []
     assert read_parts(folder, faults, onError="skip") == []
     assert [fault.error for fault in faults] == ["bad_snapshot"]
+
+
+def segments(count: int) -> list[Segment]:
+    return [Segment(Path(f"t-0/{10 * number:020d}.log"), 1 << 30, 10 * number, "t", 0) for number in range(count)]
+
+
+def test_bytes_of_a_task():
+    """Of many segments a task takes one as it is; those that offsets rule out do not count."""
+    request = parse_request({"path": "logs"})
+    everything, the_last = ReadOptions(), ReadOptions(start_offset=5115)
+    assert range_bytes_of(request, [(segments(511), everything)]) == 128 << 20
+    assert range_bytes_of(request, [(segments(512), everything)]) == NO_BOUND
+    assert range_bytes_of(request, [(segments(256), everything), (segments(256), everything)]) == NO_BOUND
+    assert range_bytes_of(request, [(segments(512), the_last)]) == 128 << 20
+    asked = parse_request({"path": "logs", "rangeBytes": "16m"})
+    assert range_bytes_of(asked, [(segments(512), everything)]) == 16 << 20
+
+
+def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """They are planned from the list of files alone."""
+    for number in range(512):
+        (tmp_path / "t-0").mkdir(exist_ok=True)
+        with (tmp_path / "t-0" / f"{10 * number:020d}.log").open("wb") as file:
+            file.truncate(200 << 20)  # of zeros that take no room
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a segment was opened")
+
+    monkeypatch.setattr("kraftlog.log.ranges.HeaderChain", refuse)
+    parts = plan_parts(parse_request({"path": str(tmp_path)}))
+    assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]
+    with pytest.raises(AssertionError, match="was opened"):
+        plan_parts(parse_request({"path": str(tmp_path), "rangeBytes": "64m"}))

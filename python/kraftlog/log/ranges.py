@@ -8,7 +8,7 @@ by its length. From the first break on, the rest of the segment stays in one ran
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 from typing import IO
@@ -17,6 +17,7 @@ from kraftlog._native.header_chain import HeaderChain
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TransactionView
 from kraftlog.log.discover import Segment
+from kraftlog.log.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.log.mapping import map_open
 from kraftlog.log.remote_cuts import stretches
 from kraftlog.log.remote_path import RemotePath
@@ -83,23 +84,33 @@ def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None)
             for segment, found in stretches(list(group), options, range_bytes):
                 yield from (Range(segment, start, end, start == found[0][0]) for start, end in found)
         else:
-            yield from _plan_local(group, options, range_bytes)
+            for segment in group:
+                yield from _plan_local(segment, options, range_bytes)
 
 
-def _plan_local(segments: Iterable[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-    for segment in segments:
-        bounded = options.bounds_offsets or options.bounds_timestamps
-        if not bounded and (range_bytes is None or segment.size <= range_bytes):
-            yield Range(segment, 0, NO_BOUND)
-            continue
-        try:
-            file = segment.local_path.open("rb", buffering=0)
-        except OSError:
-            yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
-            continue
-        with file:
-            start, end = seek(segment, map_open(file), options) if bounded else (0, NO_BOUND)
-            if range_bytes is None:
-                yield Range(segment, start, end)
-            else:
-                yield from cut(segment, file, start, end, range_bytes)
+def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    """Return what ``plan`` does, for whoever wants all of it before anything is read: segments are cut side by side."""
+    wanted = list(relevant(segments, options))
+    if any(isinstance(segment.path, RemotePath) for segment in wanted):
+        yield from plan(wanted, options, range_bytes)  # does so anyway
+        return
+    for ranges in in_order(lambda one: list(_plan_local(one, options, range_bytes)), wanted, SEGMENTS_AT_ONCE):
+        yield from ranges
+
+
+def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    bounded = options.bounds_offsets or options.bounds_timestamps
+    if not bounded and (range_bytes is None or segment.size <= range_bytes):
+        yield Range(segment, 0, NO_BOUND)
+        return
+    try:
+        file = segment.local_path.open("rb", buffering=0)
+    except OSError:
+        yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
+        return
+    with file:
+        start, end = seek(segment, map_open(file), options) if bounded else (0, NO_BOUND)
+        if range_bytes is None:
+            yield Range(segment, start, end)
+        else:
+            yield from cut(segment, file, start, end, range_bytes)

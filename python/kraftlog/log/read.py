@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from itertools import islice
 
 import pyarrow as pa
 
@@ -15,6 +12,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.errors import CorruptRecordError, Fault, RecordError
 from kraftlog.log.discover import Segment
+from kraftlog.log.in_order import in_order
 from kraftlog.log.mapping import map_file
 from kraftlog.log.ranges import Range
 from kraftlog.log.remote_path import RemotePath
@@ -138,18 +136,6 @@ def read_ranges(
         found: list[Fault] = []
         return list(read_range(part, arrow_schema, options, found, on_progress)), found
 
-    pending: deque[Future[tuple[list[pa.RecordBatch], list[Fault]]]] = deque()
-    todo = iter(parts)
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            while True:
-                for part in islice(todo, workers + AHEAD - len(pending)):
-                    pending.append(pool.submit(whole, part))
-                if not pending:
-                    return
-                batches, found = pending.popleft().result()
-                faults.extend(found)
-                yield from batches
-        finally:
-            for future in pending:
-                future.cancel()
+    for batches, found in in_order(whole, parts, workers, ahead=AHEAD):
+        faults.extend(found)
+        yield from batches

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.log.discover import Segment
+from kraftlog.log.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.log.remote_map import RemoteMap
 from kraftlog.log.remote_path import RemotePath
 from kraftlog.log.seek import batch_with, index_entries, seek
-
-SEGMENTS_AT_ONCE = 16
 
 Stretch = tuple[int, int]
 """Batches that start at bytes [start, end)."""
@@ -46,8 +44,7 @@ def stretches(
         except OSError:
             return [(0, NO_BOUND)]  # whoever reads it reports why it cannot be read
 
-    with ThreadPoolExecutor(SEGMENTS_AT_ONCE) as pool:
-        yield from zip(segments, pool.map(one, segments), strict=True)
+    yield from zip(segments, in_order(one, segments, SEGMENTS_AT_ONCE), strict=True)
 
 
 def _cut(segment: Segment, found: RemoteMap, start: int, end: int, range_bytes: int) -> list[Stretch]:

@@ -7,14 +7,13 @@ the headers: see ``kraftlog.log.resolve``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.discover import Segment
+from kraftlog.log.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.log.open_transactions import Opened, OpenTransactions
 from kraftlog.log.ranges import Range, plan, relevant
 
@@ -76,26 +75,25 @@ def standalone_ranges(
     numbers = {segment.path: number for number, segment in enumerate(segments)}
     if stable is not None:
         wanted = [segment for segment in wanted if numbers[segment.path] <= stable[0]]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cuts = pool.map(lambda segment: list(plan([segment], options, range_bytes)), wanted)
-        for segment, ranges in zip(wanted, cuts, strict=True):
-            number = numbers[segment.path]
-            begun = opened.before(number + 1)
-            following = _following(segments, number, begun - hanging, opened)
-            if faults and options.strict:
-                raise error_from_fault(faults[0])
-            end = stable[1] if stable is not None and stable[0] == number else NO_BOUND
-            for one in ranges:
-                if one.start < end:
-                    yield StandaloneRange(
-                        segment,
-                        one.start,
-                        min(one.end, end),
-                        one.is_first,
-                        following=following,
-                        opened=opened.before(number),
-                        hanging=begun & hanging,
-                    )
+    cuts = in_order(lambda segment: list(plan([segment], options, range_bytes)), wanted, SEGMENTS_AT_ONCE)
+    for segment, ranges in zip(wanted, cuts, strict=True):
+        number = numbers[segment.path]
+        begun = opened.before(number + 1)
+        following = _following(segments, number, begun - hanging, opened)
+        if faults and options.strict:
+            raise error_from_fault(faults[0])
+        end = stable[1] if stable is not None and stable[0] == number else NO_BOUND
+        for one in ranges:
+            if one.start < end:
+                yield StandaloneRange(
+                    segment,
+                    one.start,
+                    min(one.end, end),
+                    one.is_first,
+                    following=following,
+                    opened=opened.before(number),
+                    hanging=begun & hanging,
+                )
 
 
 def _following(segments: list[Segment], number: int, waiting: Opened, opened: OpenTransactions) -> tuple[Segment, ...]:

@@ -102,7 +102,8 @@ def to_parquet(
     row_group_rows : int
         Most rows of a row group.
     max_rows_per_file : int, optional
-        By default a part is one file; its size goes with the option ``rangeBytes``, 128 MiB of log by default.
+        By default a part is one file; its size goes with the option ``rangeBytes``, by default 128 MiB of log, or
+        a segment where there are 512 or more.
     overwrite : bool
         Replace a finished export, or an unfinished one of something else.
     counters : Counters, optional

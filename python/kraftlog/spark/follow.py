@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import error_from_fault
 from kraftlog.log.discover import Discovery, Segment
 from kraftlog.log.partitions import METADATA_TOPIC, by_partition
@@ -23,7 +22,7 @@ from kraftlog.log.table_rows import unreadable
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.log_ends import LogBounds, LogEnd
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
-from kraftlog.spark.parts import Part, partition_parts
+from kraftlog.spark.parts import Part, Wanted, partition_parts, range_bytes_of
 from kraftlog.spark.request import Request
 from kraftlog.spark.stream_offsets import Offsets
 from kraftlog.spark.task import size_of
@@ -105,7 +104,7 @@ class LogFollower:
             begin = self._begin(_name(partition), start.get(partition), until, bounds)
             if begin < until:
                 wanted.append((group, replace(self._request.options, start_offset=begin, end_offset=until)))
-        parts = self._planned(wanted, self._request.range_bytes)
+        parts = self._planned(wanted, range_bytes_of(self._request, wanted))
         if len(parts) < self._request.min_partitions:
             parts = self._planned(wanted, max(1, sum(map(size_of, parts)) // self._request.min_partitions))
         return [replace(part, number=number) for number, part in enumerate(parts)]
@@ -134,7 +133,7 @@ class LogFollower:
             )
         return max(start, bounds.log_start_offset)
 
-    def _planned(self, wanted: list[tuple[list[Segment], ReadOptions]], range_bytes: int) -> list[Part]:
+    def _planned(self, wanted: Wanted, range_bytes: int) -> list[Part]:
         return [
             part
             for group, options in wanted

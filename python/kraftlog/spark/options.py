@@ -13,7 +13,6 @@ from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
 
-DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 ROWS_PER_BATCH = 16_384
 DEFAULT_MAX_TRIGGER_DELAY = "15m"
 ON_ERROR = ("fail", "skip", "quarantine")
@@ -109,7 +108,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         interval=parse_interval(given, is_streaming=is_streaming is not False),
         storage_options=_storage_options(given.get("storageoptions")),
         definitions=definitions,
-        range_bytes=_bytes(given.get("rangebytes", str(DEFAULT_RANGE_BYTES))),
+        range_bytes=_bytes(given["rangebytes"]) if "rangebytes" in given else None,
         min_partitions=_count(given, "minPartitions") or 1,
         fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.log.discover import Discovery, Segment
+from kraftlog.log.discover import Segment
 from kraftlog.log.log import Log
 from kraftlog.log.partitions import by_partition, is_metadata
-from kraftlog.log.ranges import Range, plan
+from kraftlog.log.ranges import Range, plan, plan_at_once, relevant
 from kraftlog.log.remote_path import RemotePath
 from kraftlog.log.standalone import standalone_ranges
-from kraftlog.log.table_rows import record_ranges
-from kraftlog.log.visible import needs_transactions
+from kraftlog.log.visible import needs_transactions, visible_ranges
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
 
+DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
+MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
 SMALL_RANGE_BYTES = 4096  # less than that is tried once, a batch at a time
 
 
@@ -57,6 +58,10 @@ class Part:
     number: int = 0
 
 
+Wanted = list[tuple[list[Segment], ReadOptions]]
+"""The segments of each partition, and what is asked of it."""
+
+
 def plan_parts(request: Request) -> list[Part]:
     """Return what tasks read; the files are those of this moment.
 
@@ -64,37 +69,48 @@ def plan_parts(request: Request) -> list[Part]:
     a partition at a time, and what is folded over partitions in one part.
     """
     log = request.log()
-    range_bytes = max(1, min(request.range_bytes, log.size_in_bytes // request.min_partitions))
-    parts = list(_parts(request, log, range_bytes))
-    while len(parts) < request.min_partitions and request.table in RANGE_TABLES and range_bytes > 1:
-        range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
-        parts = list(_parts(request, log, range_bytes))
-    return [replace(part, number=number) for number, part in enumerate(parts)]
-
-
-def _parts(request: Request, log: Log, range_bytes: int) -> Iterator[Part]:
     unreadable = tuple(log.unreadable())
     if unreadable and request.options.strict:
         raise error_from_fault(unreadable[0])
-    if unreadable:
-        yield Part(WholePartition(()), request.options, unreadable)
+    parts = [Part(WholePartition(()), request.options, unreadable)] if unreadable else []
     if request.table in WHOLE_TABLES:  # of several replicas one counts, and topics have names in any partition
-        yield Part(WholePartition(tuple(log.found.segments)), request.interval.of_fold(request.options, request.table))
-        return
+        options = request.interval.of_fold(request.options, request.table)
+        parts.append(Part(WholePartition(tuple(log.found.segments)), options))
+    else:
+        parts += _plan_partitions(request, list(_wanted(request, log)))
+    if request.table in ("errors", "segments"):
+        parts.append(Part(LeftAlone(), request.options))
+    return [replace(part, number=number) for number, part in enumerate(parts)]
+
+
+def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOptions]]:
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
     for group in by_partition(log.found.segments):
-        if not request.narrowing.wants(group[0].topic, group[0].partition):
-            continue
-        options = request.interval.within(request.options, group)
-        _check_is_there(request, group, options)
-        yield from partition_parts(request, group, request.narrowing.within(options), range_bytes)
-    if request.table in ("errors", "segments"):
-        yield Part(LeftAlone(), request.options)
+        if request.narrowing.wants(group[0].topic, group[0].partition):
+            options = request.interval.within(request.options, group)
+            _check_is_there(request, group, options)
+            yield group, request.narrowing.within(options)
 
 
-def partition_parts(
-    request: Request, group: list[Segment], options: ReadOptions, range_bytes: int | None = None
-) -> Iterator[Part]:
+def _plan_partitions(request: Request, wanted: Wanted) -> list[Part]:
+    size = sum(segment.size for group, _ in wanted for segment in group)
+    range_bytes = max(1, min(range_bytes_of(request, wanted), size // request.min_partitions))
+    while True:
+        parts = [part for group, options in wanted for part in partition_parts(request, group, options, range_bytes)]
+        if len(parts) >= request.min_partitions or request.table not in RANGE_TABLES or range_bytes == 1:
+            return parts
+        range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
+
+
+def range_bytes_of(request: Request, wanted: Wanted) -> int:
+    """Return how many bytes of log a task takes; of many segments it takes one, without a look at its headers."""
+    if request.range_bytes is not None:
+        return request.range_bytes
+    segments = sum(len(list(relevant(group, options))) for group, options in wanted)
+    return DEFAULT_RANGE_BYTES if segments < MANY_SEGMENTS else NO_BOUND
+
+
+def partition_parts(request: Request, group: list[Segment], options: ReadOptions, range_bytes: int) -> Iterator[Part]:
     """Return what tasks read of one partition.
 
     Parameters
@@ -104,10 +120,9 @@ def partition_parts(
         Of the partition, in order.
     options : ReadOptions
         With its bounds of offset.
-    range_bytes : int, optional
-        Bytes of log in a range; by default those of the request.
+    range_bytes : int
+        Of log in a range.
     """
-    range_bytes = range_bytes or request.range_bytes
     faults: list[Fault] = []
     for work in _works(request, group, options, range_bytes, faults):
         yield Part(work, options, tuple(faults))
@@ -120,13 +135,15 @@ def _works(
     request: Request, group: list[Segment], options: ReadOptions, range_bytes: int, faults: list[Fault]
 ) -> Iterator[Work]:
     columns = library_columns(request.columns)
-    is_local = not isinstance(group[0].path, RemotePath)
-    if request.table == "records" and needs_transactions(options, columns) and is_local and not is_metadata(group[0]):
-        yield from standalone_ranges(group, options, range_bytes, faults)
-    elif request.table == "records":
-        yield from record_ranges(Discovery(group), options, range_bytes, columns, faults, [])
-    elif request.table in RANGE_TABLES or request.table in SEGMENT_TABLES:
-        yield from plan(group, options, range_bytes if request.table in RANGE_TABLES else None)
+    if request.table == "records" and needs_transactions(options, columns):
+        if isinstance(group[0].path, RemotePath) or is_metadata(group[0]):
+            yield from visible_ranges(group, options, range_bytes, columns, faults, [])
+        else:
+            yield from standalone_ranges(group, options, range_bytes, faults)
+    elif request.table in RANGE_TABLES:
+        yield from plan_at_once(group, options, range_bytes)
+    elif request.table in SEGMENT_TABLES:
+        yield from plan(group, options, None)
     if request.table not in ("records", *SEGMENT_TABLES):
         yield WholePartition(tuple(group))
 

@@ -34,8 +34,8 @@ class Request:
         Where reading begins and ends in each partition.
     definitions : str or None
         A folder of definitions of messages.
-    range_bytes : int
-        Bytes of log that one task takes.
+    range_bytes : int or None
+        Bytes of log that one task takes; None leaves it to the plan.
     min_partitions : int
         How many tasks there are at least, where there are as many batches.
     fail_on_data_loss : bool
@@ -60,7 +60,7 @@ class Request:
     interval: Interval
     storage_options: StorageOptions = field(repr=False)
     definitions: str | None
-    range_bytes: int
+    range_bytes: int | None
     min_partitions: int
     fail_on_data_loss: bool
     quarantine: str | None
