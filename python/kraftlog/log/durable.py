@@ -42,7 +42,12 @@ def delete_file(path: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on disk."""
-    fd = os.open(folder, os.O_RDONLY)
+    sync_file(folder)
+
+
+def sync_file(path: Path) -> None:
+    """Wait until a file is on disk."""
+    fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:

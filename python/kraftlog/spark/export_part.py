@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.errors import Fault
-from kraftlog.log.durable import sync_folder
+from kraftlog.log.durable import sync_file, sync_folder
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_plan import ExportPlan, FileOptions
 from kraftlog.spark.parts import Part
@@ -116,7 +116,7 @@ def write_empty(plan: ExportPlan) -> WrittenFile:
     path = plan.staging / "files" / NO_ROWS
     path.parent.mkdir(parents=True, exist_ok=True)
     open_parquet(path, plan.request.schema, plan.file_options).close()
-    _sync(path)
+    sync_file(path)
     return WrittenFile(NO_ROWS, None, None, 0, path.stat().st_size, None, None)
 
 
@@ -198,7 +198,7 @@ class _File:
     def close(self) -> WrittenFile:
         """Finish the file and put it in its place."""
         self._writer.close()
-        _sync(self.unfinished)
+        sync_file(self.unfinished)
         self.unfinished.replace(self.path)
         sync_folder(self.path.parent)
         return WrittenFile(
@@ -216,15 +216,6 @@ def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
     unfinished.write_text(text)
-    _sync(unfinished)
+    sync_file(unfinished)
     unfinished.replace(path)
     sync_folder(path.parent)
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file is on disk."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
