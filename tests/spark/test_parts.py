@@ -14,6 +14,7 @@ from golden_files import GOLDEN
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.log.discover import Segment
+from kraftlog.log.ranges import Range, plan_at_once
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts, range_bytes_of
 from kraftlog.spark.read import read
@@ -89,6 +90,45 @@ def test_bytes_of_a_task():
     assert range_bytes_of(asked, [(segments(512), everything)]) == 16 << 20
 
 
+def test_a_task_takes_the_rest_of_a_segment():
+    """Where bounds begin within one of many segments."""
+    segments = kraftlog.open(GOLDEN / "codecs/log/codec-none-0").found.segments
+    within = ReadOptions(start_offset=60)
+    (first, *others) = plan_at_once(segments, within, NO_BOUND)
+    assert first.start > 0
+    assert first.end == NO_BOUND
+    assert others == [Range(segment, 0, NO_BOUND) for segment in segments[1:]]
+    assert len(list(plan_at_once(segments, within, 1))) > 10
+
+
+def test_a_segment_that_cannot_be_mapped(monkeypatch: pytest.MonkeyPatch):
+    """It is left to the task, which reports it."""
+
+    def refuse(file: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("kraftlog.log.ranges.map_open", refuse)
+    segments = kraftlog.open(GOLDEN / "codecs/log/codec-none-0").found.segments
+    expected = [Range(segment, 0, NO_BOUND) for segment in segments]
+    assert list(plan_at_once(segments, ReadOptions(start_offset=60), 1)) == expected
+
+
+def test_timestamp_types():
+    """Both names of the column are Spark's; Kafka's number has a name of its own."""
+    folder = str(GOLDEN / "codecs/log/codec-appendtime-0")
+    for asked in ("timestamp_type", "timestampType"):
+        request = parse_request({"path": folder, "columns": f"{asked},timestamp_type_id,offset"})
+        rows = [row for part in plan_parts(request) for batch in read(request, part, []) for row in batch.to_pylist()]
+        assert rows[0] == {"timestampType": 1, "timestamp_type_id": 1, "offset": 0}
+        assert len(rows) == kraftlog.open(folder).records(["offset"]).to_table().num_rows
+
+
+def test_rows_without_columns():
+    request = parse_request({"path": str(GOLDEN / "codecs/log/codec-none-0")}).with_columns(())
+    rows = sum(batch.num_rows for part in plan_parts(request) for batch in read(request, part, []))
+    assert rows == kraftlog.open(GOLDEN / "codecs/log/codec-none-0").records(["offset"]).to_table().num_rows
+
+
 def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """They are planned from the list of files alone."""
     for number in range(512):
@@ -100,7 +140,8 @@ def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monkey
         raise AssertionError("a segment was opened")
 
     monkeypatch.setattr("kraftlog.log.ranges.HeaderChain", refuse)
-    parts = plan_parts(parse_request({"path": str(tmp_path)}))
-    assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]
+    for bounds in ({}, {"startTimestamp": "1"}, {"startingOffsets": '{"t": {"0": 3}}'}):
+        parts = plan_parts(parse_request({"path": str(tmp_path), **bounds}))
+        assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]
     with pytest.raises(AssertionError, match="was opened"):
         plan_parts(parse_request({"path": str(tmp_path), "rangeBytes": "64m"}))

@@ -50,16 +50,6 @@ class Range:
         return self.__dict__ | {"buffer": None}
 
 
-def cut(segment: Segment, file: IO[bytes], start: int, end: int, range_bytes: int) -> Iterator[Range]:
-    """Cut the bytes [start, end) of a log file into ranges of about ``range_bytes``."""
-    chain = HeaderChain(file.fileno(), os.fstat(file.fileno()).st_size, start, end)
-    begin = start
-    while (boundary := chain.next_batch(begin + range_bytes)) is not None:
-        yield Range(segment, begin, boundary, begin == start)
-        begin = boundary
-    yield Range(segment, begin, end, begin == start)
-
-
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
     """Return the segments that can hold offsets within the bounds, by the names of their files."""
     for segment, following in zip_longest(segments, segments[1:]):
@@ -91,26 +81,38 @@ def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None)
 def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
     """Return what ``plan`` does, for whoever wants all of it before anything is read: segments are cut side by side."""
     wanted = list(relevant(segments, options))
-    if any(isinstance(segment.path, RemotePath) for segment in wanted):
-        yield from plan(wanted, options, range_bytes)  # does so anyway
+    looked_into = [segment for segment in wanted if not _is_taken_whole(segment, options, range_bytes)]
+    if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in wanted):
+        yield from plan(wanted, options, range_bytes)  # remote ones have threads of their own there
         return
     for ranges in in_order(lambda one: list(_plan_local(one, options, range_bytes)), wanted, SEGMENTS_AT_ONCE):
         yield from ranges
 
 
-def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+def _is_taken_whole(segment: Segment, options: ReadOptions, range_bytes: int | None) -> bool:
     bounded = options.bounds_offsets or options.bounds_timestamps
-    if not bounded and (range_bytes is None or segment.size <= range_bytes):
+    return not bounded and (range_bytes is None or segment.size <= range_bytes)
+
+
+def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    if _is_taken_whole(segment, options, range_bytes):
         yield Range(segment, 0, NO_BOUND)
         return
     try:
-        file = segment.local_path.open("rb", buffering=0)
+        with segment.local_path.open("rb", buffering=0) as file:
+            yield from _cut(segment, file, options, range_bytes)
     except OSError:
         yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
-        return
-    with file:
-        start, end = seek(segment, map_open(file), options) if bounded else (0, NO_BOUND)
-        if range_bytes is None:
-            yield Range(segment, start, end)
-        else:
-            yield from cut(segment, file, start, end, range_bytes)
+
+
+def _cut(segment: Segment, file: IO[bytes], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    """Cut what is within the bounds into ranges of about ``range_bytes``."""
+    start, end = seek(segment, map_open(file), options)
+    size = os.fstat(file.fileno()).st_size
+    begin = start
+    if range_bytes is not None and min(end, size) - start > range_bytes:
+        chain = HeaderChain(file.fileno(), size, start, end)
+        while (boundary := chain.next_batch(begin + range_bytes)) is not None:
+            yield Range(segment, begin, boundary, begin == start)
+            begin = boundary
+    yield Range(segment, begin, end, begin == start)

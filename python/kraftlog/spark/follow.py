@@ -22,7 +22,7 @@ from kraftlog.log.table_rows import unreadable
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.log_ends import LogBounds, LogEnd
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
-from kraftlog.spark.parts import Part, Wanted, partition_parts, range_bytes_of
+from kraftlog.spark.parts import Part, Wanted, parts_of, range_bytes_of
 from kraftlog.spark.request import Request
 from kraftlog.spark.stream_offsets import Offsets
 from kraftlog.spark.task import size_of
@@ -134,11 +134,8 @@ class LogFollower:
         return max(start, bounds.log_start_offset)
 
     def _planned(self, wanted: Wanted, range_bytes: int) -> list[Part]:
-        return [
-            part
-            for group, options in wanted
-            for part in within_bounds(partition_parts(self._request, group, options, range_bytes), group, options)
-        ]
+        planned = zip(wanted, parts_of(self._request, wanted, range_bytes), strict=True)
+        return [part for (group, options), parts in planned for part in within_bounds(parts, group, options)]
 
     def _look(self) -> Looked:
         for _ in range(_LOOKS - 1):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.log.discover import Segment
+from kraftlog.log.in_order import in_order
 from kraftlog.log.log import Log
 from kraftlog.log.partitions import by_partition, is_metadata
 from kraftlog.log.ranges import Range, plan, plan_at_once, relevant
@@ -19,6 +21,7 @@ from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, li
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
+PARTITIONS_AT_ONCE = 8
 SMALL_RANGE_BYTES = 4096  # less than that is tried once, a batch at a time
 
 
@@ -96,7 +99,7 @@ def _plan_partitions(request: Request, wanted: Wanted) -> list[Part]:
     size = sum(segment.size for group, _ in wanted for segment in group)
     range_bytes = max(1, min(range_bytes_of(request, wanted), size // request.min_partitions))
     while True:
-        parts = [part for group, options in wanted for part in partition_parts(request, group, options, range_bytes)]
+        parts = list(chain.from_iterable(parts_of(request, wanted, range_bytes)))
         if len(parts) >= request.min_partitions or request.table not in RANGE_TABLES or range_bytes == 1:
             return parts
         range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
@@ -110,25 +113,29 @@ def range_bytes_of(request: Request, wanted: Wanted) -> int:
     return DEFAULT_RANGE_BYTES if segments < MANY_SEGMENTS else NO_BOUND
 
 
-def partition_parts(request: Request, group: list[Segment], options: ReadOptions, range_bytes: int) -> Iterator[Part]:
-    """Return what tasks read of one partition.
+def parts_of(request: Request, wanted: Wanted, range_bytes: int) -> Iterator[list[Part]]:
+    """Return what tasks read of each partition, in order; several are planned at the same time.
 
     Parameters
     ----------
     request : Request
-    group : list of Segment
-        Of the partition, in order.
-    options : ReadOptions
-        With its bounds of offset.
+    wanted : list of tuple
+        The segments of each partition, in order, and options with its bounds of offset.
     range_bytes : int
         Of log in a range.
     """
+    return in_order(lambda one: _parts_of_one(request, *one, range_bytes), wanted, PARTITIONS_AT_ONCE)
+
+
+def _parts_of_one(request: Request, group: list[Segment], options: ReadOptions, range_bytes: int) -> list[Part]:
+    parts: list[Part] = []
     faults: list[Fault] = []
     for work in _works(request, group, options, range_bytes, faults):
-        yield Part(work, options, tuple(faults))
+        parts.append(Part(work, options, tuple(faults)))
         faults.clear()
     if faults:  # and nothing to read
-        yield Part(WholePartition(()), options, tuple(faults))
+        parts.append(Part(WholePartition(()), options, tuple(faults)))
+    return parts
 
 
 def _works(

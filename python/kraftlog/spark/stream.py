@@ -23,6 +23,7 @@ from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
 from kraftlog.spark.request import Request
 from kraftlog.spark.still_there import read_what_is_there
 from kraftlog.spark.stream_offsets import OffsetsByTopic, as_json, from_json
+from kraftlog.spark.worker import settle
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
@@ -103,6 +104,7 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""
+        settle()
         if not isinstance(partition, PartPartition):  # None: Spark's stand-in for an empty list
             return
         arrow_schema = arrow_schema_of(self._schema)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kraftlog.log.arguments import catalog_of
 from kraftlog.log.table_rows import table_schema
+from kraftlog.stream import rows_of
 
 RANGE_TABLES = ("records", "errors")
 SEGMENT_TABLES = ("segments", "batches", "index_entries")
@@ -36,14 +37,13 @@ def spark_schema(table: str, columns: tuple[str, ...] | None = None, definitions
     if table != "records":
         return definition.select(names)
     shown = [TIMESTAMP_TYPE if name == "timestamp_type" else name for name in names]
-    return pa.schema(
-        [field.with_name(name) for field, name in zip(definition.select(library_columns(shown)), shown, strict=True)]
-    )
+    fields = definition.select(library_columns(names))
+    return pa.schema([field.with_name(name) for field, name in zip(fields, shown, strict=True)])
 
 
 def library_columns(columns: Sequence[str]) -> list[str]:
     """Return the names that the library has for Spark's."""
-    return ["timestamp_type_id" if name == TIMESTAMP_TYPE else name for name in columns]
+    return ["timestamp_type_id" if name in (TIMESTAMP_TYPE, "timestamp_type") else name for name in columns]
 
 
 def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
@@ -52,7 +52,7 @@ def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     if "headers" in target.names:
         at = target.names.index("headers")
         columns[at] = _null_where_empty(columns[at])
-    return pa.RecordBatch.from_arrays(columns, schema=target)
+    return rows_of(columns, target, batch.num_rows)
 
 
 def _null_where_empty(column: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark does once, with its first part."""
+"""What a Python worker of Spark does once, when it reads its first part."""
 
 from __future__ import annotations
 
