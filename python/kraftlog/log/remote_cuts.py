@@ -40,7 +40,9 @@ def stretches(
         try:
             found = RemoteMap(segment.path)
             start, end = seek(segment, found, options)
-            return [(start, end)] if range_bytes is None else _cut(segment, found, start, end, range_bytes)
+            if range_bytes is None or min(end, found.size) - start <= range_bytes:
+                return [(start, end)]
+            return _cut(segment, found, start, end, range_bytes)
         except OSError:
             return [(0, NO_BOUND)]  # whoever reads it reports why it cannot be read
 
