@@ -16,15 +16,15 @@ from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.offsets import OffsetFold
 from kraftlog.errors import Fault
-from kraftlog.log.coordinator_tables import offset_rows
-from kraftlog.log.discover import discover
-from kraftlog.log.image import image_at
-from kraftlog.log.marker_stream import MarkerStream
-from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.layout.discover import discover
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA
 from kraftlog.messages.reader import MessageReader
 from kraftlog.metadata.image import Image
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
+from kraftlog.read.marker_stream import MarkerStream
+from kraftlog.tables.coordinator_tables import offset_rows
 from rounds import Contender
 
 REPLAYED, APPLIED, KAFKA = "image_at", "Image.apply of typed records", "Kafka's MetadataDelta"

@@ -6,9 +6,9 @@ from threading import Event, Thread
 from time import perf_counter
 
 from anonymous_memory import anonymous_memory
-from kraftlog.log.discover import discover
-from kraftlog.log.image import image_at
-from kraftlog.log.metadata_log import MetadataLog
+from kraftlog.layout.discover import discover
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
 
 SECONDS_BETWEEN_LOOKS = 0.001
 

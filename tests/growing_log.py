@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kraftlog.log.scan import HeaderScan
-from kraftlog.log.small_files import producer_snapshot_bytes
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.layout.small_files import producer_snapshot_bytes
 from kraftlog.transactions.producer_state import ProducerStates
 from transactions.model import ProducerModel
 

@@ -17,12 +17,12 @@ from kraftlog.errors import (
     RecordTooLargeError,
     UnsupportedCompressionTypeError,
 )
-from kraftlog.log.log import Log, open
-from kraftlog.log.metadata_writer import MetadataLogWriter
 from kraftlog.messages.api import decode_messages, encode_messages
 from kraftlog.stream import Stream
+from kraftlog.tables.log import Log, open
 from kraftlog.transactions.metadata_transaction import pack_transaction
 from kraftlog.transactions.packing import plan_batches
+from kraftlog.write.metadata_writer import MetadataLogWriter
 
 __version__ = "0.1.0"
 

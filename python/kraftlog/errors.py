@@ -1,7 +1,7 @@
 """Exceptions, and the faults that become rows of the ``errors`` table.
 
 The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/status.h``. What concerns whole
-files and logs is named where it is found, in ``kraftlog.log``:
+files and logs is named where it is found, in ``kraftlog.read``:
 
 - files: ``unreadable_file``, ``not_read``, ``bad_index``, ``index_mismatch``, ``txnindex_mismatch``, ``bad_snapshot``,
   ``snapshot_mismatch``, ``not_recovered``;

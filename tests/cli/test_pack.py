@@ -13,8 +13,8 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.metadata_markers import read_marker
-from kraftlog.log.scan import HeaderScan
 
 COLUMNS = "key,value,offset,timestamp,headers"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import GOLDEN
-from kraftlog.log.lock import lock_log_directory
+from kraftlog.disk.lock import lock_log_directory
 
 ORDERS = GOLDEN / "transactions" / "log" / "orders-0"
 INTERVAL = ("--index-interval-bytes", 1024)

@@ -9,7 +9,7 @@ from strategies import COLUMNS
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.log.scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan
 
 FILES = [
     path.read_bytes()

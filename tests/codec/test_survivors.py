@@ -10,7 +10,7 @@ from strategies import COLUMNS
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.log.scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan
 
 NAMES = [
     "codecs/log/codec-mixed-0",

@@ -18,8 +18,8 @@ from golden_files import GOLDEN, lines
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, RecordError
-from kraftlog.log.coordinator_tables import group_rows, offset_rows, transactional_id_rows
-from kraftlog.log.discover import discover
+from kraftlog.layout.discover import discover
+from kraftlog.tables.coordinator_tables import group_rows, offset_rows, transactional_id_rows
 
 _PRODUCERS = {"offsets": offset_rows, "groups": group_rows, "transactional_ids": transactional_id_rows}
 _SCHEMAS = {

@@ -93,7 +93,7 @@ def table_transactional_ids(folder: Path) -> dict[str, Line]:
 
 def rows(folder: Path, table: str) -> list[Line]:
     """Return a table of what is in a log directory, all of its columns; nothing may be wrong in it."""
-    columns = kraftlog.log.log.table_schema(table)
+    columns = kraftlog.tables.log.table_schema(table)
     stream = kraftlog.open(folder).scan(table, [*columns.shown, *columns.on_request])
     found: list[Line] = stream.to_table().to_pylist()
     assert not stream.faults

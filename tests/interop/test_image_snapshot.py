@@ -16,15 +16,15 @@ from kafka import WITH_ACLS, Broker
 
 import kraftlog
 from golden_files import GOLDEN, lines
-from kraftlog.log.image import ImageAt, image_at
-from kraftlog.log.image_snapshot import write_image
-from kraftlog.log.metadata_log import MetadataLog
-from kraftlog.log.snapshot_writer import write_snapshot
 from kraftlog.messages.arrow_types import message_schema
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
 from kraftlog.metadata.uuids import uuid_text
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image_snapshot import write_image
+from kraftlog.metadata_log.snapshot_writer import write_snapshot
 
 DYNAMIC = "metadata_dynamic"  # its voters are in the log, not in the nodes' configuration
 PHASES = {"metadata": 4, DYNAMIC: 3}  # the last one of each; only the node's shutdown is behind it

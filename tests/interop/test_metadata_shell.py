@@ -20,7 +20,7 @@ from kraftlog.cli.shell_commands import run_line
 from kraftlog.cli.shell_session import Session
 from kraftlog.cli.shell_words import escaped
 from kraftlog.metadata.secrets import PASSWORDS
-from kraftlog.metadata.tree_configs import DEFAULT_ENTITY
+from kraftlog.metadata.tree.configs import DEFAULT_ENTITY
 from odd_metadata import EPOCH, TIMESTAMP, records
 
 LEAST_FILES = 50

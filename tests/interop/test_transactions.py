@@ -16,9 +16,9 @@ from records import COLUMNS, by_partition, lines
 from scenarios import SCENARIOS
 
 import kraftlog
-from kraftlog.log.discover import discover
-from kraftlog.log.recover import recover
-from kraftlog.log.recovery_action import Action, RecoverOptions
+from kraftlog.layout.discover import discover
+from kraftlog.write.recover import recover
+from kraftlog.write.recovery_action import Action, RecoverOptions
 
 # Whether a marker raises its producer's epoch: since transaction.version 2 it does.
 STYLES = {"tv1": False, "tv2": True}

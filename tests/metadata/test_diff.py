@@ -13,7 +13,7 @@ from image_rows import SCENARIOS, Record, applied, contents, kafka_images, recor
 from test_image_replay import about_brokers, about_others, about_topics, logs
 
 from golden_files import name_of
-from kraftlog.metadata.diff import SCHEMA, describe, diff
+from kraftlog.metadata.diff.diff import SCHEMA, describe, diff
 from kraftlog.metadata.image import Image
 from kraftlog.metadata.uuids import uuid_text
 

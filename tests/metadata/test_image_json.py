@@ -11,7 +11,7 @@ from image_rows import SCENARIOS, applied, log_records, record
 
 from golden_files import name_of
 from kraftlog.metadata.image import Image
-from kraftlog.metadata.json_tree import json_tree
+from kraftlog.metadata.tree.json import json_tree
 
 HIDDEN = "[redacted]"
 # the names of Kafka's enums ResourceType, ConfigResource.Type, PatternType, AclOperation, AclPermissionType

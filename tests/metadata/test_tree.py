@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from image_tables import OFFSETS, image_tables, known_image
-from kraftlog.metadata.tree import image_tree
-from kraftlog.metadata.tree_nodes import Directory, File, Node, kafka_order
-from kraftlog.metadata.tree_text import double_text, provenance_text
+from kraftlog.metadata.tree.nodes import Directory, File, Node, kafka_order
+from kraftlog.metadata.tree.text import double_text, provenance_text
+from kraftlog.metadata.tree.tree import image_tree
 from odd_metadata import EPOCH, TIMESTAMP, records
 
 ANSWERS = json.loads(gzip.decompress(Path(__file__).with_name("kafka_metadata_shell.json.gz").read_bytes()))

@@ -13,8 +13,8 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment
-from kraftlog.log.ranges import Range, plan_at_once
+from kraftlog.layout.discover import Segment
+from kraftlog.read.ranges import Range, plan_at_once
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts, range_bytes_of
 from kraftlog.spark.read import read
@@ -107,7 +107,7 @@ def test_a_segment_that_cannot_be_mapped(monkeypatch: pytest.MonkeyPatch):
     def refuse(file: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("kraftlog.log.ranges.map_open", refuse)
+    monkeypatch.setattr("kraftlog.read.ranges.map_open", refuse)
     segments = kraftlog.open(GOLDEN / "codecs/log/codec-none-0").found.segments
     expected = [Range(segment, 0, NO_BOUND) for segment in segments]
     assert list(plan_at_once(segments, ReadOptions(start_offset=60), 1)) == expected
@@ -139,7 +139,7 @@ def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a segment was opened")
 
-    monkeypatch.setattr("kraftlog.log.ranges.HeaderChain", refuse)
+    monkeypatch.setattr("kraftlog.read.ranges.HeaderChain", refuse)
     for bounds in ({}, {"startTimestamp": "1"}, {"startingOffsets": '{"t": {"0": 3}}'}):
         parts = plan_parts(parse_request({"path": str(tmp_path), **bounds}))
         assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]

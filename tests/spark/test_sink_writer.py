@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 import kraftlog
-from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.spark import sink
 from kraftlog.spark.sink import KraftlogStreamWriter, KraftlogWriter, StagedMessage
 from kraftlog.store import BatchOptions, CommitUnfinishedError, Stager, begin, commit, finish, new_write, write

@@ -12,7 +12,7 @@ import pytest
 
 import kraftlog
 from growing_log import GrowingPartition
-from kraftlog.log import listing
+from kraftlog.layout import listing
 from kraftlog.spark.data_loss import DataLossError
 from kraftlog.spark.parts import Part
 from kraftlog.spark.still_there import read_what_is_there

@@ -15,7 +15,7 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
-from kraftlog.log.remote_path import RemotePath
+from kraftlog.disk.remote_path import RemotePath
 from kraftlog.spark import log_ends
 from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request

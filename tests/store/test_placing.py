@@ -9,8 +9,8 @@ import pytest
 from written import rows
 
 import kraftlog
-from kraftlog.log.mapping import map_file
-from kraftlog.log.scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.disk.mapping import map_file
 from kraftlog.store import BatchOptions, Stager
 from kraftlog.store.placing import placed_headers, write_headers
 from kraftlog.store.staging import read_headers

@@ -14,8 +14,8 @@ from written import SMALL, assert_sound, rows, stage, states, visible
 import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
-from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
-from kraftlog.log.small_files import read_leader_epochs, read_producer_snapshot
+from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.layout.small_files import read_leader_epochs, read_producer_snapshot
 from kraftlog.store import (
     CommitUnfinishedError,
     Stager,

@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import strategies as st
 from model import ProducerModel
 
-from kraftlog.log.scan import HeaderScan
-from kraftlog.log.small_files import producer_snapshot_bytes
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.layout.small_files import producer_snapshot_bytes
 from kraftlog.transactions.producer_state import ProducerStates
 
 PRODUCERS = st.sampled_from([0, 1, 2, 70_000])

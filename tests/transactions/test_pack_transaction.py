@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog import InvalidRecordError, RecordTooLargeError, pack_transaction, plan_batches
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.metadata_markers import Marker, abort_transaction, begin_transaction, end_transaction, read_marker
 from kraftlog.codec.metadata_version import metadata_version_level
-from kraftlog.log.scan import HeaderScan
 
 BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
 TOPIC = b"\x01\x02\x00"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import kraftlog
 from kraftlog import Encoder, RecordTooLargeError, encode, plan_batches
-from kraftlog.log.scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan
 
 HEADER = 61
 NO_CAP = 2**31 - 1

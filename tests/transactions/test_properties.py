@@ -12,8 +12,8 @@ from model import MetadataModel, ProducerModel
 from random_logs import STEPS, in_segments, producer_log, written
 
 import kraftlog
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.markers import api_key, scan_markers
-from kraftlog.log.scan import HeaderScan
 from kraftlog.transactions.boundaries import Boundaries, MetadataTransactionFold, resolve
 from kraftlog.transactions.producer import (
     ABORTED,
@@ -36,7 +36,7 @@ def test_read_committed(steps: list[tuple], cuts: list[int], range_bytes: int):
     model = producer_log(steps)
     with written(in_segments(model, cuts)) as folder:
         log = kraftlog.open(folder)
-        options = kraftlog.log.log.read_options(isolation_level="read_committed")
+        options = kraftlog.tables.log.read_options(isolation_level="read_committed")
         for workers in (1, 2):
             stream = log.scan("records", ["offset"], options, workers=workers, range_bytes=range_bytes)
             assert stream.to_table()["offset"].to_pylist() == model.visible

@@ -19,12 +19,12 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.errors import Fault
-from kraftlog.log.arguments import read_options
-from kraftlog.log.open_transactions import OpenTransactions
-from kraftlog.log.partitions import by_partition
-from kraftlog.log.read import read_range
-from kraftlog.log.resolve import resolve
-from kraftlog.log.standalone import standalone_ranges
+from kraftlog.read.open_transactions import OpenTransactions
+from kraftlog.read.partitions import by_partition
+from kraftlog.read.records import read_range
+from kraftlog.read.resolve import resolve
+from kraftlog.read.standalone import standalone_ranges
+from kraftlog.tables.arguments import read_options
 
 COLUMNS = ["offset", "value", "transaction_state", "visible_at"]
 LEVELS = ("read_committed", "read_uncommitted")

@@ -8,8 +8,8 @@ import click
 from rich.console import Console
 
 from kraftlog.cli.output import open_writer
-from kraftlog.log.log import Log
-from kraftlog.log.log import open as open_log
+from kraftlog.tables.log import Log
+from kraftlog.tables.log import open as open_log
 
 SHOWN = 6
 TABLES = {

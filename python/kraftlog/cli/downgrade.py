@@ -11,13 +11,13 @@ import click
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment, discover
-from kraftlog.log.image import image_at
-from kraftlog.log.image_snapshot import write_image
-from kraftlog.log.partitions import METADATA_TOPIC, is_metadata
+from kraftlog.layout.discover import Segment, discover
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import COLUMNS, IMPOSSIBLE, SAFE, DowngradeReport, downgrade_report, downgraded
 from kraftlog.metadata.image import Image
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_snapshot import write_image
+from kraftlog.read.partitions import METADATA_TOPIC, is_metadata
 
 FORMATS = ("table", "jsonl", "csv")
 

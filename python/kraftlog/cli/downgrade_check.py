@@ -23,15 +23,15 @@ from kraftlog.coordinator.message_counts import count_messages
 from kraftlog.coordinator.record_counts import RecordCounts
 from kraftlog.coordinator.releases import FORMATS, Release, release_of
 from kraftlog.errors import Fault
-from kraftlog.log.log import Log
-from kraftlog.log.log import open as open_log
-from kraftlog.log.partitions import METADATA_TOPIC, by_partition
-from kraftlog.log.read import Progress
-from kraftlog.log.typed import format_of, topics_of, typed_chunks
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
+from kraftlog.read.messages import format_of, topics_of, typed_chunks
+from kraftlog.read.partitions import METADATA_TOPIC, by_partition
+from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
+from kraftlog.tables.log import Log
+from kraftlog.tables.log import open as open_log
 
 METADATA = "metadata"
 

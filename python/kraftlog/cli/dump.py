@@ -12,16 +12,16 @@ import click
 from kraftlog.cli import options
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.control import decode_control
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, RecordError
-from kraftlog.log import names
-from kraftlog.log.discover import Segment, discover, expanded_paths
-from kraftlog.log.index_files import read_index
-from kraftlog.log.log import Log
-from kraftlog.log.read import open_segment
-from kraftlog.log.remote_path import LogPath
-from kraftlog.log.scan import HeaderScan
-from kraftlog.log.small_files import read_producer_snapshot
+from kraftlog.layout import names
+from kraftlog.layout.discover import Segment, discover, expanded_paths
+from kraftlog.layout.index_files import read_index
+from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.read.records import open_segment
+from kraftlog.tables.log import Log
 
 BATCH_COLUMNS = [
     "position",

@@ -17,15 +17,15 @@ from kraftlog.cli.output import FORMATS, open_writer
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import STANDARD_OUTPUT, check_target
 from kraftlog.codec.options import milliseconds
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.log.image import ImageAt, image_at, image_steps
-from kraftlog.log.image_snapshot import write_image
-from kraftlog.log.metadata_log import MetadataLog
-from kraftlog.log.remote_path import LogPath
-from kraftlog.metadata.diff import describe, diff
+from kraftlog.metadata.diff.diff import describe, diff
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
-from kraftlog.metadata.json_tree import json_tree
+from kraftlog.metadata.tree.json import json_tree
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import ImageAt, image_at, image_steps
+from kraftlog.metadata_log.image_snapshot import write_image
 
 JSON, TEXT = "json", "text"
 

@@ -12,7 +12,7 @@ import click
 from kraftlog.cli.jsonl import BINARY_TEXTS
 from kraftlog.cli.output import FORMATS
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
-from kraftlog.log.remote_path import RemotePath, log_path
+from kraftlog.disk.remote_path import RemotePath, log_path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -17,7 +17,7 @@ from kraftlog.cli.pack_input import PARQUET_MAGIC, InputError, json_rows, parque
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.encode import LARGEST_OFFSET, Encoder
 from kraftlog.codec.headers import NO_TIMESTAMP
-from kraftlog.log.new_file import new_file
+from kraftlog.disk.new_file import new_file
 from kraftlog.transactions.metadata_transaction import TransactionEncoder
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 

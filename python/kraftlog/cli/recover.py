@@ -14,12 +14,12 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment, expanded_paths
-from kraftlog.log.log import open as open_log
-from kraftlog.log.recover import file_of, recovery_table
-from kraftlog.log.recover import recover as recover_segments
-from kraftlog.log.recovery_action import Action, RecoverOptions
+from kraftlog.layout.discover import Segment, expanded_paths
 from kraftlog.schema import RECOVERY
+from kraftlog.tables.log import open as open_log
+from kraftlog.write.recover import file_of, recovery_table
+from kraftlog.write.recover import recover as recover_segments
+from kraftlog.write.recovery_action import Action, RecoverOptions
 
 ACTIONS_AT_ONCE = 1 << 10
 

@@ -14,10 +14,10 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.shell_commands import run_line
 from kraftlog.cli.shell_session import ImageAt, Load, Session
 from kraftlog.cli.shell_terminal import interact
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.log.image import image_at
-from kraftlog.log.metadata_log import MetadataLog
-from kraftlog.log.remote_path import LogPath
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
 
 EXIT_FAILED = 1
 

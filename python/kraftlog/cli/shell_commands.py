@@ -10,7 +10,7 @@ from kraftlog.cli.shell_paths import Place, is_glob
 from kraftlog.cli.shell_session import Session
 from kraftlog.cli.shell_words import Word, command_words
 from kraftlog.errors import RecordError
-from kraftlog.metadata.tree_nodes import Directory, File, Node
+from kraftlog.metadata.tree.nodes import Directory, File, Node
 
 PATHS, COMMANDS_THEMSELVES, NOTHING = "paths", "commands", "nothing"
 _END = "end"

@@ -6,7 +6,7 @@ from kraftlog.cli.shell_commands import COMMANDS, COMMANDS_THEMSELVES, PATHS
 from kraftlog.cli.shell_paths import IMAGE
 from kraftlog.cli.shell_session import Session
 from kraftlog.cli.shell_words import Word, escaped, split_words
-from kraftlog.metadata.tree_nodes import Directory
+from kraftlog.metadata.tree.nodes import Directory
 
 
 def completions(session: Session, line: str) -> tuple[int, list[str]]:

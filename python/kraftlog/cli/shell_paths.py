@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kraftlog.metadata.tree_nodes import Directory, Node
+from kraftlog.metadata.tree.nodes import Directory, Node
 
 IMAGE = "image"
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 import kraftlog
 from kraftlog.cli.shell_paths import Place, places
-from kraftlog.metadata.tree import image_tree
-from kraftlog.metadata.tree_nodes import Directory
-from kraftlog.metadata.tree_text import provenance_text
+from kraftlog.metadata.tree.nodes import Directory
+from kraftlog.metadata.tree.text import provenance_text
+from kraftlog.metadata.tree.tree import image_tree
 
 LOCAL = {"commitId": "unknown", "version": kraftlog.__version__}
 _UNPRINTABLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in (9, 10)}

@@ -12,8 +12,8 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
 from kraftlog.errors import Fault
-from kraftlog.log.log import open as open_log
 from kraftlog.schema import STATS
+from kraftlog.tables.log import open as open_log
 
 
 @click.command()

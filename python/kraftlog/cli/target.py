@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from kraftlog.log.log import Log
-from kraftlog.log.remote_path import LogPath
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.tables.log import Log
 
 STANDARD_OUTPUT = "-"
 

@@ -14,9 +14,9 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
 from kraftlog.cli.target import check_output
 from kraftlog.codec.options import ReadOptions
-from kraftlog.log.log import open as open_log
 from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
+from kraftlog.tables.log import open as open_log
 
 FAULTS_AT_ONCE = 1 << 12
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.log.shown_uri import shown_uri
+from kraftlog.disk.shown_uri import shown_uri
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
 from kraftlog.spark.export_plan import PARTITION_COLUMNS, ExportPlan, FileOptions, identity

@@ -12,8 +12,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.disk.durable import sync_file, sync_folder
 from kraftlog.errors import Fault
-from kraftlog.log.durable import sync_file, sync_folder
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_plan import ExportPlan, FileOptions
 from kraftlog.spark.parts import Part

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kraftlog.log.ranges import Range
+from kraftlog.read.ranges import Range
 from kraftlog.spark.parts import Part
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import WHOLE_TABLES

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from kraftlog.log.durable import sync_folder, write_file
+from kraftlog.disk.durable import sync_folder, write_file
 
 STAGING = "_kraftlog"
 MANIFEST = "_manifest.json"

@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kraftlog.errors import error_from_fault
-from kraftlog.log.discover import Discovery, Segment
-from kraftlog.log.partitions import METADATA_TOPIC, by_partition
-from kraftlog.log.small_files import read_offset_checkpoint
-from kraftlog.log.table_rows import unreadable
+from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.layout.small_files import read_offset_checkpoint
+from kraftlog.read.partitions import METADATA_TOPIC, by_partition
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.log_ends import LogBounds, LogEnd
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
@@ -27,6 +26,7 @@ from kraftlog.spark.request import Request
 from kraftlog.spark.stream_offsets import Offsets
 from kraftlog.spark.task import size_of
 from kraftlog.spark.wanted_bytes import within_bounds
+from kraftlog.tables.table_rows import unreadable
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.markers import api_key, scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.disk.mapping import map_file
+from kraftlog.disk.remote_map import RemoteMap
+from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment
-from kraftlog.log.mapping import map_file
-from kraftlog.log.partitions import is_metadata, opened_before_segment
-from kraftlog.log.remote_map import RemoteMap
-from kraftlog.log.remote_path import LogPath, RemotePath
-from kraftlog.log.scan import HeaderScan, ends
-from kraftlog.log.seek import seek
+from kraftlog.layout.discover import Segment
+from kraftlog.read.partitions import is_metadata, opened_before_segment
+from kraftlog.read.seek import seek
 from kraftlog.transactions.boundaries import Boundaries, MetadataTransactionFold
 from kraftlog.transactions.producer import TransactionFold
 from kraftlog.types import Buffer

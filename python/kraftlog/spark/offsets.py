@@ -12,13 +12,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.log.discover import Discovery, Segment
-from kraftlog.log.log import Log
-from kraftlog.log.read import open_segment
-from kraftlog.log.scan import HeaderScan
-from kraftlog.log.table_rows import FOLDED_TOPICS
+from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.read.records import open_segment
+from kraftlog.tables.log import Log
+from kraftlog.tables.table_rows import FOLDED_TOPICS
 
 EARLIEST, LATEST = -2, -1
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}

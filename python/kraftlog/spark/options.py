@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from kraftlog.log.arguments import read_options
 from kraftlog.spark.offsets import parse_interval
 from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
+from kraftlog.tables.arguments import read_options
 
 ROWS_PER_BATCH = 16_384
 DEFAULT_MAX_TRIGGER_DELAY = "15m"

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.in_order import in_order
+from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.log.discover import Segment
-from kraftlog.log.in_order import in_order
-from kraftlog.log.log import Log
-from kraftlog.log.partitions import by_partition, is_metadata
-from kraftlog.log.ranges import Range, plan, plan_at_once, relevant
-from kraftlog.log.remote_path import RemotePath
-from kraftlog.log.standalone import standalone_ranges
-from kraftlog.log.visible import needs_transactions, visible_ranges
+from kraftlog.layout.discover import Segment
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
+from kraftlog.read.standalone import standalone_ranges
+from kraftlog.read.visible import needs_transactions, visible_ranges
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
+from kraftlog.tables.log import Log
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second

@@ -8,24 +8,24 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.check.transactions import beside_faults, marker_faults
+from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
-from kraftlog.log.arguments import catalog_of
-from kraftlog.log.discover import Discovery
-from kraftlog.log.log import Log
-from kraftlog.log.message_tables import note_bad_messages
-from kraftlog.log.metadata_gaps import incomplete_faults
-from kraftlog.log.open_transactions import map_as_listed
-from kraftlog.log.ranges import Range
-from kraftlog.log.read import read_range
-from kraftlog.log.remote_path import RemotePath
-from kraftlog.log.resolve import resolve
-from kraftlog.log.standalone import StandaloneRange
-from kraftlog.log.tables import index_rows
-from kraftlog.log.transaction_checks import beside_faults, marker_faults
+from kraftlog.layout.discover import Discovery
+from kraftlog.metadata_log.gaps import incomplete_faults
+from kraftlog.read.open_transactions import map_as_listed
+from kraftlog.read.ranges import Range
+from kraftlog.read.records import read_range
+from kraftlog.read.resolve import resolve
+from kraftlog.read.standalone import StandaloneRange
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import as_spark, library_columns
 from kraftlog.stream import errors_table
+from kraftlog.tables.arguments import catalog_of
+from kraftlog.tables.file_tables import index_rows
+from kraftlog.tables.log import Log
+from kraftlog.tables.message_tables import note_bad_messages
 
 
 def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:

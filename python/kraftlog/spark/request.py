@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
-from kraftlog.log.arguments import catalog_of
-from kraftlog.log.discover import Discovery
-from kraftlog.log.log import Log
-from kraftlog.log.log import open as open_log
-from kraftlog.log.remote_path import StorageOptions
+from kraftlog.disk.remote_path import StorageOptions
+from kraftlog.layout.discover import Discovery
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.pushdown import EVERYTHING, Narrowing
 from kraftlog.spark.selection import Selection
 from kraftlog.spark.tables import TABLES, spark_schema
+from kraftlog.tables.arguments import catalog_of
+from kraftlog.tables.log import Log
+from kraftlog.tables.log import open as open_log
 
 
 @dataclass(frozen=True)

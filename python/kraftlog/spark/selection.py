@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kraftlog.log.discover import Discovery
+from kraftlog.layout.discover import Discovery
 
 # A consumer that subscribes by a pattern does not get these.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})

@@ -13,7 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from kraftlog.log.lock import LogDirectoryLockedError
+from kraftlog.disk.lock import LogDirectoryLockedError
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment
-from kraftlog.log.names import parse_segment_file
-from kraftlog.log.ranges import Range, relevant
-from kraftlog.log.standalone import StandaloneRange
+from kraftlog.layout.discover import Segment
+from kraftlog.layout.names import parse_segment_file
+from kraftlog.read.ranges import Range, relevant
+from kraftlog.read.standalone import StandaloneRange
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.parts import Part, WholePartition
 from kraftlog.spark.request import Request

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.log.arguments import catalog_of
-from kraftlog.log.table_rows import table_schema
 from kraftlog.stream import rows_of
+from kraftlog.tables.arguments import catalog_of
+from kraftlog.tables.table_rows import table_schema
 
 RANGE_TABLES = ("records", "errors")
 SEGMENT_TABLES = ("segments", "batches", "index_entries")

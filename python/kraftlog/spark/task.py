@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment
-from kraftlog.log.ranges import Range
+from kraftlog.layout.discover import Segment
+from kraftlog.read.ranges import Range
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition, plan_parts
 from kraftlog.spark.quarantine import begin_quarantine, put_aside

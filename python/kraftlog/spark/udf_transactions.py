@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.log.metadata_boundaries import scan_piece
-from kraftlog.log.transaction_tables import metadata_transaction_columns
+from kraftlog.read.metadata_boundaries import scan_piece
 from kraftlog.spark.udf_arguments import FAIL, checked_on_error, constant, constants, list_of_each, literals, spark_type
+from kraftlog.tables.transaction_tables import metadata_transaction_columns
 from kraftlog.transactions import metadata_transaction
 
 if TYPE_CHECKING:

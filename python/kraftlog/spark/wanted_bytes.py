@@ -12,15 +12,15 @@ from dataclasses import replace
 import numpy as np
 
 from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan, ends, within
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.mapping import map_file
+from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
-from kraftlog.log.discover import Segment
-from kraftlog.log.mapping import map_file
-from kraftlog.log.ranges import Range
-from kraftlog.log.remote_path import RemotePath
-from kraftlog.log.scan import HeaderScan, ends, within
-from kraftlog.log.seek import seek
+from kraftlog.layout.discover import Segment
+from kraftlog.read.ranges import Range
+from kraftlog.read.seek import seek
 from kraftlog.spark.parts import Part, WholePartition, Work
 from kraftlog.types import Buffer
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kraftlog.log.durable import sync_folder, write_file
+from kraftlog.disk.durable import sync_folder, write_file
 from kraftlog.store.log_end import close_log, partition_folders
 from kraftlog.store.staging import StagedFile
 from kraftlog.store.write_id import WriteId

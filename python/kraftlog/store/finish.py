@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog.codec.end_transaction_marker import encode_marker
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
+from kraftlog.disk.durable import give_to_owner, sync_folder, write_file
 from kraftlog.errors import CorruptRecordError
-from kraftlog.log.build_index import IndexBuilder
-from kraftlog.log.durable import give_to_owner, sync_folder, write_file
-from kraftlog.log.leader_epochs import LeaderEpochs
-from kraftlog.log.names import parse_segment_file
-from kraftlog.log.scan import HeaderScan
-from kraftlog.log.small_files import producer_snapshot_bytes
+from kraftlog.layout.build_index import IndexBuilder
+from kraftlog.layout.leader_epochs import LeaderEpochs
+from kraftlog.layout.names import parse_segment_file
+from kraftlog.layout.small_files import producer_snapshot_bytes
 from kraftlog.store.decision import Decision, PartitionDecision, PlacedFile
 from kraftlog.store.log_end import producers_at, segment_file
 from kraftlog.store.placing import placed_headers, write_headers

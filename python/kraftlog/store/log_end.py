@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.disk.mapping import map_file
 from kraftlog.errors import CorruptRecordError
-from kraftlog.log.build_index import INDEX_INTERVAL_BYTES
-from kraftlog.log.discover import discover
-from kraftlog.log.interval import shown_interval
-from kraftlog.log.leader_epochs import LeaderEpochs
-from kraftlog.log.log_appender import LogAppender
-from kraftlog.log.mapping import map_file
-from kraftlog.log.names import parse_partition_folder, parse_segment_file, transition_of
-from kraftlog.log.scan import HeaderScan
-from kraftlog.log.segment_tail import read_segment
-from kraftlog.log.small_files import read_producer_snapshot
+from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
+from kraftlog.layout.discover import discover
+from kraftlog.layout.leader_epochs import LeaderEpochs
+from kraftlog.layout.names import parse_partition_folder, parse_segment_file, transition_of
+from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.read.index_interval import shown_interval
 from kraftlog.transactions.producer_state import ProducerStates
+from kraftlog.write.log_appender import LogAppender
+from kraftlog.write.segment_tail import read_segment
 
 
 @dataclass(frozen=True)

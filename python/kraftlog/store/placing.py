@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kraftlog._native.scanner import LOG_OVERHEAD
 from kraftlog.codec.headers import Headers
-from kraftlog.log.durable import give_to_owner
+from kraftlog.disk.durable import give_to_owner
 from kraftlog.store.crc_shift import changed_crcs
 from kraftlog.transactions.producer_state import SEQUENCES
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.partitioner import partition_for_key
-from kraftlog.log.names import LARGEST_PARTITION
+from kraftlog.layout.names import LARGEST_PARTITION
 from kraftlog.store.log_end import partition_folders
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "timestamp")

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.encode import Encoder
+from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
-from kraftlog.log.build_index import LARGEST_RELATIVE_OFFSET
-from kraftlog.log.durable import sync_folder
-from kraftlog.log.names import LARGEST_PARTITION
-from kraftlog.log.partitions import METADATA_TOPIC
-from kraftlog.log.scan import HeaderScan, ends
+from kraftlog.disk.durable import sync_folder
+from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
+from kraftlog.layout.names import LARGEST_PARTITION
+from kraftlog.read.partitions import METADATA_TOPIC
 
 SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
 MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment

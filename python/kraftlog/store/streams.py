@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kraftlog.log.durable import write_file
-from kraftlog.log.names import COMMITTED_BATCHES_FILE
+from kraftlog.disk.durable import write_file
+from kraftlog.layout.names import COMMITTED_BATCHES_FILE
 from kraftlog.store.write_id import WriteId
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kraftlog.log.durable import sync_folder
-from kraftlog.log.lock import LogDirectoryLock, LogDirectoryLockedError
-from kraftlog.log.names import STORE_FOLDER
+from kraftlog.disk.durable import sync_folder
+from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.layout.names import STORE_FOLDER
 from kraftlog.store.decision import Decision, decide, is_decided, read_decision
 from kraftlog.store.finish import finish, missing_files
 from kraftlog.store.staging import StagedFile, WriteEndedError, headers_path

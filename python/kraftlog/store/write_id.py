@@ -7,7 +7,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from kraftlog.log.names import STORE_FOLDER
+from kraftlog.layout.names import STORE_FOLDER
 
 LARGEST_BATCH_ID = 2**63 - 1
 _HIGH_BIT = 1 << 62  # the ids that a cluster gives out begin at 0 and do not come so far

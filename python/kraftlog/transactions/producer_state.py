@@ -71,8 +71,8 @@ class ProducerStates:
 
     Examples
     --------
-    >>> from kraftlog.log.mapping import map_file
-    >>> from kraftlog.log.scan import HeaderScan
+    >>> from kraftlog.disk.mapping import map_file
+    >>> from kraftlog.codec.header_scan import HeaderScan
     >>> from pathlib import Path
     >>> producers = ProducerStates()
     >>> log = Path("tests/golden/transactions/log/orders-2/00000000000000000000.log")

@@ -1,0 +1,1 @@
+"""Checks beyond what reading needs."""

@@ -1,0 +1,131 @@
+"""Listing remote folders, and reading parts of remote files."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kraftlog.disk.entries import Entry
+from kraftlog.disk.file_systems import locate, naming, open_file
+from kraftlog.disk.remote_path import RemotePath
+
+READ_BYTES = 4 << 20
+READS_AT_ONCE = 8
+
+
+def entry_of(path: RemotePath) -> Entry | None:
+    """Return what is there under a path; None for nothing.
+
+    Raises
+    ------
+    OSError
+        When the file system cannot tell.
+    """
+    file_system, where = locate(path)
+    with naming(path):
+        return _entry(file_system.get_file_info(where), path.name)
+
+
+def entries_of(folder: RemotePath) -> list[Entry]:
+    """Return what is in a folder, by name, from one listing.
+
+    Raises
+    ------
+    OSError
+        When it cannot be listed; FileNotFoundError when it is not there.
+    """
+    return tree_of(folder, recursive=False).get(folder, [])
+
+
+def tree_of(folder: RemotePath, *, recursive: bool = True) -> dict[RemotePath, list[Entry]]:
+    """Return what is in a folder and in those below it; object stores tell that in one listing.
+
+    Raises
+    ------
+    OSError
+        When it cannot be listed; FileNotFoundError when it is not there.
+    """
+    from pyarrow.fs import FileSelector
+
+    found: dict[RemotePath, dict[str, Entry]] = {folder: {}}
+    file_system, where = locate(folder)
+    with naming(folder):
+        infos = file_system.get_file_info(FileSelector(where, recursive=recursive))
+    below = len(where.strip("/"))
+    for info in infos:
+        parent, _, name = info.path.strip("/")[below:].strip("/").rpartition("/")
+        entry = _entry(info, name)
+        if entry is not None and name:
+            found.setdefault(folder / parent if parent else folder, {})[name] = entry
+    return {path: sorted(entries.values(), key=lambda entry: entry.name) for path, entries in found.items()}
+
+
+def _entry(info: Any, name: str) -> Entry | None:
+    from pyarrow.fs import FileType
+
+    if info.type == FileType.NotFound:
+        return None
+    is_file = info.type == FileType.File
+    return Entry(name, info.type == FileType.Directory, is_file, info.size or 0 if is_file else 0)
+
+
+class RemoteFile:
+    """A remote file, open for reading.
+
+    Parameters
+    ----------
+    path : RemotePath
+
+    Attributes
+    ----------
+    size : int
+        In bytes, when it was opened.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened; FileNotFoundError when it is not there.
+    """
+
+    def __init__(self, path: RemotePath) -> None:
+        self.path = path
+        file_system, where = locate(path)
+        with naming(path):
+            self._file = open_file(file_system, where)
+            self.size: int = self._file.size()
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end); a long part is asked for in pieces, where the client can at the same time.
+
+        Raises
+        ------
+        OSError
+            When they do not all come.
+        """
+        data = bytearray(end - start)
+        self.read_into(memoryview(data), start)
+        return bytes(data)
+
+    def read_into(self, target: memoryview, start: int) -> None:
+        """Fill a buffer with the bytes from ``start`` on; raises as ``read`` does."""
+
+        def piece(at: int) -> None:
+            size = min(READ_BYTES, len(target) - at)
+            target[at : at + size] = self._piece(start + at, size)
+
+        pieces = range(0, len(target), READ_BYTES)
+        if len(pieces) < 2:
+            for at in pieces:
+                piece(at)
+            return
+        with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+            for _ in pool.map(piece, pieces):
+                pass
+
+    def _piece(self, start: int, size: int) -> bytes:
+        what = f"bytes {start} to {start + size}: "
+        with naming(self.path, what):
+            data: bytes = self._file.read_at(size, start)
+        if len(data) != size:
+            raise OSError(f"{self.path}: {what}only {len(data)} came")
+        return data

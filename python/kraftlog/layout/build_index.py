@@ -1,0 +1,143 @@
+"""``.index`` and ``.timeindex`` of a segment, from its batch headers, by the rule of Kafka's ``LogSegment``.
+
+A batch gets an entry when more than ``interval_bytes`` of batches lie between it and the batch of the last entry. The
+time index gets one at the same moments, and one when the segment is closed, if the largest timestamp has grown.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import LOG_OVERHEAD
+from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
+from kraftlog.layout.index_files import ENTRY_TYPES, Entries
+
+INDEX_INTERVAL_BYTES = 4096  # Kafka's default of index.interval.bytes
+LARGEST_RELATIVE_OFFSET = 2**31 - 1
+
+
+class IndexBuilder:
+    """Index files of one segment; batches are added in the order of the file, as often as there are more.
+
+    Parameters
+    ----------
+    base_offset : int
+        Of the segment.
+    interval_bytes : int
+        Kafka's ``index.interval.bytes``.
+
+    Examples
+    --------
+    >>> from kraftlog.disk.mapping import map_file
+    >>> from kraftlog.codec.header_scan import HeaderScan
+    >>> from pathlib import Path
+    >>> segment = Path("tests/golden/codecs/log/codec-lz4-0/00000000000000000341.log")
+    >>> builder = IndexBuilder(341, 2048)
+    >>> for headers in HeaderScan(map_file(segment)).headers():
+    ...     builder.add(headers)
+    >>> builder.index() == segment.with_suffix(".index").read_bytes()
+    True
+    """
+
+    def __init__(self, base_offset: int, interval_bytes: int = INDEX_INTERVAL_BYTES) -> None:
+        self.base_offset = base_offset
+        self.interval_bytes = interval_bytes
+        self._since_entry = 0  # bytes of batches
+        self._last_indexed_offset = -1  # relative
+        self._max_timestamp = NO_TIMESTAMP
+        self._offset_of_max_timestamp = base_offset
+        self._last_indexed_timestamp = NO_TIMESTAMP
+        self._index: list[Entries] = []
+        self._timeindex: list[Entries] = []
+
+    def add(self, headers: Headers) -> None:
+        """Take the next batches of the segment.
+
+        Parameters
+        ----------
+        headers : structured array of HEADER_DTYPE
+            Of sound batches, in the order of the file.
+
+        Raises
+        ------
+        ValueError
+            When an offset has no place in the index: too far from the base offset for four bytes, or not larger than
+            that of the entry before. The builder is of no use then.
+        """
+        if not len(headers):
+            return
+        last = last_offsets(headers)
+        relative = last - self.base_offset
+        if relative.min() < 0 or relative.max() > LARGEST_RELATIVE_OFFSET:
+            at = int(np.argmax((relative < 0) | (relative > LARGEST_RELATIVE_OFFSET)))
+            raise ValueError(
+                f"batch at byte {headers['position'][at]}: last offset {last[at]} is not between the segment's "
+                f"base offset {self.base_offset} and {self.base_offset + LARGEST_RELATIVE_OFFSET}"
+            )
+        chosen = self._chosen(headers["batch_length"].astype(np.int64) + LOG_OVERHEAD)
+        self._add_offsets(relative[chosen], headers["position"][chosen])
+        largest, holder = self._largest_timestamps(headers["max_timestamp"], last)
+        self._add_times(largest[chosen], holder[chosen])
+
+    def _chosen(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return which batches get an entry."""
+        ends = self._since_entry + np.cumsum(sizes)
+        starts = ends - sizes
+        following = np.searchsorted(starts, starts + self.interval_bytes, side="right").tolist()
+        chosen = []
+        at = int(np.searchsorted(starts, self.interval_bytes, side="right"))
+        while at < len(sizes):
+            chosen.append(at)
+            at = following[at]
+        self._since_entry = int(ends[-1] - (starts[chosen[-1]] if chosen else 0))
+        return np.array(chosen, np.int64)
+
+    def _add_offsets(self, relative: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]) -> None:
+        before = np.concatenate(([self._last_indexed_offset], relative[:-1]))
+        for at in np.flatnonzero(relative <= before)[:1]:
+            raise ValueError(
+                f"batch at byte {positions[at]}: last offset {relative[at] + self.base_offset} is not larger than "
+                f"{before[at] + self.base_offset}, that of the index entry before"
+            )
+        if len(relative):
+            self._index.append(_entries("index", offset=relative, position=positions))
+            self._last_indexed_offset = int(relative[-1])
+
+    def _largest_timestamps(
+        self, timestamps: npt.NDArray[np.int64], last: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the largest timestamp up to each batch, and the last offset of the first batch that has it."""
+        largest = np.maximum.accumulate(np.concatenate(([self._max_timestamp], timestamps)))
+        grows = np.concatenate(([0], np.where(largest[1:] > largest[:-1], np.arange(1, len(largest)), 0)))
+        holder = np.concatenate(([self._offset_of_max_timestamp], last))[np.maximum.accumulate(grows)]
+        self._max_timestamp, self._offset_of_max_timestamp = int(largest[-1]), int(holder[-1])
+        return largest[1:], holder[1:]
+
+    def _add_times(self, largest: npt.NDArray[np.int64], holder: npt.NDArray[np.int64]) -> None:
+        before = np.concatenate(([self._last_indexed_timestamp], largest[:-1]))
+        new = largest > before
+        if new.any():
+            self._timeindex.append(_entries("timeindex", timestamp=largest[new], offset=holder[new] - self.base_offset))
+            self._last_indexed_timestamp = int(largest[-1])
+
+    def index(self) -> bytes:
+        """Return the ``.index`` file of what was added so far."""
+        return b"".join(entries.tobytes() for entries in self._index)
+
+    def timeindex(self) -> bytes:
+        """Return the ``.timeindex`` file that a segment has when it is closed after what was added so far."""
+        entries = list(self._timeindex)
+        if self._max_timestamp > self._last_indexed_timestamp:
+            offset = self._offset_of_max_timestamp - self.base_offset
+            entries.append(_entries("timeindex", timestamp=self._max_timestamp, offset=offset))
+        return b"".join(each.tobytes() for each in entries)
+
+
+def _entries(kind: str, **columns: npt.NDArray[np.int64] | int) -> Entries:
+    """Return columns as the entries of an index file."""
+    values = [np.atleast_1d(column) for column in columns.values()]
+    entries = np.empty(len(values[0]), ENTRY_TYPES[kind])
+    for name, column in zip(columns, values, strict=True):
+        entries[name] = column
+    return entries

@@ -1,0 +1,97 @@
+"""Looking around in folders, local and remote ones; of remote ones what was listed once is not listed again."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from kraftlog.disk.entries import Entry, local_entries
+from kraftlog.disk.remote_files import entries_of, tree_of
+from kraftlog.disk.remote_path import LogPath, RemotePath
+from kraftlog.layout import names
+
+
+class Listing:
+    """Folders as they are when they are first asked for.
+
+    A remote folder is listed together with those below it: object stores answer that with one request for a thousand
+    files, whatever folders they are in.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[RemotePath, list[Entry]] = {}
+
+    def entries(self, folder: LogPath) -> list[Entry]:
+        """Return what is in a folder, by name.
+
+        Raises
+        ------
+        OSError
+            When it cannot be listed.
+        """
+        if not isinstance(folder, RemotePath):
+            return local_entries(folder)
+        if folder not in self._known:
+            self._known[folder] = entries_of(folder)
+        return self._known[folder]
+
+    def is_dir(self, path: LogPath) -> bool:
+        """Whether a path is of a folder; what is called like a file that Kafka writes is none."""
+        if not isinstance(path, RemotePath):
+            return path.is_dir()
+        if path not in self._known and not _is_file_name(path.name):
+            self._list_all(path)
+        return path in self._known
+
+    def _list_all(self, folder: RemotePath) -> None:
+        try:
+            self._known |= tree_of(folder)
+        except FileNotFoundError:
+            return  # a file, or nothing
+
+    def file(self, path: LogPath) -> Entry | None:
+        """Return what is known of a file; None when there is none."""
+        if not isinstance(path, RemotePath):
+            return Entry(path.name, False, True, path.stat().st_size) if path.exists() else None
+        try:
+            return next((entry for entry in self.entries(path.parent) if entry.name == path.name), None)
+        except FileNotFoundError:
+            return None
+
+    def matches(self, pattern: RemotePath) -> list[RemotePath]:
+        """Return the files and folders that a path with ``*``, ``?`` and ``[]`` in its parts names.
+
+        Raises
+        ------
+        ValueError
+            When a part is ``**``.
+        OSError
+            When the folder above the first such part cannot be listed.
+        """
+        parts = pattern.key.split("/")
+        if "**" in parts:
+            raise ValueError(f"{pattern}: ** is not understood in URIs; * stands for one part of a path")
+        first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
+        above = RemotePath(pattern.root, "/".join(parts[:first]), pattern.storage_options)
+        self._list_all(above)
+        return sorted(self._below(above, parts[first:]))
+
+    def _below(self, folder: RemotePath, parts: list[str]) -> Iterator[RemotePath]:
+        for entry in self._known.get(folder, []):
+            if fnmatchcase(entry.name, parts[0]):
+                if len(parts) == 1:
+                    yield folder / entry.name
+                else:
+                    yield from self._below(folder / entry.name, parts[1:])
+
+
+def _is_file_name(name: str) -> bool:
+    is_known = name in names.KNOWN_FILES or names.parse_checkpoint_file(name) is not None
+    return is_known or names.parse_segment_file(name) is not None
+
+
+def local_matches(text: str) -> list[Path]:
+    """Return the local files and folders that a glob names."""
+    return sorted(map(Path, glob.glob(text, recursive=True)))  # noqa: PTH207  (text may be absolute)

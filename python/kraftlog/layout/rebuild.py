@@ -1,0 +1,150 @@
+"""What Kafka's recovery would make of a partition's log files, from one pass over their batches.
+
+Kafka's ``LogSegment.recover`` reads batch after batch, compares the crc, and takes everything before the first batch
+that is not sound. Index files and producer states follow from the batches that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.errors import Fault
+from kraftlog.layout.build_index import IndexBuilder
+from kraftlog.layout.index_files import ENTRY_TYPES
+from kraftlog.transactions.producer import (
+    ABORTED,
+    NONE,
+    TransactionFold,
+    Transactions,
+    last_stable_offsets,
+    opened_before,
+)
+from kraftlog.transactions.producer_state import ProducerState, ProducerStates
+from kraftlog.types import Buffer
+
+
+@dataclass
+class Rebuilt:
+    """A segment as recovery leaves it.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of the log file that are sound.
+    fault : Fault or None
+        What is behind them, when it is more than a torn tail.
+    sound_behind : int
+        Batches behind the fault whose crc matches.
+    files : dict
+        Contents of the index files by kind; a kind without entries that Kafka would not create is left out.
+    """
+
+    size: int
+    fault: Fault | None
+    sound_behind: int
+    files: dict[str, bytes]
+
+
+class Rebuild:
+    """Goes through the segments of a partition, in their order.
+
+    Parameters
+    ----------
+    base_offset : int
+        Of the first segment.
+    interval_bytes : int
+        Kafka's ``index.interval.bytes``.
+
+    Attributes
+    ----------
+    next_offset : int
+        Behind the last sound batch.
+    is_complete : bool
+        Whether every record before it is in the log or known from a snapshot; not where the cleaner was.
+    """
+
+    def __init__(self, base_offset: int, interval_bytes: int) -> None:
+        self.next_offset = base_offset
+        self.is_complete = base_offset == 0
+        self._interval_bytes = interval_bytes
+        self._producers = ProducerStates()
+        self._transactions = TransactionFold()
+
+    def begin_with(self, states: list[ProducerState]) -> None:
+        """Take the state of producers and their open transactions from the snapshot of the first segment."""
+        self.producers_are(states)
+        opened = [
+            (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
+            for state in states
+            if state.current_transaction_first_offset is not None
+        ]
+        self._transactions = TransactionFold(opened_before(opened))
+        self.is_complete = True
+
+    def producers_are(self, states: Iterable[ProducerState]) -> None:
+        """Take the state of producers from a snapshot that knows more than the log."""
+        self._producers = ProducerStates(states)
+
+    def producers(self) -> list[ProducerState]:
+        """Return the state of producers at ``next_offset``."""
+        return self._producers.states()
+
+    def segment(self, buffer: Buffer, base_offset: int) -> Rebuilt:
+        """Read the next segment.
+
+        Raises
+        ------
+        ValueError
+            When an offset has no place in the segment's index.
+        """
+        builder = IndexBuilder(base_offset, self._interval_bytes)
+        scan = HeaderScan(buffer, check_crc=True)
+        aborted: list[bytes] = []
+        sound_behind = 0
+        self._leave_gap(base_offset)
+        for headers in scan.headers():
+            if scan.faults:
+                end = scan.faults[0].position or 0
+                sound_behind += int(((headers["position"] > end) & (headers["crc_ok"] == 1)).sum())
+                headers = headers[headers["position"] < end]
+            if len(headers):
+                builder.add(headers)
+                aborted.append(self._add(headers))
+        files = {"index": builder.index(), "timeindex": builder.timeindex()}
+        if any(aborted):
+            files["txnindex"] = b"".join(aborted)
+        fault = scan.faults[0] if scan.faults else None
+        size = memoryview(buffer).nbytes if scan.torn_at < 0 else scan.torn_at
+        return Rebuilt(size if fault is None else fault.position or 0, fault, sound_behind, files)
+
+    def _leave_gap(self, offset: int) -> None:
+        self.is_complete &= offset == self.next_offset
+        self.next_offset = max(self.next_offset, offset)
+
+    def _add(self, headers: Headers) -> bytes:
+        """Take sound headers; return entries for ``.txnindex``."""
+        last = last_offsets(headers)
+        expected = np.concatenate(([self.next_offset], last[:-1] + 1))
+        has_all = (headers["base_offset"] == expected) & (headers["records_count"] > headers["last_offset_delta"])
+        self.is_complete &= bool((has_all | (headers["magic"] < 2)).all())
+        self.next_offset = int(last[-1]) + 1
+        self._producers.add(headers)
+        return _aborted_entries(self._transactions.add(headers), self._transactions.open)
+
+
+def _aborted_entries(ended: Transactions, still_open: Transactions) -> bytes:
+    """Return an entry of ``.txnindex`` for each aborted transaction that has data."""
+    chosen: npt.NDArray[np.bool_] = (ended["state"] == ABORTED) & (ended["first_offset"] != NONE)
+    entries = np.zeros(int(chosen.sum()), ENTRY_TYPES["txnindex"])
+    if len(entries):
+        entries["producer_id"] = ended["producer_id"][chosen]
+        entries["offset"] = ended["first_offset"][chosen]
+        entries["last_offset"] = ended["marker_offset"][chosen]
+        entries["lso"] = last_stable_offsets(ended, still_open)[chosen]
+    return entries.tobytes()

@@ -1,0 +1,1 @@
+"""The image as the tree of names that ``kafka-metadata-shell`` shows."""

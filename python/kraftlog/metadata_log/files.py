@@ -1,0 +1,167 @@
+"""The files of a metadata log: its segments, its snapshots, and what their batch headers say of offsets and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.disk.remote_path import LogPath, log_path
+from kraftlog.errors import Fault
+from kraftlog.layout import names
+from kraftlog.layout.discover import Segment, discover
+from kraftlog.messages.format_of import format_of_topic
+from kraftlog.read.partitions import METADATA_TOPIC, by_partition, is_metadata
+from kraftlog.read.records import open_segment
+
+SNAPSHOT = ".checkpoint"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot of everything before an offset.
+
+    Attributes
+    ----------
+    end_offset : int
+        The offset behind the last record that it stands for; 0 of ``bootstrap.checkpoint``.
+    epoch : int
+        Of that record.
+    """
+
+    segment: Segment
+    end_offset: int
+    epoch: int
+
+
+class MetadataLog:
+    """One metadata log, or one snapshot of it.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Of one partition, in order; or a snapshot alone.
+
+    Raises
+    ------
+    ValueError
+        When they are of none, or of several logs.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        groups = by_partition(segment for segment in segments if segment.state in ("", SNAPSHOT))
+        if len(groups) != 1:
+            folders = ", ".join(sorted({str(group[0].path) for group in groups}))
+            raise ValueError(f"one metadata log is needed, not {len(groups)}{': ' if groups else ''}{folders}")
+        # whatever the folder is called: one like ``node-1`` would be taken for the partition of a topic
+        self.segments = [replace(segment, topic=METADATA_TOPIC, partition=0) for segment in groups[0]]
+        self.is_snapshot = self.segments[0].state == SNAPSHOT
+
+    @classmethod
+    def open(cls, path: str | LogPath) -> MetadataLog:
+        """Open the folder of a metadata log, a log directory that has it, or one snapshot.
+
+        Of a folder that has snapshots and no log the latest one is opened.
+
+        Raises
+        ------
+        FileNotFoundError
+            When there is nothing there.
+        ValueError
+            When there is no metadata log, or more than one.
+        """
+        given = log_path(path)
+        if given.is_file():
+            segments = discover(path).segments
+            others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {METADATA_TOPIC}
+            if others:
+                raise ValueError(f"{path} is of {others.pop()}, not of the metadata log")
+            return cls(segments)
+        for folder in (given, given / f"{METADATA_TOPIC}-0"):
+            snapshots: Iterable[LogPath] = folder.glob("[0-9]*-[0-9]*.checkpoint")
+            latest = max(snapshots, default=None, key=str)
+            if latest is not None and not any(folder.glob("*.log")):  # Kafka starts from a snapshot alone as well
+                return cls(discover(latest).segments)
+        found = discover(path)
+        segments = [one for one in found.segments if is_metadata(one)]
+        if not segments:
+            denied = [f"; {item.name}: {item.reason}" for item in found.unread if item.is_fault]
+            raise ValueError(f"{path}: no metadata log in it{''.join(denied)}")
+        return cls(segments)
+
+    @property
+    def folders(self) -> set[LogPath]:
+        """Where its files are."""
+        return {segment.path.absolute().parent for segment in self.segments}
+
+    @property
+    def start_offset(self) -> int:
+        """Where its first segment begins."""
+        return self.segments[0].base_offset or 0
+
+    @property
+    def end_offset(self) -> int:
+        """Behind the last batch of the segments, whatever snapshots there are beside them."""
+        return int(self.last_offsets[-1]) + 1 if len(self.last_offsets) else self.start_offset
+
+    @cached_property
+    def snapshots(self) -> list[Snapshot]:
+        """The finished snapshots beside the segments, the latest first."""
+        folder = self.segments[0].path.absolute().parent
+        paths = [path for path in folder.iterdir() if names.parse_checkpoint_file(path.name) == ""]
+        numbered = [path for path in paths if path.name[0].isdigit()]
+        found = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []
+        return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)
+
+    @cached_property
+    def headers(self) -> Headers:
+        """Headers of all sound batches; what cannot be read is the business of who reads the records."""
+        parts = [part for segment in self.segments for part in _headers(segment)]
+        return np.concatenate([np.empty(0, HEADER_DTYPE), *parts])
+
+    @cached_property
+    def last_offsets(self) -> npt.NDArray[np.int64]:
+        """The last offset of each batch of ``headers``."""
+        return np.asarray(last_offsets(self.headers))
+
+    def segment_of(self, offset: int) -> Segment:
+        """Return the segment that an offset lies in, or would."""
+        before = [segment for segment in self.segments if (segment.base_offset or 0) <= offset]
+        return before[-1] if before else self.segments[0]
+
+    def batch_before(self, offset: int) -> int:
+        """Return the index of the last batch that begins at an offset or before it; -1 when there is none."""
+        return int(np.searchsorted(self.headers["base_offset"], offset, "right")) - 1
+
+    def offset_at(self, timestamp: int) -> int:
+        """Return the last offset that was appended at a time, in milliseconds, or before it.
+
+        Raises
+        ------
+        ValueError
+            When the log begins later.
+        """
+        stamps = self.headers["max_timestamp"]
+        at = np.flatnonzero((stamps >= 0) & (stamps <= timestamp))
+        if not len(at):
+            raise ValueError(f"timestamp {timestamp} is before the first one of the log")
+        return int(self.last_offsets[at[-1]])
+
+
+def snapshot_of(segment: Segment) -> Snapshot:
+    """Return what the name of a snapshot's file says."""
+    identity = segment.path.name.split(".")[0].split("-")
+    end_offset, epoch = (int(part) for part in identity) if len(identity) == 2 else (0, 0)
+    return Snapshot(segment, end_offset, epoch)
+
+
+def _headers(segment: Segment) -> Iterator[Headers]:
+    ignored: list[Fault] = []
+    for headers in HeaderScan(open_segment(segment, ignored, strict=False), check_crc=True).headers():
+        yield headers[headers["crc_ok"] != 0]

@@ -1,0 +1,65 @@
+"""Writes snapshots of the metadata log: ``<end_offset>-<epoch>.checkpoint``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kraftlog.codec.control_records import control_batch, snapshot_footer, snapshot_header
+from kraftlog.disk.new_file import new_file
+from kraftlog.transactions.metadata_transaction import Values, metadata_encoder, value_batches
+
+UNFINISHED_SNAPSHOT = ".part"
+
+
+def snapshot_path(folder: Path, end_offset: int, epoch: int) -> Path:
+    """Return the path of a snapshot of everything before an offset, the last record of which has that epoch."""
+    return folder / f"{end_offset:020d}-{epoch:010d}.checkpoint"
+
+
+def write_snapshot(
+    path: Path,
+    records: Values,
+    *,
+    epoch: int,
+    last_contained_log_timestamp: int,
+    timestamp_ms: int,
+    max_batch_bytes: int,
+    quorum: Iterable[tuple[str, bytes]] = (),
+) -> None:
+    """Write a snapshot, or nothing when something fails.
+
+    Parameters
+    ----------
+    path : Path
+    records : arrays of binary
+        Serialized metadata records, none of which is a transaction marker.
+    epoch : int
+        Of the snapshot, and of all its batches.
+    last_contained_log_timestamp : int
+        When the last record that the snapshot stands for was appended to the log.
+    timestamp_ms : int
+        Of the records of the snapshot.
+    max_batch_bytes : int
+    quorum : iterable of tuple
+        The control records, type and value, that say who the voters of a dynamic quorum are.
+
+    Raises
+    ------
+    FileExistsError
+        When there is such a snapshot.
+    """
+    if path.exists():
+        raise FileExistsError(f"{path}: this snapshot exists")
+    with new_file(path, UNFINISHED_SNAPSHOT) as file:
+        head = [("SNAPSHOT_HEADER", snapshot_header(last_contained_log_timestamp)), *quorum]
+        batch = {"partition_leader_epoch": epoch, "timestamp_ms": timestamp_ms}
+        for offset, (control_type, value) in enumerate(head):
+            file.write(control_batch(control_type, value, base_offset=offset, **batch))
+        encoder = metadata_encoder(max_batch_bytes, len(head), epoch, timestamp_ms)
+        for rows in value_batches(records):
+            encoder.write(rows)
+            file.write(encoder.take())
+        file.write(encoder.finish())
+        footer_offset = encoder.next_offset
+        file.write(control_batch("SNAPSHOT_FOOTER", snapshot_footer(), base_offset=footer_offset, **batch))

@@ -1,0 +1,1 @@
+"""Reading partitions: where to start, how to cut, transactions around a range, records and messages."""

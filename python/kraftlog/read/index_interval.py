@@ -1,0 +1,61 @@
+"""The ``index.interval.bytes`` that index files were written with, as far as they show it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.errors import Fault
+from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES, IndexBuilder
+from kraftlog.layout.discover import Segment
+from kraftlog.layout.index_files import read_index
+from kraftlog.read.records import open_segment
+from kraftlog.read.seek import batch_with
+
+
+def shown_interval(segments: list[Segment]) -> int:
+    """Return an interval that gives the entries which the ``.index`` files of a partition have.
+
+    An entry is made when more bytes than the interval lie behind the one before: the interval is less than the least
+    distance of two entries. Below that Kafka's default is tried first, then a power of two, as people set it. Files
+    with an entry that does not point at its batch are not asked. The default is returned when no file has an entry.
+    """
+    distances = [(distance, segment) for segment in segments if (distance := _least_distance(segment))]
+    if not distances:
+        return INDEX_INTERVAL_BYTES
+    least, segment = min(distances, key=lambda pair: pair[0])
+    most = least - 1
+    for interval in (INDEX_INTERVAL_BYTES, 1 << (most.bit_length() - 1)):
+        if interval <= most and _gives(segment, interval):
+            return interval
+    return most
+
+
+def _gives(segment: Segment, interval: int) -> bool:
+    """Whether a segment's ``.index`` was written with an interval."""
+    builder = IndexBuilder(segment.base_offset or 0, interval)
+    try:
+        for headers in HeaderScan(open_segment(segment, [], strict=False)).headers():
+            builder.add(headers)
+    except ValueError:  # damaged offsets, which no index can hold
+        return False
+    expected, found = builder.index(), segment.beside["index"].read_bytes()
+    return found.startswith(expected) and not found[len(expected) :].strip(b"\0")  # zeros: preallocated
+
+
+def _least_distance(segment: Segment) -> int | None:
+    path = segment.beside.get("index")
+    if path is None or segment.base_offset is None:
+        return None
+    faults: list[Fault] = []
+    try:
+        entries = read_index(path, "index", segment.base_offset, faults)
+    except OSError:
+        return None
+    positions = entries["position"]
+    distances = np.diff(positions, prepend=0)
+    if faults or not len(positions) or distances.min() <= 0:
+        return None
+    buffer = open_segment(segment, faults, strict=False)
+    pairs = zip(positions.tolist(), entries["offset"].tolist(), strict=True)
+    return int(distances.min()) if all(batch_with(buffer, *pair) is not None for pair in pairs) else None

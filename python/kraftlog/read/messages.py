@@ -1,0 +1,152 @@
+"""Reads the records of internal topics and of the metadata log as typed messages, a chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Segment
+from kraftlog.layout.names import printable
+from kraftlog.messages.arrow_types import UUID_TEXT
+from kraftlog.messages.catalog import BUILT_IN, Catalog, format_of_topic
+from kraftlog.messages.control_format import control_format, read_control
+from kraftlog.messages.format_of import METADATA
+from kraftlog.messages.reader import MessageReader, Messages
+from kraftlog.read.partitions import is_metadata
+from kraftlog.read.ranges import Range, plan
+from kraftlog.read.records import Progress, located, read_range
+from kraftlog.read.visible import needs_transactions, visible_ranges
+
+BAD_MESSAGE = "bad_message"
+NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
+_READ = ("key", "value", "offset")
+
+
+@dataclass(frozen=True)
+class TypedChunk:
+    """Some records of one segment, in the order of the log.
+
+    Attributes
+    ----------
+    segment : Segment
+    records : pyarrow.RecordBatch
+        The columns of the ``records`` table that were asked for, and key, value and offset.
+    messages : Messages
+        What they mean, row by row.
+    """
+
+    segment: Segment
+    records: pa.RecordBatch
+    messages: Messages
+
+    def take_faults(self, faults: list[Fault], *, strict: bool = False) -> None:
+        """Note what could not be read so far as faults, or raise at the first."""
+        offsets = self.records.column("offset")
+        found = dict(self.messages.faults)
+        if strict:
+            found |= {
+                row: f"unknown type {self.messages.types[row]}" for row in self.messages.of_unknown_type().tolist()
+            }
+        for row in sorted(found):
+            fault = located(self.segment, Fault(BAD_MESSAGE, f"record at offset {offsets[row]}: {found[row]}"))
+            if strict:
+                raise error_from_fault(fault)
+            faults.append(fault)
+
+
+def format_of(segment: Segment) -> str | None:
+    """Return the name of the format of a segment's records; None for a topic of users."""
+    if segment.topic is not None:
+        return format_of_topic(segment.topic)
+    return METADATA if is_metadata(segment) else None
+
+
+def topics_of(segments: Iterable[Segment]) -> list[str]:
+    """Return the names of the topics that segments are of, for people."""
+    return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
+
+
+def typed_chunks(
+    segments: Iterable[Segment],
+    columns: Sequence[str],
+    options: ReadOptions,
+    faults: list[Fault],
+    *,
+    notes: list[str] | None = None,
+    on_progress: Progress | None = None,
+    catalog: Catalog = BUILT_IN,
+    uuid: str = UUID_TEXT,
+) -> Iterator[TypedChunk]:
+    """Read records as messages; what is not of an internal topic is left out.
+
+    Parameters
+    ----------
+    segments : iterable of Segment
+    columns : sequence of str
+        Of the ``records`` table, besides key, value and offset.
+    options : ReadOptions
+        With ``include_control`` control records come in chunks of their own, where they are in the log.
+    faults : list of Fault
+        Receives what could not be read of batches and records; what is wrong with messages the reader of a chunk
+        takes from it, after it has read what it wants.
+    notes : list of str, optional
+        Receives where a read_committed reader stops, and how many records are of types that are not known.
+    on_progress : callable, optional
+    catalog : Catalog
+    uuid : {"text", "binary"}
+    """
+    notes, segments = [] if notes is None else notes, list(segments)
+    readers = {name: MessageReader(one, uuid) for name, one in catalog.formats.items()}
+    formats = {segment.path: format_of(segment) for segment in segments}
+    internal = [segment for segment in segments if formats[segment.path] is not None]
+    if formats and not internal:
+        notes.append(f"no internal topic among {', '.join(topics_of(segments))}")
+    names = list(dict.fromkeys([*_READ, *columns, *(["control_type"] if options.include_control else [])]))
+    unknown: dict[str, dict[int, int]] = {}
+    of_control = control_format(catalog)
+    for part in _parts(internal, options, names, faults, notes):
+        reader = readers[formats[part.segment.path] or METADATA]
+        for batch in read_range(part, schema.RECORDS.select(names), options, faults, on_progress):
+            for records, is_control in _runs(batch, options):
+                if is_control:
+                    types, values = records.column("control_type").to_pylist(), records.column("value")
+                    yield TypedChunk(part.segment, records, read_control(of_control, types, values, uuid))
+                    continue
+                messages = reader.read(records.column("key"), records.column("value"))
+                counts = unknown.setdefault(printable(f"{part.segment.topic}-{part.segment.partition}"), {})
+                for api_key, count in messages.unknown_types.items():
+                    counts[api_key] = counts.get(api_key, 0) + count
+                yield TypedChunk(part.segment, records, messages)
+    notes += [_note(where, counts) for where, counts in unknown.items() if counts]
+
+
+def _parts(
+    segments: list[Segment], options: ReadOptions, columns: Sequence[str], faults: list[Fault], notes: list[str]
+) -> Iterator[Range]:
+    if needs_transactions(options, columns):
+        return visible_ranges(segments, options, None, columns, faults, notes)
+    return plan(segments, options, None)
+
+
+def _runs(batch: pa.RecordBatch, options: ReadOptions) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Cut a batch where control records and others meet."""
+    if not options.include_control:
+        yield batch, False
+        return
+    is_control = pc.is_valid(batch.column("control_type")).to_numpy(zero_copy_only=False)
+    cuts = [0, *(np.flatnonzero(is_control[1:] != is_control[:-1]) + 1).tolist(), batch.num_rows]
+    for begin, end in pairwise(cuts):
+        yield batch.slice(begin, end - begin), bool(is_control[begin])
+
+
+def _note(where: str, counts: dict[int, int]) -> str:
+    listed = ", ".join(f"{api_key} ({count})" for api_key, count in sorted(counts.items()))
+    return f"{where}: {sum(counts.values())} records of unknown types: {listed}"

@@ -1,0 +1,67 @@
+"""Segments of one partition, in the order of the log, and the open transactions that a producer snapshot knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import CONTROL_TYPES
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.read.records import located, open_segment
+from kraftlog.transactions.producer import Transactions, opened_before
+from kraftlog.transactions.producer_state import ProducerState
+
+METADATA_TOPIC = "__cluster_metadata"
+FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records that only a Raft log has
+
+
+def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Group the segments of each folder, in the order of their offsets.
+
+    What is not a live segment of a log stands alone: a snapshot, a segment in another state, a file of another name.
+    """
+    groups: dict[LogPath, list[Segment]] = {}
+    for segment in segments:
+        is_alone = segment.state or segment.base_offset is None
+        groups.setdefault(segment.path if is_alone else segment.path.absolute().parent, []).append(segment)
+    return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
+
+
+def is_metadata(segment: Segment) -> bool:
+    """Whether a segment is of the metadata log; outside of a partition's folder its first batch tells."""
+    if segment.topic is not None:
+        return segment.topic == METADATA_TOPIC
+    headers = next(HeaderScan(open_segment(segment, [], strict=False)).headers(1), None)
+    return headers is not None and bool(headers["control_type"][0] >= FIRST_RAFT_TYPE)
+
+
+def producers_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
+    """Return the producers as the ``.snapshot`` beside a segment has them; None when there is none to be read."""
+    path = segment.beside.get("snapshot")
+    if path is None:
+        return None
+    try:
+        return read_producer_snapshot(path)
+    except (OSError, CorruptRecordError) as error:
+        faults.append(located(segment, Fault("bad_snapshot", str(error))))
+        return None
+
+
+def opened_before_segment(segment: Segment, faults: list[Fault]) -> Transactions | None:
+    """Return the transactions that are open where a segment starts; None when that is not known.
+
+    Nothing is open before offset 0.
+    """
+    producers = producers_before(segment, faults)
+    if producers is None:
+        return opened_before([]) if segment.base_offset == 0 else None
+    return opened_before(
+        [
+            (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
+            for state in producers
+            if state.current_transaction_first_offset is not None
+        ]
+    )

@@ -1,0 +1,118 @@
+"""Cutting a segment into byte ranges that start at batch boundaries.
+
+A reader of one range must come to the same batches as a reader of the whole file, damage or not. Ranges are therefore
+cut only where an unbroken chain of plausible headers leads from the start: in such a chain a bad batch is passed over
+by its length. From the first break on, the rest of the segment stays in one range.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import groupby, zip_longest
+from typing import IO
+
+from kraftlog._native.header_chain import HeaderChain
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.records import TransactionView
+from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
+from kraftlog.disk.mapping import map_open
+from kraftlog.disk.remote_path import RemotePath
+from kraftlog.layout.discover import Segment
+from kraftlog.read.remote_cuts import stretches
+from kraftlog.read.seek import seek
+from kraftlog.types import Buffer
+
+
+@dataclass(frozen=True)
+class Range:
+    """Batches of a segment that start at bytes [start, end).
+
+    Attributes
+    ----------
+    is_first : bool
+        Of its segment.
+    transactions : TransactionView or None
+        What is known of the transactions of its records.
+    buffer : buffer, optional
+        The segment, if it is mapped already; it does not go along to another process.
+    """
+
+    segment: Segment
+    start: int
+    end: int
+    is_first: bool = True
+    transactions: TransactionView | None = None
+    buffer: Buffer | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"buffer": None}
+
+
+def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
+    """Return the segments that can hold offsets within the bounds, by the names of their files."""
+    for segment, following in zip_longest(segments, segments[1:]):
+        base = segment.base_offset
+        if base is not None and not segment.state and base >= options.end_offset:
+            continue
+        same = following is not None and (following.topic, following.partition, following.path.parent) == (
+            segment.topic,
+            segment.partition,
+            segment.path.parent,
+        )
+        live = following is not None and not segment.state and not following.state
+        if same and live and base is not None and base < (following.base_offset or 0) <= options.start_offset:
+            continue
+        yield segment
+
+
+def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    """Return the ranges to read, in order; one for each segment when ``range_bytes`` is None."""
+    for is_remote, group in groupby(relevant(segments, options), lambda segment: isinstance(segment.path, RemotePath)):
+        if is_remote:
+            for segment, found in stretches(list(group), options, range_bytes):
+                yield from (Range(segment, start, end, start == found[0][0]) for start, end in found)
+        else:
+            for segment in group:
+                yield from _plan_local(segment, options, range_bytes)
+
+
+def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    """Return what ``plan`` does, for whoever wants all of it before anything is read: segments are cut side by side."""
+    wanted = list(relevant(segments, options))
+    looked_into = [segment for segment in wanted if not _is_taken_whole(segment, options, range_bytes)]
+    if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in wanted):
+        yield from plan(wanted, options, range_bytes)  # remote ones have threads of their own there
+        return
+    for ranges in in_order(lambda one: list(_plan_local(one, options, range_bytes)), wanted, SEGMENTS_AT_ONCE):
+        yield from ranges
+
+
+def _is_taken_whole(segment: Segment, options: ReadOptions, range_bytes: int | None) -> bool:
+    bounded = options.bounds_offsets or options.bounds_timestamps
+    return not bounded and (range_bytes is None or segment.size <= range_bytes)
+
+
+def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    if _is_taken_whole(segment, options, range_bytes):
+        yield Range(segment, 0, NO_BOUND)
+        return
+    try:
+        with segment.local_path.open("rb", buffering=0) as file:
+            yield from _cut(segment, file, options, range_bytes)
+    except OSError:
+        yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
+
+
+def _cut(segment: Segment, file: IO[bytes], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+    """Cut what is within the bounds into ranges of about ``range_bytes``."""
+    start, end = seek(segment, map_open(file), options)
+    size = os.fstat(file.fileno()).st_size
+    begin = start
+    if range_bytes is not None and min(end, size) - start > range_bytes:
+        chain = HeaderChain(file.fileno(), size, start, end)
+        while (boundary := chain.next_batch(begin + range_bytes)) is not None:
+            yield Range(segment, begin, boundary, begin == start)
+            begin = boundary
+    yield Range(segment, begin, end, begin == start)

@@ -1,0 +1,64 @@
+"""Where remote segments are cut into byte ranges, by their index files; of the log files only headers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
+from kraftlog.disk.remote_map import RemoteMap
+from kraftlog.disk.remote_path import RemotePath
+from kraftlog.layout.discover import Segment
+from kraftlog.read.seek import batch_with, index_entries, seek
+
+Stretch = tuple[int, int]
+"""Batches that start at bytes [start, end)."""
+
+
+def stretches(
+    segments: Sequence[Segment], options: ReadOptions, range_bytes: int | None
+) -> Iterator[tuple[Segment, list[Stretch]]]:
+    """Return what to read of remote segments, in order; several are looked at at the same time.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+    options : ReadOptions
+    range_bytes : int, optional
+        A segment is cut where its ``.index`` names a batch this many bytes, or more, behind the cut before. Without
+        such a file it is not cut.
+    """
+
+    def one(segment: Segment) -> list[Stretch]:
+        bounded = options.bounds_offsets or options.bounds_timestamps
+        if not bounded and (range_bytes is None or segment.size <= range_bytes):
+            return [(0, NO_BOUND)]
+        assert isinstance(segment.path, RemotePath)
+        try:
+            found = RemoteMap(segment.path)
+            start, end = seek(segment, found, options)
+            if range_bytes is None or min(end, found.size) - start <= range_bytes:
+                return [(start, end)]
+            return _cut(segment, found, start, end, range_bytes)
+        except OSError:
+            return [(0, NO_BOUND)]  # whoever reads it reports why it cannot be read
+
+    yield from zip(segments, in_order(one, segments, SEGMENTS_AT_ONCE), strict=True)
+
+
+def _cut(segment: Segment, found: RemoteMap, start: int, end: int, range_bytes: int) -> list[Stretch]:
+    index = index_entries(segment)
+    if index is None:
+        return [(start, end)]
+    offsets, positions = index
+    cuts = [start]
+    at = int(np.searchsorted(positions, start + range_bytes))
+    while at < len(positions) and positions[at] < min(end, found.size):
+        position = int(positions[at])
+        if batch_with(found, position, int(offsets[at])) is not None:
+            cuts.append(position)
+        at = int(np.searchsorted(positions, position + range_bytes))
+    return list(pairwise([*cuts, end]))

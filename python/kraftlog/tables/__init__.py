@@ -1,0 +1,1 @@
+"""The rows of each table, and ``Log``, which offers them."""

@@ -1,0 +1,38 @@
+"""What users say, as what readers take."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
+from kraftlog.layout.discover import PathLike
+from kraftlog.messages import kafka_json
+from kraftlog.messages.catalog import BUILT_IN, Catalog
+
+
+def read_options(
+    *,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    start_timestamp: datetime | int | None = None,
+    end_timestamp: datetime | int | None = None,
+    **others: object,
+) -> ReadOptions:
+    """Make ``ReadOptions`` of what users say: bounds may be None, timestamps datetimes."""
+    return ReadOptions(
+        start_offset=-NO_BOUND if start_offset is None else start_offset,
+        end_offset=NO_BOUND if end_offset is None else end_offset,
+        start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
+        end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
+        **others,  # type: ignore[arg-type]
+    )
+
+
+def read_until(at: int | None) -> ReadOptions:
+    """Make ``ReadOptions`` that end with an offset; None for the end of the log."""
+    return read_options(end_offset=None if at is None else at + 1)
+
+
+def catalog_of(definitions: PathLike | None) -> Catalog:
+    """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
+    return BUILT_IN if definitions is None else BUILT_IN.with_definitions(kafka_json.load_folder(definitions))

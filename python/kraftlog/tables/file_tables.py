@@ -1,0 +1,182 @@
+"""The tables that are not records: segments, batches and index entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog._native.scanner import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT
+from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.header_scan import HeaderScan, within
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault, RecordError
+from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.layout.index_files import ENTRY_TYPES, read_index
+from kraftlog.read.ranges import relevant
+from kraftlog.read.records import Progress, located, open_segment, relocated
+from kraftlog.read.seek import seek
+from kraftlog.stream import rows_of
+
+ROWS_AT_ONCE = 1 << 12
+
+
+def batch_rows(
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the ``batches`` table; the crc is compared only when the options say so."""
+    for segment in relevant(segments, options):
+        buffer = open_segment(segment, faults, strict=options.strict)
+        scan = HeaderScan(buffer, *seek(segment, buffer, options), check_crc=options.check_crc)
+        try:
+            for headers in scan.headers(strict=options.strict):
+                chosen = within(headers, options)
+                if len(chosen):
+                    yield _batch_columns(segment, chosen, arrow_schema)
+        except RecordError as error:
+            raise relocated(segment, error) from None
+        faults.extend(located(segment, fault) for fault in scan.faults)
+        if on_progress:
+            on_progress(segment.size)
+
+
+def _batch_columns(segment: Segment, headers: batch_headers.Headers, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    constant = {
+        "topic": segment.topic,
+        "partition": segment.partition,
+        "segment_base_offset": segment.base_offset,
+        "file": segment.name,
+    }
+    columns = []
+    for field in arrow_schema:
+        if field.name in constant:
+            columns.append(batch_headers.repeated(constant[field.name], field.type, len(headers)))
+        else:
+            columns.append(batch_headers.header_column(field.name, headers))
+    return rows_of(columns, arrow_schema, len(headers))
+
+
+def segment_rows(
+    found: Discovery,
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the ``segments`` table: live segments with what their headers say, others by name and size alone."""
+    rows = []
+    for segment in relevant(found.segments, options):
+        rows.append(_segment_row(segment, faults, strict=options.strict))
+        if on_progress:
+            on_progress(segment.size)
+    rows += [_plain_row(segment) for segment in found.set_aside]
+    rows.sort(key=lambda row: (row["topic"] or "", row["partition"] or 0, row["base_offset"] or 0, row["file"]))
+    for at in range(0, len(rows), ROWS_AT_ONCE):
+        yield _from_rows(rows[at : at + ROWS_AT_ONCE], schema.SEGMENTS, arrow_schema)
+
+
+def _from_rows(rows: list[dict[str, Any]], table: schema.TableSchema, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    """Rows whose ``*_ms`` values also make the timestamp columns."""
+    columns = []
+    for field in table.select(arrow_schema.names):
+        values = [row.get(f"{field.name}_ms" if field.type == schema.TIMESTAMP else field.name) for row in rows]
+        if field.type == schema.TIMESTAMP:
+            known = np.array([batch_headers.NO_TIMESTAMP if v is None else v for v in values], np.int64)
+            columns.append(batch_headers.timestamps(known))
+        else:
+            columns.append(pa.array(values, field.type))
+    return rows_of(columns, arrow_schema, len(rows))
+
+
+def _plain_row(segment: Segment) -> dict[str, Any]:
+    return {
+        "topic": segment.topic,
+        "partition": segment.partition,
+        "base_offset": segment.base_offset,
+        "size_in_bytes": segment.size,
+        "file": segment.name,
+        "state": segment.state.lstrip(".") or "live",
+    }
+
+
+def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict[str, Any]:
+    row = _plain_row(segment)
+    buffer = open_segment(segment, faults, strict=strict)
+    scan = HeaderScan(buffer)
+    parts = []
+    try:
+        parts = list(scan.headers(strict=strict))
+    except RecordError as error:
+        raise relocated(segment, error) from None
+    size = memoryview(buffer).nbytes
+    torn = size - scan.torn_at if scan.torn_at >= 0 else 0
+    faults.extend(located(segment, fault) for fault in scan.faults)
+    row |= {
+        "batches": 0,
+        "records": 0,
+        "clean": not scan.faults and not torn,
+        "torn_bytes": torn,
+        "size_in_bytes": size,
+    }
+    row["next_offset"] = segment.base_offset
+    if parts:
+        row |= _totals(np.concatenate(parts))
+    return row
+
+
+def _totals(headers: batch_headers.Headers) -> dict[str, Any]:
+    wrappers = (headers["magic"] < 2) & (headers["records_count"] < 0)
+    first = headers[0]
+    starts_with_base = not first["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT)
+    return {
+        "batches": len(headers),
+        "records": None if wrappers.any() else int(headers["records_count"].clip(min=0).sum(dtype=np.int64)),
+        "next_offset": int(batch_headers.last_offsets(headers).max()) + 1,
+        "first_timestamp_ms": int(first["base_timestamp" if starts_with_base else "max_timestamp"]),
+        "max_timestamp_ms": int(headers["max_timestamp"].max()),
+    }
+
+
+def index_rows(
+    segments: list[Segment], arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
+) -> Iterator[pa.RecordBatch]:
+    """Return the ``index_entries`` table."""
+    for segment in relevant(segments, options):
+        for kind in ENTRY_TYPES:
+            path = segment.beside.get(kind)
+            if path is None:
+                continue
+            found: list[Fault] = []
+            try:
+                entries = read_index(path, kind, segment.base_offset or 0, found)
+            except OSError as error:
+                faults.append(located(segment, Fault("unreadable_file", f"{path.name}: {error.strerror}")))
+                continue
+            faults.extend(located(segment, fault) for fault in found)
+            yield _index_columns(segment, f"{path.parent.name}/{path.name}", entries, arrow_schema)
+
+
+def _index_columns(
+    segment: Segment, file: str, entries: dict[str, np.ndarray], arrow_schema: pa.Schema
+) -> pa.RecordBatch:
+    count = len(entries["offset"])
+    constant = {"topic": segment.topic, "partition": segment.partition, "file": file}
+    columns = []
+    for field in arrow_schema:
+        source = "timestamp" if field.name == "timestamp_ms" else field.name
+        if field.name in constant:
+            columns.append(batch_headers.repeated(constant[field.name], field.type, count))
+        elif source not in entries:
+            columns.append(pa.nulls(count, field.type))
+        elif field.type == schema.TIMESTAMP:
+            columns.append(batch_headers.timestamps(entries[source]))
+        else:
+            columns.append(pa.array(entries[source], field.type))
+    return rows_of(columns, arrow_schema, count)

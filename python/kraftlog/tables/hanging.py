@@ -1,0 +1,127 @@
+"""Transactions that are open in a partition and that no coordinator will end.
+
+As ``kafka-transactions find-hanging`` has it: no transactional id has the producer's id, or the partition is none of
+those of its transaction. The coordinator's side is read from ``__transaction_state`` of the log directory, whichever
+topics are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.transactional_ids import transactional_id_columns
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Segment, discover
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.records import Progress
+from kraftlog.stream import rows_of
+from kraftlog.tables.coordinator_tables import TRANSACTION_TOPIC, fold_transactional_ids, replicas
+from kraftlog.tables.producer_tables import producer_states
+from kraftlog.transactions.producer_state import ProducerState
+
+_ABORT = "kafka-transactions.sh --bootstrap-server <broker> abort"
+_KNOWN = schema.TRANSACTIONAL_IDS.select(["transactional_id", "producer_id", "status", "partitions"])
+
+TransactionalId = dict[str, Any]
+"""A row of the table transactional_ids."""
+
+
+def hanging_rows(
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table hanging_transactions."""
+    everything = ReadOptions(strict=options.strict)  # a part of a log would tell of transactions that have long ended
+    by_producer, partitions = _transactional_ids(segments, everything, faults)
+    rows = []
+    for group in by_partition(segments):
+        if is_metadata(group[0]) or group[0].topic == TRANSACTION_TOPIC:
+            continue
+        for state in producer_states(_whole(group), everything, faults, on_progress):
+            if state.current_transaction_first_offset is None:
+                continue
+            known = by_producer.get(state.producer_id)
+            reason = _why_hanging(group[0], known, partitions)
+            if reason is not None:
+                rows.append(_row(group[0], state, known, reason, is_known=partitions > 0))
+    if rows:
+        yield _columns(rows, arrow_schema)
+
+
+def _whole(group: list[Segment]) -> list[Segment]:
+    """Return all segments of a partition, whichever of them are asked for."""
+    if group[0].state or group[0].topic is None:
+        return group
+    return discover(group[0].path.absolute().parent).segments
+
+
+def _transactional_ids(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault]
+) -> tuple[dict[int, TransactionalId], int]:
+    """Return the transactional ids, by producer id, of the log directories that segments are in.
+
+    Also returns how many partitions of ``__transaction_state`` were found there.
+    """
+    directories = sorted({segment.path.absolute().parent.parent for segment in segments if segment.topic is not None})
+    folders = [folder for directory in directories for folder in directory.glob(f"{TRANSACTION_TOPIC}-*")]
+    partitions = replicas(discover(folders).segments, TRANSACTION_TOPIC) if folders else []
+    found: dict[int, TransactionalId] = {}
+    for group in partitions:
+        rows = transactional_id_columns(fold_transactional_ids(group, options, faults), _KNOWN)
+        if rows is not None:
+            found |= {row["producer_id"]: row for row in rows.to_pylist()}
+    return found, len(partitions)
+
+
+def _why_hanging(segment: Segment, known: TransactionalId | None, partitions: int) -> str | None:
+    """Return why no coordinator will end a transaction; None when one will."""
+    if not partitions:
+        return f"not known: the log directory has no {TRANSACTION_TOPIC}"
+    if known is None:
+        return f"no transactional id has this producer id, in {partitions} partitions of {TRANSACTION_TOPIC}"
+    if not any(
+        each["topic"] == segment.topic and segment.partition in each["partitions"] for each in known["partitions"]
+    ):
+        return f"the partition is not in the transaction of {known['transactional_id']}, which is {known['status']}"
+    return None
+
+
+def _row(
+    segment: Segment, state: ProducerState, known: TransactionalId | None, reason: str, *, is_known: bool
+) -> dict[str, Any]:
+    start = state.current_transaction_first_offset
+    return {
+        "topic": segment.topic,
+        "partition": segment.partition,
+        "producer_id": state.producer_id,
+        "producer_epoch": state.producer_epoch,
+        "coordinator_epoch": None if state.coordinator_epoch < 0 else state.coordinator_epoch,
+        "start_offset": start,
+        "last_timestamp_ms": state.last_timestamp,
+        "transactional_id": known["transactional_id"] if known else None,
+        "reason": reason,
+        "command": f"{_ABORT} --topic {segment.topic} --partition {segment.partition} --start-offset {start}"
+        if is_known
+        else None,
+    }
+
+
+def _columns(rows: list[dict[str, Any]], arrow_schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field in arrow_schema:
+        if field.name == "last_timestamp":
+            stamps = np.array([row["last_timestamp_ms"] for row in rows], np.int64)
+            columns.append(batch_headers.timestamps(stamps))
+        else:
+            columns.append(pa.array([row[field.name] for row in rows], field.type))
+    return rows_of(columns, arrow_schema, len(rows))

@@ -1,0 +1,396 @@
+"""``kraftlog.open``: files of one or many partitions as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import pyarrow as pa
+
+from kraftlog.check.log_files import check_segments
+from kraftlog.check.transactions import beside_faults, marker_faults, sequence_faults
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.remote_path import LogPath, StorageOptions
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import AnyPath, Discovery, PathLike, Segment, discover
+from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.gaps import incomplete_faults
+from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.read.partitions import is_metadata
+from kraftlog.read.producer_transactions import last_stable_offsets
+from kraftlog.read.ranges import Range
+from kraftlog.read.records import Progress
+from kraftlog.stream import Stream
+from kraftlog.tables.arguments import catalog_of, read_options, read_until
+from kraftlog.tables.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
+from kraftlog.tables.totals import collect
+
+
+class Log:
+    """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them."""
+
+    def __init__(self, found: Discovery, catalog: Catalog = BUILT_IN) -> None:
+        self.found = found
+        self.catalog = catalog
+
+    @classmethod
+    def of_segment(cls, segment: Segment) -> Log:
+        """Return a log of one segment."""
+        return cls(Discovery(segments=[segment]))
+
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+        *,
+        workers: int = 1,
+        range_bytes: int | None = None,
+        on_progress: Progress | None = None,
+    ) -> Stream:
+        """Stream a table by its name; the methods named like tables are short forms of this.
+
+        Parameters
+        ----------
+        table : str
+            One of ``kraftlog.schema.TABLES``, or a type of message such as ``PartitionRecord``.
+        columns : sequence of str, optional
+            Only these are read; by default those that the table shows.
+        options : ReadOptions
+        workers : int
+            Threads that decode records; rows and their order do not depend on it.
+        range_bytes : int, optional
+            Bytes of log that one worker takes at once.
+        on_progress : callable, optional
+            Is called with the bytes of log that were read since the last call.
+        """
+        if workers < 1:
+            raise ValueError(f"workers {workers} is less than 1")
+        arrow_schema = table_schema(table, self.catalog).select(columns)
+
+        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            how = Pass(options, faults, stream.notes, workers, range_bytes, on_progress)
+            return table_rows(self.found, self.catalog, table, arrow_schema, how)
+
+        stream = Stream(arrow_schema, produce)
+        return stream
+
+    def ranges(
+        self,
+        options: ReadOptions,
+        range_bytes: int | None,
+        columns: Sequence[str],
+        faults: list[Fault],
+        notes: list[str],
+    ) -> Iterator[Range]:
+        """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+        return record_ranges(self.found, options, range_bytes, columns, faults, notes)
+
+    def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a row for each segment."""
+        return self.scan("segments", columns).to_table()
+
+    def batches(self, columns: Sequence[str] | None = None, *, check_crc: bool = False, **bounds: object) -> pa.Table:
+        """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well."""
+        return self.scan("batches", columns, read_options(check_crc=check_crc, **bounds)).to_table()  # type: ignore[arg-type]
+
+    def messages(self, columns: Sequence[str] | None = None, *, type: str | None = None, **bounds: object) -> Stream:
+        """Stream the records of internal topics and of the metadata log, typed.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+        type : str, optional
+            Only records of this type, their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it keys
+            and values are JSON text with Kafka's field names.
+        **bounds
+            As ``records`` has them.
+
+        Returns
+        -------
+        Stream
+            A record that cannot be read is a row with an ``error``.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/metadata/log")
+        >>> log.messages(["offset", "name"], type="TopicRecord").to_table().slice(0, 2).to_pylist()
+        [{'offset': 11, 'name': 'meta-0'}, {'offset': 16, 'name': 'meta-1'}]
+        """
+        table = "messages" if type is None else check_type(type, self.catalog)
+        return self.scan(table, columns, read_options(**bounds))  # type: ignore[arg-type]
+
+    def image(self, offset: int | None = None) -> ImageAt:
+        """Return the metadata image at an offset, from the metadata log among the files.
+
+        Parameters
+        ----------
+        offset : int, optional
+            The last one whose record counts; by default the end of the log.
+
+        Returns
+        -------
+        ImageAt
+            ``image.tables()`` has the records that a snapshot would hold, as Arrow tables.
+
+        Raises
+        ------
+        RecordError
+            When a record cannot be read, or changes what is not there.
+        ValueError
+            When there is no metadata log, or more than one.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> at = kraftlog.open("tests/golden/metadata/log").image(85)
+        >>> at.offset, at.epoch, at.image.tables()["TopicRecord"].num_rows
+        (85, 1, 13)
+        """
+        faults: list[Fault] = []
+        found = image_at(MetadataLog([one for one in self.found.segments if is_metadata(one)]), offset, faults)
+        if faults:
+            raise error_from_fault(faults[0])
+        return found
+
+    def transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
+        """Return producers' transactions, from batch headers: ended ones by their markers, then open ones."""
+        return self.scan("transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+
+    def metadata_transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
+        """Return the transactions of the metadata log (KIP-868)."""
+        return self.scan("metadata_transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+
+    def producers(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the state of each producer in each partition, as a broker would rebuild it from the log."""
+        return self.scan("producers", columns).to_table()
+
+    def hanging_transactions(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files."""
+        return self.scan("hanging_transactions", columns).to_table()
+
+    def offsets(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the offsets that groups have committed, and those that open transactions would.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+        at : int, optional
+            The last offset that counts, in each partition of ``__consumer_offsets``.
+        """
+        return self.scan("offsets", columns, read_until(at)).to_table()
+
+    def groups(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the groups and their members as ``__consumer_offsets`` has them; ``at`` as in ``offsets``."""
+        return self.scan("groups", columns, read_until(at)).to_table()
+
+    def transactional_ids(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the transactional ids as ``__transaction_state`` has them; ``at`` as in ``offsets``."""
+        return self.scan("transactional_ids", columns, read_until(at)).to_table()
+
+    def last_stable_offsets(self) -> pa.Table:
+        """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
+
+        It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
+        record. A broker's own is never behind its high watermark, which the log does not hold.
+        """
+        return last_stable_offsets(self.found.segments)
+
+    def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the entries of the index files."""
+        return self.scan("index_entries", columns).to_table()
+
+    def errors(self, *, workers: int = 1) -> pa.Table:
+        """Read and check everything, and return what cannot be read, and files that were left alone."""
+        return self.scan("errors", workers=workers).to_table()
+
+    def records(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        isolation_level: str = "read_uncommitted",
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_timestamp: datetime | int | None = None,
+        end_timestamp: datetime | int | None = None,
+        include_control: bool = False,
+        strict: bool = False,
+        check_crc: bool = True,
+        workers: int = 1,
+        batch_rows: int = ReadOptions.batch_rows,
+        batch_bytes: int = ReadOptions.batch_bytes,
+        max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
+    ) -> Stream:
+        """Stream the records.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Columns of the ``records`` table; only these are decoded. ``transaction_state`` is committed, aborted or
+            open, null outside of transactions. ``visible_at`` is the offset whose record made this one visible to
+            read_committed readers, null for one that never was.
+        isolation_level : {"read_uncommitted", "read_committed"}
+            ``read_committed`` leaves out what a consumer of that level would not see: records of aborted transactions,
+            and all from the last stable offset on; of a metadata log, all but records outside of transactions and in
+            committed ones.
+        start_offset, end_offset : int, optional
+            Offsets in [start_offset, end_offset), in every partition.
+        start_timestamp, end_timestamp : datetime or int, optional
+            Timestamps in [start_timestamp, end_timestamp); integers are milliseconds since the epoch.
+        include_control : bool
+            Whether records of control batches are shown.
+        strict : bool
+            Raise at the first fault instead of noting it in ``errors``.
+        check_crc : bool
+            Whether the checksum of each batch is compared.
+        workers : int
+            Threads; rows and their order do not depend on it.
+        batch_rows, batch_bytes : int
+            Size at which a record batch is handed out: rows, or bytes of log.
+        max_decompressed_bytes : int
+            Most bytes that one batch may take after decompression.
+
+        Returns
+        -------
+        Stream
+            Rows in the order of topic, partition and position. Record batches own their memory.
+
+        Raises
+        ------
+        RecordError
+            While rows are read, with ``strict``; the message names file, byte and record.
+        """
+        options = read_options(
+            isolation_level=isolation_level,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_timestamp=start_timestamp,
+            end_timestamp=end_timestamp,
+            include_control=include_control,
+            strict=strict,
+            check_crc=check_crc,
+            batch_rows=batch_rows,
+            batch_bytes=batch_bytes,
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+        return self.scan("records", columns, options, workers=workers)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all log files, as they were listed."""
+        return sum(segment.size for segment in self.found.segments)
+
+    @property
+    def folders(self) -> set[LogPath]:
+        """The folders that segments were found in."""
+        return {segment.path.parent for segment in [*self.found.segments, *self.found.set_aside]}
+
+    @property
+    def segments_count(self) -> int:
+        """How many live segments were found."""
+        return len(self.found.segments)
+
+    def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
+        """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found."""
+        yield from check_segments(self.found.segments, options, on_progress)
+        yield from marker_faults(self.found.segments)
+        yield from beside_faults(self.found.segments)
+        yield from sequence_faults(self.found.segments)
+        yield from incomplete_faults(self.found.segments)
+
+    def stats(
+        self,
+        faults: list[Fault],
+        *,
+        by_producer: bool = False,
+        decompress: bool = False,
+        on_progress: Progress | None = None,
+    ) -> pa.Table:
+        """Add up batches, records and bytes; see ``kraftlog.tables.totals.collect``."""
+        return collect(
+            self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
+        )
+
+    def unreadable(self) -> list[Fault]:
+        """Return the folders that could not be listed."""
+        return unreadable(self.found)
+
+    def left_alone(self) -> list[Fault]:
+        """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+        return left_alone(self.found)
+
+
+def open(
+    paths: AnyPath | Iterable[AnyPath],
+    *,
+    topics: Iterable[str] | None = None,
+    partitions: Iterable[int] | None = None,
+    as_topic: str | None = None,
+    definitions: PathLike | None = None,
+    storage_options: StorageOptions | None = None,
+) -> Log:
+    """Open log files for reading. Lists folders; decodes nothing.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob. On
+        another file system a URI: ``s3://bucket/logs``, or any that pyarrow or fsspec knows.
+    topics : iterable of str, optional
+        Only these topics.
+    partitions : iterable of int, optional
+        Only these partitions.
+    as_topic : str, optional
+        The topic of files that lie in no partition's folder, such as a copy of one segment of ``__consumer_offsets``.
+    definitions : path, optional
+        A folder of Kafka's own JSON definitions of messages, of the release that wrote the log; they take the place of
+        those of the same records that this package brings.
+    storage_options : mapping, optional
+        For the file systems of URIs: of S3 the arguments of ``pyarrow.fs.S3FileSystem``, such as region and
+        endpoint_override; of others in pyarrow the names that their URIs may have in a query; else what fsspec takes
+        as ``storage_options``.
+
+    Returns
+    -------
+    Log
+
+    Raises
+    ------
+    FileNotFoundError
+        When a path does not exist.
+    ValueError
+        When a folder holds no log files, or none of the topics or partitions asked for.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> log = kraftlog.open("tests/golden/codecs/log", topics=["codec-lz4"])
+    >>> log.segments().column("records").to_pylist()
+    [341, 410]
+    """
+    if isinstance(topics, str):
+        topics = [topics]
+    found = discover(paths, storage_options)
+    if as_topic is not None:
+        known = [
+            segment if segment.topic is not None else replace(segment, topic=as_topic) for segment in found.segments
+        ]
+        found = replace(found, segments=known)
+    if topics is not None or partitions is not None:
+        wanted_topics = None if topics is None else set(topics)
+        wanted_partitions = None if partitions is None else set(partitions)
+
+        def is_wanted(item: object) -> bool:
+            topic, partition = getattr(item, "topic", None), getattr(item, "partition", None)
+            return (wanted_topics is None or topic in wanted_topics) and (
+                wanted_partitions is None or partition in wanted_partitions
+            )
+
+        there = sorted({f"{s.topic}-{s.partition}" for s in found.segments})
+        found = Discovery(*[[item for item in kind if is_wanted(item)] for kind in vars(found).values()])
+        if not found.segments:
+            raise ValueError(f"no partition of those asked for; there are {', '.join(there)}")
+    return Log(found, catalog_of(definitions))

@@ -1,0 +1,130 @@
+"""Messages as tables: ``messages`` with their JSON, and one table for each type with its fields as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.messages.arrow_types import TAGGED_FIELD, UNKNOWN_TAGGED_FIELDS, arrow_type
+from kraftlog.messages.catalog import Catalog
+from kraftlog.messages.frames import NO_VERSION
+from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordType
+from kraftlog.read.messages import TypedChunk, format_of, typed_chunks
+from kraftlog.read.records import Progress
+from kraftlog.stream import rows_of
+
+_OF_RECORDS = ("topic", "partition", "offset", "timestamp", "transaction_state")
+
+
+def message_rows(
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    notes: list[str],
+    on_progress: Progress | None,
+    catalog: Catalog,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table messages."""
+    wanted = [name for name in arrow_schema.names if name in _OF_RECORDS]
+    for chunk in typed_chunks(segments, wanted, options, faults, notes=notes, on_progress=on_progress, catalog=catalog):
+        json = dict(zip(("key", "value"), chunk.messages.json(), strict=True))
+        columns = [json[name] if name in json else _column(chunk, name) for name in arrow_schema.names]
+        chunk.take_faults(faults, strict=options.strict)
+        yield rows_of(columns, arrow_schema, chunk.records.num_rows)
+
+
+def _column(chunk: TypedChunk, name: str) -> pa.Array:
+    return _COLUMNS[name](chunk) if name in _COLUMNS else chunk.records.column(name)
+
+
+def _versions(versions: npt.NDArray[np.int32]) -> pa.Array:
+    return pa.array(versions.astype(np.int16), mask=versions == NO_VERSION)
+
+
+_COLUMNS: dict[str, Callable[[TypedChunk], pa.Array]] = {
+    "type": lambda chunk: chunk.messages.type_names,
+    "key_version": lambda chunk: _versions(chunk.messages.key_versions),
+    "value_version": lambda chunk: _versions(chunk.messages.value_versions),
+    "is_tombstone": lambda chunk: pa.array(chunk.messages.is_tombstone),
+    "error": lambda chunk: chunk.messages.errors,
+    "raw_key": lambda chunk: chunk.records.column("key"),
+    "raw_value": lambda chunk: chunk.records.column("value"),
+}
+
+
+def type_schema(name: str, catalog: Catalog) -> schema.TableSchema | None:
+    """Return the table of a type of record; None when there is no such type.
+
+    Its columns are where the record is, then the fields of its key and of its value, and the tagged fields of the value
+    that its definition does not know.
+    """
+    record_type = _type_named(name, catalog)
+    if record_type is None:
+        return None
+    before = {column: schema.MESSAGES.shown[column] for column in COLUMNS_BEFORE_FIELDS}
+    fields = {column: arrow_type(field) for column, field, _ in record_type.columns}
+    unknown = {UNKNOWN_TAGGED_FIELDS: pa.list_(TAGGED_FIELD)}
+    return schema.TableSchema(
+        name, f"a record of the type {name}", before | fields | unknown, schema.MESSAGES.on_request
+    )
+
+
+def _type_named(name: str, catalog: Catalog) -> RecordType | None:
+    types = [one for of in catalog.formats.values() for one in of.types.values() if one.value is not None]
+    return next((one for one in types if one.name == name), None)
+
+
+def type_rows(
+    name: str,
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    notes: list[str],
+    on_progress: Progress | None,
+    catalog: Catalog,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table of one type. A record of it that cannot be read is a row with an ``error``, its fields null."""
+    formats = {of.name for of in catalog.formats.values() if any(one.name == name for one in of.types.values())}
+    of_format = [segment for segment in segments if format_of(segment) in formats]
+    wanted = [column for column in arrow_schema.names if column in _OF_RECORDS]
+    for chunk in typed_chunks(
+        of_format, wanted, options, faults, notes=notes, on_progress=on_progress, catalog=catalog
+    ):
+        if chunk.messages.format.name not in formats:
+            continue
+        typed = chunk.messages.typed(name)
+        is_of_type = pc.fill_null(pc.equal(chunk.messages.type_names, name), fill_value=False)
+        rows = np.flatnonzero(is_of_type.to_numpy(zero_copy_only=False))
+        chunk.take_faults(faults, strict=options.strict)
+        if not len(rows):
+            continue
+        fields = typed.fields
+        if len(typed.rows) < len(rows):
+            is_good = np.isin(rows, typed.rows)
+            fields = fields.take(pa.array(np.cumsum(is_good) - 1, mask=~is_good))
+        at = pa.array(rows)
+        yield rows_of(
+            [
+                fields.column(column) if column in fields.schema.names else _column(chunk, column).take(at)
+                for column in arrow_schema.names
+            ],
+            arrow_schema,
+            len(rows),
+        )
+
+
+def note_bad_messages(segments: list[Segment], options: ReadOptions, faults: list[Fault], catalog: Catalog) -> None:
+    """Note the records of internal topics that cannot be read as messages; what ails batches is not noted again."""
+    for chunk in typed_chunks(segments, [], options, [], catalog=catalog):
+        chunk.messages.json()
+        chunk.take_faults(faults, strict=options.strict)

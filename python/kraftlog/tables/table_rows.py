@@ -1,0 +1,174 @@
+"""The rows of each table, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.check.transactions import beside_faults, marker_faults
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery, Unread
+from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.metadata_log.gaps import incomplete_faults
+from kraftlog.read.messages import topics_of
+from kraftlog.read.ranges import Range, plan
+from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.visible import needs_transactions, visible_ranges
+from kraftlog.stream import errors_table
+from kraftlog.tables import file_tables as tables
+from kraftlog.tables.coordinator_tables import (
+    OFFSETS_TOPIC,
+    TRANSACTION_TOPIC,
+    group_rows,
+    offset_rows,
+    transactional_id_rows,
+)
+from kraftlog.tables.hanging import hanging_rows
+from kraftlog.tables.message_tables import message_rows, note_bad_messages, type_rows, type_schema
+from kraftlog.tables.producer_tables import producer_rows
+from kraftlog.tables.transaction_tables import metadata_transaction_rows, transaction_rows
+
+PARALLEL_RANGE_BYTES = 16 << 20
+
+_BY_SEGMENTS = {
+    "batches": tables.batch_rows,
+    "transactions": transaction_rows,
+    "metadata_transactions": metadata_transaction_rows,
+    "producers": producer_rows,
+    "hanging_transactions": hanging_rows,
+    "offsets": offset_rows,
+    "groups": group_rows,
+    "transactional_ids": transactional_id_rows,
+}
+
+
+FOLDED_TOPICS = {
+    "offsets": OFFSETS_TOPIC,
+    "groups": OFFSETS_TOPIC,
+    "transactional_ids": TRANSACTION_TOPIC,
+}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """How a table is read, and where what cannot be read is noted."""
+
+    options: ReadOptions
+    faults: list[Fault]
+    notes: list[str]
+    workers: int = 1
+    range_bytes: int | None = None
+    on_progress: Progress | None = None
+
+
+def table_schema(table: str, catalog: Catalog = BUILT_IN) -> schema.TableSchema:
+    """Return what a table consists of.
+
+    Raises
+    ------
+    ValueError
+        When there is no such table, nor a type of message of that name.
+    """
+    found = schema.TABLES.get(table) or type_schema(table, catalog)
+    if found is None:
+        raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}, nor a type of message")
+    return found
+
+
+def check_type(name: str, catalog: Catalog) -> str:
+    """Return the name of a type of message.
+
+    Raises
+    ------
+    ValueError
+        When there is no such type.
+    """
+    if type_schema(name, catalog) is None:
+        types = sorted(
+            {one.name for of in catalog.formats.values() for one in of.types.values() if one.value is not None}
+        )
+        raise ValueError(f"{name!r} is not a type of message; there are {', '.join(types)}")
+    return name
+
+
+def table_rows(
+    found: Discovery, catalog: Catalog, table: str, arrow_schema: pa.Schema, how: Pass
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a table; folders that could not be listed are faults of every table."""
+    options, faults, segments = how.options, how.faults, found.segments
+    for fault in unreadable(found):
+        if options.strict:
+            raise error_from_fault(fault)
+        faults.append(fault)
+    if table == "records":
+        size = how.range_bytes or PARALLEL_RANGE_BYTES if how.workers > 1 else None
+        parts = record_ranges(found, options, size, arrow_schema.names, faults, how.notes)
+        return read_ranges(parts, arrow_schema, options, faults, how.workers, how.on_progress)
+    if table == "messages":
+        return message_rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
+    if table not in schema.TABLES:
+        return type_rows(table, segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
+    if table in FOLDED_TOPICS and not any(segment.topic == FOLDED_TOPICS[table] for segment in segments):
+        how.notes.append(f"no {FOLDED_TOPICS[table]} among {', '.join(topics_of(segments))}")
+    if table in _BY_SEGMENTS:
+        return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, how.on_progress)
+    if table == "segments":
+        return tables.segment_rows(found, arrow_schema, options, faults, how.on_progress)
+    if table == "index_entries":
+        return tables.index_rows(segments, arrow_schema, options, faults)
+    return _error_rows(found, catalog, arrow_schema, how)
+
+
+def record_ranges(
+    found: Discovery,
+    options: ReadOptions,
+    range_bytes: int | None,
+    columns: Sequence[str],
+    faults: list[Fault],
+    notes: list[str],
+) -> Iterator[Range]:
+    """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+    if needs_transactions(options, columns):
+        return visible_ranges(found.segments, options, range_bytes, columns, faults, notes)
+    return plan(found.segments, options, range_bytes)
+
+
+def left_alone(found: Discovery) -> list[Fault]:
+    """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+    return [_as_row(item) for item in found.unread if not item.is_fault]
+
+
+def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how: Pass) -> Iterator[pa.RecordBatch]:
+    options, faults = how.options, how.faults
+    size = PARALLEL_RANGE_BYTES if how.workers > 1 else None
+    parts = record_ranges(found, options, size, [], faults, [])
+    for _ in read_ranges(parts, schema.RECORDS.select([]), options, faults, how.workers, how.on_progress):
+        pass
+    for _ in tables.index_rows(found.segments, schema.INDEX_ENTRIES.select(), options, faults):
+        pass
+    note_bad_messages(found.segments, options, faults, catalog)
+    faults += marker_faults(found.segments)
+    faults += beside_faults(found.segments)
+    faults += incomplete_faults(found.segments)
+    table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
+    yield from table.to_batches()
+
+
+def unreadable(found: Discovery) -> list[Fault]:
+    """Return the folders that could not be listed."""
+    return [_as_row(item) for item in found.unread if item.is_fault]
+
+
+def _as_row(item: Unread) -> Fault:
+    return Fault(
+        "unreadable_file" if item.is_fault else "not_read",
+        f"{item.name}: {item.reason}" if item.is_fault else f"{item.name}: not read: {item.reason}",
+        size_in_bytes=item.size,
+        topic=item.topic,
+        partition=item.partition,
+        segment_base_offset=item.base_offset,
+    )

@@ -1,0 +1,152 @@
+"""What partitions and producers have written, from batch headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog._native.scanner import (
+    COMPRESSION_MASK,
+    DELETE_HORIZON_BIT,
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+)
+from kraftlog.codec.compression import DecompressionError, Decompressor
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import (
+    COMPRESSION_NAMES,
+    NO_TIMESTAMP,
+    Headers,
+    timestamps,
+)
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.read.records import Progress, located, open_segment
+from kraftlog.schema import STATS
+from kraftlog.types import Buffer
+
+Key = tuple[str | None, int | None, int | None]
+
+
+@dataclass
+class Totals:
+    """Sums over batches; timestamps are milliseconds."""
+
+    batches: int = 0
+    records: int | None = 0  # None: compressed messages of old formats do not say how many they hold
+    size: int = 0
+    packed: int = 0
+    plain: int = 0
+    codecs: int = 0
+    first_timestamp: int = NO_TIMESTAMP
+    max_timestamp: int = NO_TIMESTAMP
+
+    def add(self, headers: Headers) -> None:
+        """Count batches in."""
+        self.batches += len(headers)
+        uncounted = ((headers["magic"] < 2) & (headers["records_count"] < 0)).any()
+        counted = int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
+        self.records = None if uncounted or self.records is None else self.records + counted
+        self.size += int((headers["batch_length"].astype(np.int64) + LOG_OVERHEAD).sum())
+        for codec in np.unique(headers["attributes"] & COMPRESSION_MASK):
+            self.codecs |= 1 << int(codec)
+        starts = np.where(
+            headers["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT) != 0,
+            headers["max_timestamp"],
+            headers["base_timestamp"],
+        )
+        stamped = starts[starts != NO_TIMESTAMP]
+        if len(stamped):
+            first = int(stamped.min())
+            self.first_timestamp = first if self.first_timestamp == NO_TIMESTAMP else min(first, self.first_timestamp)
+        self.max_timestamp = max(self.max_timestamp, int(headers["max_timestamp"].max()))
+
+
+def collect(
+    segments: list[Segment], faults: list[Fault], *, by_producer: bool, decompress: bool, on_progress: Progress | None
+) -> pa.Table:
+    """Add up the batches of each partition, or of each producer in it.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    faults : list of Fault
+        Receives what could not be read.
+    by_producer : bool
+        A row for each producer id of a partition; otherwise producer_id is null.
+    decompress : bool
+        Decompress the batches for ``compression_ratio``; otherwise it is null.
+    """
+    totals: dict[Key, Totals] = {}
+    decompressor = Decompressor()
+    for segment in segments:
+        buffer = open_segment(segment, faults, strict=False)
+        scan = HeaderScan(buffer)
+        for headers in scan.headers():
+            for key, part in _groups(segment, headers, by_producer=by_producer):
+                total = totals.setdefault(key, Totals())
+                total.add(part)
+                if decompress:
+                    _decompress(buffer, segment, part, total, decompressor, faults)
+        faults.extend(located(segment, fault) for fault in scan.faults)
+        if on_progress:
+            on_progress(segment.size)
+    return _table(totals, decompress=decompress)
+
+
+def _groups(segment: Segment, headers: Headers, *, by_producer: bool) -> Iterator[tuple[Key, Headers]]:
+    if not by_producer:
+        yield (segment.topic, segment.partition, None), headers
+        return
+    for producer_id in np.unique(headers["producer_id"]):
+        yield (segment.topic, segment.partition, int(producer_id)), headers[headers["producer_id"] == producer_id]
+
+
+def _decompress(
+    buffer: Buffer, segment: Segment, headers: Headers, total: Totals, decompressor: Decompressor, faults: list[Fault]
+) -> None:
+    """Measure batches of magic 2; messages of older formats count as they are."""
+    data = memoryview(buffer)
+    for header in headers:
+        position, size = int(header["position"]), int(header["batch_length"]) + LOG_OVERHEAD
+        codec = int(header["attributes"]) & COMPRESSION_MASK
+        packed = size - RECORD_BATCH_OVERHEAD
+        if header["magic"] < 2 or not codec:
+            total.packed += size
+            total.plain += size
+            continue
+        try:
+            plain = decompressor.decompress(data[position + RECORD_BATCH_OVERHEAD : position + size], codec, 2)
+        except DecompressionError as error:
+            fault = Fault("decompression_failed", f"batch at byte {position}: {error}", position, size)
+            faults.append(located(segment, fault))
+            continue
+        total.packed += packed
+        total.plain += plain
+
+
+def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
+    order = sorted(totals, key=lambda key: (key[0] or "", key[1] or 0, -1 if key[2] is None else key[2]))
+    rows = [totals[key] for key in order]
+    columns = {
+        "topic": [key[0] for key in order],
+        "partition": [key[1] for key in order],
+        "producer_id": [key[2] for key in order],
+        "batches": [row.batches for row in rows],
+        "records": [row.records for row in rows],
+        "size_in_bytes": [row.size for row in rows],
+        "mean_batch_bytes": [round(row.size / row.batches, 1) for row in rows],
+        "compression": [_codec_names(row.codecs) for row in rows],
+        "compression_ratio": [round(row.plain / row.packed, 3) if decompress and row.packed else None for row in rows],
+        "first_timestamp": timestamps(np.array([row.first_timestamp for row in rows], np.int64)),
+        "max_timestamp": timestamps(np.array([row.max_timestamp for row in rows], np.int64)),
+    }
+    return pa.table(columns, schema=STATS.select())
+
+
+def _codec_names(codecs: int) -> str:
+    return "+".join(name for code, name in enumerate(COMPRESSION_NAMES) if codecs >> code & 1)

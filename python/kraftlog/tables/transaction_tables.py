@@ -1,0 +1,152 @@
+"""The tables transactions and metadata_transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import compress
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.metadata_markers import read_marker
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.records import TRANSACTION_STATES
+from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
+from kraftlog.layout.discover import Segment
+from kraftlog.read.metadata_boundaries import Scanned, scan_boundaries
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.producer_transactions import fold_segments
+from kraftlog.read.records import Progress, located
+from kraftlog.stream import rows_of
+from kraftlog.transactions.boundaries import MetadataTransactions
+from kraftlog.transactions.producer import NONE, Transactions
+
+_WITHOUT_DATA = ("producer_epoch", "first_offset", "last_offset")
+_OF_MARKER = ("marker_offset", "marker_epoch", "coordinator_epoch")
+
+
+def transaction_rows(
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table transactions: of each partition those that ended, by marker, then those that are open."""
+    for group in by_partition(segments):
+        if is_metadata(group[0]):
+            continue
+        found: list[Fault] = []
+        for part in fold_segments(group, found, on_progress):
+            yield from _within(part.segment, part.ended, arrow_schema, options)
+            _pass_on(found, faults, strict=options.strict)
+            if part.segment is group[-1]:
+                yield from _within(part.segment, part.still_open, arrow_schema, options)
+
+
+def _pass_on(found: list[Fault], faults: list[Fault], *, strict: bool) -> None:
+    if found and strict:
+        raise error_from_fault(found[0])
+    faults += found
+    found.clear()
+
+
+def _within(
+    segment: Segment, transactions: Transactions, arrow_schema: pa.Schema, options: ReadOptions
+) -> Iterator[pa.RecordBatch]:
+    """Return the transactions that reach into the bounds of offset and timestamp."""
+    has_data, has_ended = transactions["first_offset"] != NONE, transactions["marker_offset"] != NONE
+    first = np.where(has_data, transactions["first_offset"], transactions["marker_offset"])
+    last = np.where(has_ended, transactions["marker_offset"], NO_BOUND)
+    begin = np.where(has_data, transactions["start_timestamp"], transactions["end_timestamp"])
+    end = np.where(has_ended, transactions["end_timestamp"], NO_BOUND)
+    keep = (first < options.end_offset) & (last >= options.start_offset)
+    keep &= (begin < options.end_timestamp) & (end >= options.start_timestamp)
+    if keep.any():
+        yield _columns(segment, transactions[keep], arrow_schema)
+
+
+def _columns(segment: Segment, transactions: Transactions, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    count = len(transactions)
+    columns = []
+    for field in arrow_schema:
+        if field.name in ("topic", "partition"):
+            columns.append(batch_headers.repeated(getattr(segment, field.name), field.type, count))
+        elif field.name == "state":
+            columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
+        elif field.type == schema.TIMESTAMP:
+            columns.append(batch_headers.timestamps(transactions[field.name]))
+        else:
+            values = np.ascontiguousarray(transactions[field.name.removesuffix("_ms")])
+            nullable = field.name in _WITHOUT_DATA + _OF_MARKER or field.name.endswith("_ms")
+            columns.append(pa.array(values, field.type, mask=values == NONE if nullable else None))
+    return rows_of(columns, arrow_schema, count)
+
+
+def metadata_transaction_rows(
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table metadata_transactions."""
+    for group in by_partition(segments):
+        if not is_metadata(group[0]):
+            continue
+        unread: list[Fault] = []
+        for scanned in scan_boundaries(group, faults, unread=unread, strict=options.strict, on_progress=on_progress):
+            _pass_on(unread, faults, strict=options.strict)
+            scanned = _metadata_within(scanned, options)
+            if len(scanned.transactions):
+                bad_markers: list[Fault] = []
+                yield metadata_transaction_columns(scanned, arrow_schema, bad_markers)
+                faults += [located(group[0], fault) for fault in bad_markers]
+        _pass_on(unread, faults, strict=options.strict)
+
+
+def _metadata_within(scanned: Scanned, options: ReadOptions) -> Scanned:
+    """Return the transactions that reach into the bounds of offset."""
+    ends = scanned.transactions["end_offset"]
+    keep = (scanned.transactions["begin_offset"] < options.end_offset) & (
+        (ends == NONE) | (ends >= options.start_offset)
+    )
+    begin_values, end_values = (list(compress(values, keep)) for values in (scanned.begin_values, scanned.end_values))
+    return Scanned(scanned.transactions[keep], begin_values, end_values, scanned.illegal)
+
+
+def metadata_transaction_columns(scanned: Scanned, arrow_schema: pa.Schema, faults: list[Fault]) -> pa.RecordBatch:
+    """Return transactions as rows of the table metadata_transactions; faults receives markers without a readable text.
+
+    Parameters
+    ----------
+    scanned : Scanned
+    arrow_schema : pyarrow.Schema
+        Columns of the table.
+    faults : list of Fault
+    """
+    transactions: MetadataTransactions = scanned.transactions
+    columns = []
+    for field in arrow_schema:
+        if field.name == "state":
+            columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
+        elif field.name == "name":
+            columns.append(pa.array([_text(value, faults) for value in scanned.begin_values], field.type))
+        elif field.name == "reason":
+            columns.append(pa.array([_text(value, faults) for value in scanned.end_values], field.type))
+        else:
+            values = np.ascontiguousarray(transactions[field.name])
+            columns.append(pa.array(values, field.type, mask=values == NONE))
+    return rows_of(columns, arrow_schema, len(transactions))
+
+
+def _text(value: bytes | None, faults: list[Fault]) -> str | None:
+    """Return the name of a Begin, or the reason of an Abort."""
+    try:
+        marker = None if value is None else read_marker(value)
+        return marker.text if marker else None
+    except InvalidRecordError as error:
+        faults.append(Fault("bad_marker", str(error)))
+        return None

@@ -1,0 +1,1 @@
+"""Changing a log directory: appending, the metadata writer, recovery."""

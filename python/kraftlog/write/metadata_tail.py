@@ -1,0 +1,38 @@
+"""Whether a metadata log ends inside a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kraftlog.codec.markers import api_key, scan_markers
+from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.disk.mapping import map_file
+from kraftlog.errors import Fault
+
+
+def ends_inside_transaction(segments: Sequence[Path], end: int) -> bool:
+    """Whether the last marker of a metadata log is a Begin; markers out of place change nothing about that.
+
+    Parameters
+    ----------
+    segments : sequence of Path
+        The log files, in order; they are read from the last one backwards, until there is a marker.
+    end : int
+        Byte of the last one at which its sound batches end.
+
+    Raises
+    ------
+    RecordError
+        When a batch cannot be read.
+    """
+    faults: list[Fault] = []
+    for path in reversed(segments):
+        last = None
+        for _, _, values in scan_markers(map_file(path), faults, end=end, strict=True):
+            last = values[-1] if values else last
+        if last is not None:
+            return api_key(last) == BEGIN_TRANSACTION
+        end = NO_BOUND
+    return False

@@ -1,0 +1,285 @@
+"""Writes the metadata log of a KRaft controller: atomic batches, transactions (KIP-868), snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog.codec.metadata_version import metadata_version_level
+from kraftlog.disk.durable import sync_folder
+from kraftlog.disk.lock import lock_log_directory
+from kraftlog.errors import InvalidTransactionStateError
+from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
+from kraftlog.layout.discover import PathLike
+from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
+from kraftlog.transactions.metadata_transaction import (
+    LARGEST_BATCH_BYTES,
+    TransactionEncoder,
+    Values,
+    metadata_encoder,
+    value_batches,
+)
+from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
+from kraftlog.write.leadership import check_may_lead, find_end, lead, write_partition_metadata
+from kraftlog.write.log_appender import FSYNC, LogAppender
+from kraftlog.write.streamed_transaction import MetadataTransaction
+
+SEGMENT_BYTES = 1 << 30
+LARGEST_EPOCH = 2**31 - 1
+
+
+def milliseconds_now() -> int:
+    """Return the time, as Kafka counts it."""
+    return time.time_ns() // 1_000_000
+
+
+class MetadataLogWriter:
+    """Appends to a metadata log, as the one controller that leads it.
+
+    Opening takes Kafka's lock on the log directory, cuts a torn tail of the last segment and rebuilds its index files.
+    A larger epoch than the log's last one begins with a LEADER_CHANGE record, and then with an Abort, reason
+    "Controller failover", when the log ends inside a transaction. A writer is for one thread.
+
+    Parameters
+    ----------
+    directory : path
+        Of the partition, such as ``kraft/__cluster_metadata-0``; it is made when it is missing.
+    leader_epoch : int
+        Not less than the log's last one; larger when the log ends inside a transaction.
+    metadata_version : int or str, optional
+        A level or a name, by default the newest. Below 3.6-IV1 a transaction has no markers and must fit one batch.
+    node_id : int
+        Of the leader.
+    voters : sequence of int
+        Node ids of the quorum.
+    max_batch_bytes : int
+        Most bytes of a batch, header counted; at most 8 MiB.
+    segment_bytes : int
+        Size at which a segment is rolled.
+    fsync : {"commit", "batch", "close"}
+        When to wait for the disk: before ``append`` and the end of a transaction return, behind each batch, or when a
+        segment is closed.
+    clock : callable, optional
+        Returns the time of an append in milliseconds.
+    index_interval_bytes : int
+        Kafka's ``index.interval.bytes``.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker or another writer has the log directory.
+    CorruptRecordError
+        When the last segment has damage with sound batches behind it.
+    InvalidTransactionStateError
+        When the log ends inside a transaction that cannot be aborted.
+    ValueError
+        When an option is not what it should be, or the epoch is too small.
+
+    Examples
+    --------
+    >>> import tempfile, kraftlog
+    >>> no_op = bytes.fromhex("01140000")
+    >>> with tempfile.TemporaryDirectory() as log_directory:
+    ...     folder = Path(log_directory) / "__cluster_metadata-0"
+    ...     with MetadataLogWriter(folder, leader_epoch=1) as writer:
+    ...         with writer.transaction("two at once") as transaction:
+    ...             transaction.append([no_op])
+    ...             transaction.append([no_op])
+    ...     kraftlog.open(folder).records(columns=["offset"]).to_table()["offset"].to_pylist()
+    [1, 2, 3, 4]
+    """
+
+    def __init__(
+        self,
+        directory: PathLike,
+        leader_epoch: int,
+        *,
+        metadata_version: int | str | None = None,
+        node_id: int = 1,
+        voters: Sequence[int] = (1,),
+        max_batch_bytes: int = DEFAULT_BATCH_BYTES,
+        segment_bytes: int = SEGMENT_BYTES,
+        fsync: str = "commit",
+        clock: Callable[[], int] | None = None,
+        index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+    ) -> None:
+        if not RECORD_BATCH_OVERHEAD < max_batch_bytes <= LARGEST_BATCH_BYTES:
+            least = RECORD_BATCH_OVERHEAD + 1
+            raise ValueError(f"max_batch_bytes {max_batch_bytes} is not between {least} and {LARGEST_BATCH_BYTES}")
+        if not max_batch_bytes <= segment_bytes < 2**31:
+            raise ValueError(f"segment_bytes {segment_bytes} is not between max_batch_bytes and 2^31 - 1")
+        if fsync not in FSYNC:
+            raise ValueError(f"fsync {fsync!r} is not one of {', '.join(FSYNC)}")
+        if not 0 <= leader_epoch <= LARGEST_EPOCH:
+            raise ValueError(f"leader_epoch {leader_epoch} is not between 0 and {LARGEST_EPOCH}")
+        if node_id not in voters:
+            raise ValueError(f"node_id {node_id} is not one of the voters {', '.join(map(str, voters))}")
+        level = metadata_version_level(metadata_version)
+        self._folder = Path(directory)
+        self._epoch = leader_epoch
+        self._level = level
+        self._max_batch_bytes = max_batch_bytes
+        self._clock = clock or milliseconds_now
+        self._transaction: MetadataTransaction | None = None
+        if not self._folder.exists():
+            self._folder.mkdir(parents=True)
+            sync_folder(self._folder.parent)
+        self._lock = lock_log_directory(self._folder)
+        self._log: LogAppender | None = None
+        try:
+            end = find_end(self._folder, index_interval_bytes)
+            check_may_lead(end, leader_epoch, level)
+            write_partition_metadata(self._folder)
+            self._log = LogAppender(
+                self._folder,
+                end.base_offset,
+                end.state,
+                segment_bytes=segment_bytes,
+                index_interval_bytes=index_interval_bytes,
+                fsync=fsync,
+            )
+            lead(self._log, end, leader_epoch, self._clock(), node_id, voters)
+        except BaseException:
+            self._release()
+            raise
+
+    @property
+    def next_offset(self) -> int:
+        """Of the record that is appended next; inside a transaction, of what has been written so far."""
+        return self._open_log().next_offset
+
+    def append(self, records: Values) -> int:
+        """Append records as one batch, which is there whole or not at all.
+
+        Parameters
+        ----------
+        records : pyarrow.Array or pyarrow.ChunkedArray of binary, list of bytes, or iterable of these
+            Serialized metadata records.
+
+        Returns
+        -------
+        int
+            Offset of the last record of the log.
+
+        Raises
+        ------
+        RecordTooLargeError
+            When the records do not fit one batch; nothing is written then.
+        InvalidRecordError
+            When one of the records is a transaction marker. Likewise.
+        InvalidTransactionStateError
+            When a transaction is open. Likewise.
+        OSError
+            When the write fails; nothing more is written then.
+        """
+        log = self._log_outside_transaction("append")
+        encoder = metadata_encoder(self._max_batch_bytes, log.next_offset, self._epoch, self._clock(), one_batch=True)
+        for rows in value_batches(records):
+            encoder.write(rows)
+        log.append(encoder.finish(), commit=True)
+        return log.next_offset - 1
+
+    def transaction(self, name: str | None = None) -> MetadataTransaction:
+        """Begin a transaction, which the end of a ``with`` block ends, and an exception aborts.
+
+        Parameters
+        ----------
+        name : str, optional
+            At most 255 bytes of UTF-8; None is not the empty name.
+
+        Returns
+        -------
+        MetadataTransaction
+
+        Raises
+        ------
+        InvalidTransactionStateError
+            When a transaction is open.
+        ValueError
+            When the name is too long.
+        """
+        log = self._log_outside_transaction("a second transaction")
+        packed = TransactionEncoder(
+            name,
+            max_batch_bytes=self._max_batch_bytes,
+            base_offset=log.next_offset,
+            partition_leader_epoch=self._epoch,
+            timestamp_ms=self._clock(),
+            metadata_version=self._level,
+        )
+        self._transaction = MetadataTransaction(log, packed, self._clock, self._forget_transaction)
+        return self._transaction
+
+    def write_snapshot(self, records: Values) -> Path:
+        """Write a snapshot that stands for the log up to here.
+
+        Parameters
+        ----------
+        records : arrays of binary
+            The state as serialized metadata records.
+
+        Returns
+        -------
+        Path
+            Of the new file.
+
+        Raises
+        ------
+        InvalidTransactionStateError
+            When a transaction is open.
+        FileExistsError
+            When there is a snapshot of this offset.
+        """
+        log = self._log_outside_transaction("a snapshot")
+        path = snapshot_path(self._folder, log.next_offset, self._epoch)
+        write_snapshot(
+            path,
+            records,
+            epoch=self._epoch,
+            last_contained_log_timestamp=log.last_timestamp,
+            timestamp_ms=self._clock(),
+            max_batch_bytes=self._max_batch_bytes,
+        )
+        return path
+
+    def close(self) -> None:
+        """Abort an open transaction, complete the index files, give up the lock; a second time does nothing."""
+        try:
+            if self._transaction is not None and self._log is not None and self._log.failure is None:
+                self._transaction.cut_short()
+        finally:
+            self._release()
+
+    def __enter__(self) -> MetadataLogWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _release(self) -> None:
+        log, self._log = self._log, None
+        try:
+            if log is not None:
+                log.close()
+        finally:
+            self._lock.close()
+
+    def _open_log(self) -> LogAppender:
+        if self._log is None:
+            raise ValueError("the writer is closed")
+        return self._log
+
+    def _log_outside_transaction(self, what: str) -> LogAppender:
+        log = self._open_log()
+        log.check()
+        if self._transaction is not None:
+            raise InvalidTransactionStateError(f"{what} is refused while a transaction is open")
+        return log
+
+    def _forget_transaction(self) -> None:
+        self._transaction = None
