@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from kraftlog.errors import Fault
 from kraftlog.metadata import acls, brokers, keyed_records, schemas, versions
 from kraftlog.metadata.keyed_records import FEATURES, IS_REMOVED, KEYED, METADATA_VERSION, QUOTAS, Keyed
-from kraftlog.metadata.partition_elr import ELR_VERSION, without_elr
 from kraftlog.metadata.quota_entities import entity_texts
 from kraftlog.metadata.runs import Runs
-from kraftlog.metadata.topics import TopicsState
+from kraftlog.metadata.topics.elr import ELR_VERSION, without_elr
+from kraftlog.metadata.topics.state import TopicsState
 
 # the order in which Kafka writes a snapshot; a partition after its topic
 TYPES = (

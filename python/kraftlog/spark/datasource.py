@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -20,18 +19,11 @@ from pyspark.sql.types import StructType
 
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.options import parse_request
-from kraftlog.spark.parts import Part
+from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
 from kraftlog.spark.request import Request
 from kraftlog.spark.task import plan_tasks, read_part
 from kraftlog.spark.worker import settle
-
-
-@dataclass
-class PartPartition(InputPartition):
-    """What one task reads."""
-
-    part: Part
 
 
 class KraftlogReader(DataSourceReader):

@@ -1,58 +1,26 @@
-"""Filters that Spark hands down: what they say of topic, partition, offset and timestamp narrows what is planned.
+"""Filters that Spark pushes down: those on topic, partition, offset and timestamp narrow what is planned.
 
-Spark applies all of them again to the rows that it gets, so that narrowing need not be exact, and only never too much.
+Spark applies all of them again to the rows that it gets: a plan may hold more rows than pass, never fewer.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.spark.narrowing import Narrowing
+from kraftlog.spark.request import Request
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
-    from kraftlog.spark.request import Request
-
 _EQUALS = ("EqualTo", "EqualNullSafe", "In")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
-
-
-@dataclass(frozen=True)
-class Narrowing:
-    """What filters leave of a log.
-
-    Attributes
-    ----------
-    topics : frozenset of str, optional
-    partitions : frozenset of int, optional
-    start_offset, end_offset : int
-        Offsets that count are in [start_offset, end_offset).
-    """
-
-    topics: frozenset[str] | None = None
-    partitions: frozenset[int] | None = None
-    start_offset: int = -NO_BOUND
-    end_offset: int = NO_BOUND
-
-    def wants(self, topic: str | None, partition: int | None) -> bool:
-        """Whether a partition can have rows that pass."""
-        return (self.topics is None or topic in self.topics) and (
-            self.partitions is None or partition in self.partitions
-        )
-
-    def within(self, options: ReadOptions) -> ReadOptions:
-        """Return options with the bounds of both."""
-        start = max(options.start_offset, self.start_offset)
-        return replace(options, start_offset=start, end_offset=min(options.end_offset, self.end_offset))
-
-
-EVERYTHING = Narrowing()
 
 
 def spark_hands_filters_down() -> bool:

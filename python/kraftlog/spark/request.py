@@ -9,8 +9,8 @@ import pyarrow as pa
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import StorageOptions
 from kraftlog.layout.discover import Discovery
+from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
-from kraftlog.spark.pushdown import EVERYTHING, Narrowing
 from kraftlog.spark.selection import Selection
 from kraftlog.spark.tables import TABLES, spark_schema
 from kraftlog.tables.arguments import catalog_of

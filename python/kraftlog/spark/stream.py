@@ -14,10 +14,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kraftlog.spark.arrow_schema import arrow_schema_of
-from kraftlog.spark.datasource import PartPartition
 from kraftlog.spark.follow import LogFollower, begun, reached
 from kraftlog.spark.log_ends import LogBounds
 from kraftlog.spark.offsets import Partition
+from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
 from kraftlog.spark.request import Request

@@ -10,8 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.errors import Fault
-from kraftlog.metadata import columns, schemas, topic_columns
-from kraftlog.metadata.partition_slots import (
+from kraftlog.metadata import columns, schemas
+from kraftlog.metadata.topics import batches as given
+from kraftlog.metadata.topics.faults import topic_faults
+from kraftlog.metadata.topics.records import CLEAR_ELR, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, TOPIC, TYPES, Topics
+from kraftlog.metadata.topics.slots import (
     DIRECTORIES,
     ELR,
     ID_LISTS,
@@ -23,11 +26,7 @@ from kraftlog.metadata.partition_slots import (
     TOPICS,
     Slots,
     no_slots,
-    with_room,
 )
-from kraftlog.metadata.topic_columns import Names
-from kraftlog.metadata.topic_faults import topic_faults
-from kraftlog.metadata.topic_records import CLEAR_ELR, PARTITION, PARTITION_CHANGE, REMOVE_TOPIC, TOPIC, TYPES, Topics
 
 Removed = tuple[npt.NDArray[np.int64], pa.Array]
 NONE_REMOVED: Removed = np.empty(0, np.int64), pa.nulls(0, pa.string())
@@ -42,7 +41,7 @@ class TopicsState:
 
     def __init__(self) -> None:
         self._slots = no_slots()
-        self._names = Names()
+        self._names = given.Names()
         self._is_shared = False
         self._tables: dict[str, pa.Table] = {}
 
@@ -58,7 +57,8 @@ class TopicsState:
         concerned = {name: batches[name] for name in TYPES if name in batches and batches[name].num_rows}
         if not concerned:
             return NONE_REMOVED
-        from kraftlog.metadata import partition_kernels as kernels
+        from kraftlog.metadata.topics.replay import replay
+        from kraftlog.metadata.topics.room import with_room
 
         if self._is_shared:
             self._slots, self._is_shared = self._slots.copy(), False
@@ -66,25 +66,23 @@ class TopicsState:
         created = pa.array([], pa.string())
         if TOPIC in concerned:
             created = schemas.column_of(concerned[TOPIC], TOPIC, "name")
-        partitions, ids, uuids = topic_columns.partitions_of(concerned.get(PARTITION), PARTITION)
-        changes, more_ids, more_uuids = topic_columns.partitions_of(concerned.get(PARTITION_CHANGE), PARTITION_CHANGE)
+        partitions, ids, uuids = given.partitions_of(concerned.get(PARTITION), PARTITION)
+        changes, more_ids, more_uuids = given.partitions_of(concerned.get(PARTITION_CHANGE), PARTITION_CHANGE)
         count = concerned[PARTITION].num_rows if PARTITION in concerned else 0
         self._slots = with_room(self._slots, len(created), count, ids + more_ids, uuids + more_uuids)
-        clearings, candidates, cleared = topic_columns.clearings_of(
-            concerned.get(CLEAR_ELR), self._slots, self._names, created
-        )
+        clearings, candidates, cleared = given.clearings_of(concerned.get(CLEAR_ELR), self._slots, self._names, created)
         topics = Topics(
-            topic_columns.offsets_or_none(concerned, TOPIC),
-            topic_columns.uuids_or_none(concerned, TOPIC),
+            given.offsets_or_none(concerned, TOPIC),
+            given.uuids_or_none(concerned, TOPIC),
             self._names.end,
             cleared,
-            topic_columns.offsets_or_none(concerned, REMOVE_TOPIC),
-            topic_columns.uuids_or_none(concerned, REMOVE_TOPIC),
+            given.offsets_or_none(concerned, REMOVE_TOPIC),
+            given.uuids_or_none(concerned, REMOVE_TOPIC),
         )
         self._names = self._names.added(created)
         found = np.empty((sum(batch.num_rows for batch in concerned.values()), 3), np.int64)
         removed = np.empty(len(topics.removal_offsets), np.int64)
-        faulty = kernels.replay(self._slots, topics, partitions, changes, clearings, candidates, found, removed)
+        faulty = replay(self._slots, topics, partitions, changes, clearings, candidates, found, removed)
         faults.extend(topic_faults(found[:faulty], concerned))
         known = removed >= 0
         removals = NONE_REMOVED
@@ -97,7 +95,7 @@ class TopicsState:
         live = int(self._slots.counts[TOPICS])
         if self._names.end > 2 * live + _LEAST:
             slots = self._slots.topic_slots()
-            self._names = Names((self._names.take(self._slots.topic_names[slots]),))
+            self._names = given.Names((self._names.take(self._slots.topic_names[slots]),))
             self._slots.topic_names[slots] = np.arange(len(slots))
 
     @property
@@ -122,7 +120,7 @@ class TopicsState:
 
 
 def _partitions(slots: Slots, ranks: npt.NDArray[np.int64]) -> pa.Table:
-    from kraftlog.metadata import slot_lists
+    from kraftlog.metadata.topics.lists import gather
 
     live = slots.partition_slots()
     topics, numbers = slots.state[live, TOPIC_SLOT], slots.state[live, PARTITION_ID].view(np.uint32)
@@ -135,10 +133,10 @@ def _partitions(slots: Slots, ranks: npt.NDArray[np.int64]) -> pa.Table:
     ends = np.zeros(len(live) + 1, np.int32)
     for at, name in enumerate(ID_LISTS):
         ids = np.empty(int(slots.state[live, PER_LIST * at + LENGTH].sum()), np.int32)
-        slot_lists.gather(slots.state, at, live, slots.ids, ids, ends)
+        gather(slots.state, at, live, slots.ids, ids, ends)
         found[name] = columns.list_array(ends.copy(), pa.array(ids), empty_is_null=at >= ELR)
     uuids = np.empty((int(slots.state[live, PER_LIST * DIRECTORIES + LENGTH].sum()), 2), np.uint64)
-    slot_lists.gather(slots.state, DIRECTORIES, live, slots.uuids, uuids, ends)
+    gather(slots.state, DIRECTORIES, live, slots.uuids, uuids, ends)
     found["directories"] = columns.list_array(ends, columns.uuid_array(uuids))
     return _table(PARTITION, found, len(live))
 

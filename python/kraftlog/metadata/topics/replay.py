@@ -11,8 +11,20 @@ import numpy as np
 from numba import njit
 
 from kraftlog.compiled import compiled
-from kraftlog.metadata.partition_changes import change_partitions
-from kraftlog.metadata.partition_slots import (
+from kraftlog.metadata.topics.hash_tables import entry, fill, slot_at, take_out
+from kraftlog.metadata.topics.lists import has_elr, put_directories, put_ids
+from kraftlog.metadata.topics.partition_changes import change_partitions
+from kraftlog.metadata.topics.records import (
+    BAD_DIRECTORIES,
+    BAD_RECOVERY_STATE,
+    EVERY_TOPIC,
+    OF_CHANGE,
+    OF_PARTITION,
+    OF_REMOVAL,
+    OF_TOPIC,
+    UNKNOWN_TOPIC,
+)
+from kraftlog.metadata.topics.slots import (
     CAPACITY,
     DIRECTORIES,
     ELR,
@@ -38,18 +50,6 @@ from kraftlog.metadata.partition_slots import (
     UUIDS_WASTE,
     WIDTH,
     WITH_ELR,
-)
-from kraftlog.metadata.slot_lists import has_elr, put_directories, put_ids
-from kraftlog.metadata.slot_tables import entry, fill, slot_at, take_out
-from kraftlog.metadata.topic_records import (
-    BAD_DIRECTORIES,
-    BAD_RECOVERY_STATE,
-    EVERY_TOPIC,
-    OF_CHANGE,
-    OF_PARTITION,
-    OF_REMOVAL,
-    OF_TOPIC,
-    UNKNOWN_TOPIC,
 )
 
 LAST = np.iinfo(np.int64).max

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kraftlog.metadata.topic_records import PARTITION
+from kraftlog.metadata.topics.records import PARTITION
 
 ELR_VERSION = "eligible.leader.replicas.version"
 _COLUMNS = ("eligible_leader_replicas", "last_known_elr")

@@ -9,15 +9,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog.errors import Fault
-from kraftlog.metadata import schemas, topic_records
-from kraftlog.metadata.topic_records import CLEAR_ELR, PARTITION, PARTITION_CHANGE, TYPES
+from kraftlog.metadata import schemas
+from kraftlog.metadata.topics.records import (
+    BAD_DIRECTORIES,
+    BAD_RECOVERY_STATE,
+    CLEAR_ELR,
+    PARTITION,
+    PARTITION_CHANGE,
+    TYPES,
+    UNKNOWN_PARTITION,
+    UNKNOWN_TOPIC,
+)
 from kraftlog.metadata.uuids import uuid_text
 
 _WORDS = {
-    topic_records.UNKNOWN_TOPIC: ("unknown_topic", "there is no such topic"),
-    topic_records.UNKNOWN_PARTITION: ("unknown_partition", "there is no such partition"),
-    topic_records.BAD_DIRECTORIES: ("bad_directories", "there are not as many directories as replicas"),
-    topic_records.BAD_RECOVERY_STATE: ("bad_leader_recovery_state", "its leader recovery state is neither 0 nor 1"),
+    UNKNOWN_TOPIC: ("unknown_topic", "there is no such topic"),
+    UNKNOWN_PARTITION: ("unknown_partition", "there is no such partition"),
+    BAD_DIRECTORIES: ("bad_directories", "there are not as many directories as replicas"),
+    BAD_RECOVERY_STATE: ("bad_leader_recovery_state", "its leader recovery state is neither 0 nor 1"),
 }
 
 

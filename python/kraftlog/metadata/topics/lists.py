@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from kraftlog.compiled import compiled
-from kraftlog.metadata.partition_slots import (
+from kraftlog.metadata.topics.slots import (
     CAPACITY,
     DIRECTORIES,
     ELR,
@@ -18,13 +18,11 @@ from kraftlog.metadata.partition_slots import (
     ISR_IDS,
     LAST_KNOWN_ELR,
     LENGTH,
-    PARTITIONS_END,
     PER_LIST,
     SHORT,
     START,
     UUIDS_END,
     UUIDS_WASTE,
-    Slots,
 )
 
 
@@ -101,17 +99,6 @@ def move_lists(state: Any, end: int, ids: Any, uuids: Any, new_ids: Any, new_uui
                 state[slot, first + START] = ids_end
                 ids_end += length
     return ids_end, uuids_end
-
-
-def compacted(slots: Slots) -> Slots:
-    """Return slots whose pools hold no more than the lists."""
-    counts = slots.counts
-    ids = np.zeros(max(int(counts[IDS_END] - counts[IDS_WASTE]), 1), np.int32)
-    uuids = np.zeros((max(int(counts[UUIDS_END] - counts[UUIDS_WASTE]), 1), 2), np.uint64)
-    end = int(counts[PARTITIONS_END])
-    counts[[IDS_END, UUIDS_END]] = move_lists(slots.state, end, slots.ids, slots.uuids, ids, uuids)
-    counts[[IDS_WASTE, UUIDS_WASTE]] = 0
-    return slots._replace(ids=ids, uuids=uuids)
 
 
 @compiled

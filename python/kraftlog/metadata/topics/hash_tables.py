@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from kraftlog.compiled import compiled
-from kraftlog.metadata.partition_slots import NONE
+from kraftlog.metadata.topics.slots import NONE
 
 
 @njit(inline="always")

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from kraftlog.metadata.partition_slots import (
+from kraftlog.metadata.topics.hash_tables import look_up
+from kraftlog.metadata.topics.lists import are_zero, has_elr, put_directories, put_ids
+from kraftlog.metadata.topics.records import BAD_DIRECTORIES, BAD_RECOVERY_STATE, OF_CHANGE, UNKNOWN_PARTITION
+from kraftlog.metadata.topics.slots import (
     DIRECTORIES,
     ISR,
     LEADER,
@@ -22,9 +25,6 @@ from kraftlog.metadata.partition_slots import (
     START,
     WITH_ELR,
 )
-from kraftlog.metadata.slot_lists import are_zero, has_elr, put_directories, put_ids
-from kraftlog.metadata.slot_tables import look_up
-from kraftlog.metadata.topic_records import BAD_DIRECTORIES, BAD_RECOVERY_STATE, OF_CHANGE, UNKNOWN_PARTITION
 
 NO_LEADER_CHANGE = -2
 NO_RECOVERY_CHANGE = -1

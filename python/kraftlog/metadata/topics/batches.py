@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.metadata import columns, schemas
-from kraftlog.metadata.partition_slots import DIRECTORIES, ID_LISTS, NONE, REPLICAS, SCALARS, SCALARS_END, SHORT, Slots
-from kraftlog.metadata.topic_records import CLEAR_ELR, Clearings, Partitions
+from kraftlog.metadata.topics.records import CLEAR_ELR, Clearings, Partitions
+from kraftlog.metadata.topics.slots import DIRECTORIES, ID_LISTS, NONE, REPLICAS, SCALARS, SCALARS_END, SHORT, Slots
 
 _NO_OFFSETS = columns.frozen(np.empty(0, np.int64))
 _NO_UUIDS = columns.frozen(np.empty((0, 2), np.uint64))

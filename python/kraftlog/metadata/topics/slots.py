@@ -1,6 +1,6 @@
 """Topics and partitions as arrays: a slot for each, found by hash, with their lists of replicas in two pools.
 
-All that grows is grown before the kernels run, since they do not allocate.
+``room`` makes the arrays larger before the kernels run, which do not allocate.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ PER_LIST = 3
 SHORT = 4  # as long an ISR fits in a row
 WIDTH = 32
 _LINE = 64  # bytes that come from memory at once
-_LEAST = 64
-_SPARSE = 4  # entries of a table for each slot, so that most keys are where they are first looked for
-_MOST = 2**31 - 1  # where a list starts is told in 32 bits
+LEAST = 64
+SPARSE = 4  # entries of a table for each slot, so that most keys are found at the first place
 
 
 class Slots(NamedTuple):
@@ -79,7 +78,7 @@ class Slots(NamedTuple):
 
     def copy(self) -> Slots:
         """Return the same in arrays of their own."""
-        arrays: list[npt.NDArray[Any]] = [_grown(array, len(array)) for array in self]
+        arrays: list[npt.NDArray[Any]] = [enlarged(array, len(array)) for array in self]
         return Slots(*arrays)
 
     def topic_slots(self) -> npt.NDArray[np.int64]:
@@ -97,57 +96,22 @@ def no_slots() -> Slots:
     counts[[TOPICS_FREE, PARTITIONS_FREE]] = NONE
     return Slots(
         counts,
-        np.zeros((_LEAST, 2), np.uint64),
-        np.full(_LEAST, NONE, np.int64),
-        np.full(_LEAST, NONE, np.int32),
-        np.full(_SPARSE * _LEAST, NONE, np.int64),
-        np.full(_SPARSE * _LEAST, NONE, np.int64),
-        _lines(_LEAST, (WIDTH,), np.dtype(np.int32)),
-        np.zeros(_LEAST, np.int32),
-        np.zeros((_LEAST, 2), np.uint64),
+        np.zeros((LEAST, 2), np.uint64),
+        np.full(LEAST, NONE, np.int64),
+        np.full(LEAST, NONE, np.int32),
+        np.full(SPARSE * LEAST, NONE, np.int64),
+        np.full(SPARSE * LEAST, NONE, np.int64),
+        _lines(LEAST, (WIDTH,), np.dtype(np.int32)),
+        np.zeros(LEAST, np.int32),
+        np.zeros((LEAST, 2), np.uint64),
     )
 
 
-def with_room(slots: Slots, topics: int, partitions: int, ids: int, uuids: int) -> Slots:
-    """Return slots that have room for so many more of each."""
-    from kraftlog.metadata import slot_lists, slot_tables
-
-    if _is_wasteful(slots):
-        slots = slot_lists.compacted(slots)
-    counts = slots.counts
-    if max(counts[IDS_END] + ids, counts[UUIDS_END] + uuids) > _MOST:
-        raise OverflowError(f"the lists of all partitions have more than {_MOST} items")
-    grown: dict[str, Any] = {}
-    if counts[TOPICS_END] + topics > len(slots.topic_names):
-        size = _size(int(counts[TOPICS_END]) + topics)
-        for name in ("topic_ids", "topic_names", "topic_heads"):
-            grown[name] = _grown(getattr(slots, name), size)
-        grown["topic_table"] = slot_tables.resized(slots.topic_table, _SPARSE * size)
-    if counts[PARTITIONS_END] + partitions > len(slots.state):
-        size = _size(int(counts[PARTITIONS_END]) + partitions)
-        grown["state"] = _grown(slots.state, size)
-        grown["table"] = slot_tables.resized(slots.table, _SPARSE * size)
-    if counts[IDS_END] + ids > len(slots.ids):
-        grown["ids"] = _grown(slots.ids, _size(int(counts[IDS_END]) + ids))
-    if counts[UUIDS_END] + uuids > len(slots.uuids):
-        grown["uuids"] = _grown(slots.uuids, _size(int(counts[UUIDS_END]) + uuids))
-    return slots._replace(**grown)
-
-
-def _is_wasteful(slots: Slots) -> bool:
-    counts = slots.counts
-    ids = counts[IDS_WASTE] > max(counts[IDS_END] // 2, _LEAST)
-    return bool(ids or counts[UUIDS_WASTE] > max(counts[UUIDS_END] // 2, _LEAST))
-
-
-def _size(least: int) -> int:
-    return 1 << (least - 1).bit_length()
-
-
-def _grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    grown = _lines(size, array.shape[1:], array.dtype)
-    grown[: len(array)] = array
-    return grown
+def enlarged(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return an array of so many rows that begins with the rows of another."""
+    larger = _lines(size, array.shape[1:], array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def _lines(size: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> npt.NDArray[Any]:

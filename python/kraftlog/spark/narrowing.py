@@ -1,0 +1,39 @@
+"""Bounds that the filters of a query put on what is planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """What filters leave of a log.
+
+    Attributes
+    ----------
+    topics : frozenset of str, optional
+    partitions : frozenset of int, optional
+    start_offset, end_offset : int
+        Offsets that count are in [start_offset, end_offset).
+    """
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    start_offset: int = -NO_BOUND
+    end_offset: int = NO_BOUND
+
+    def wants(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition can have rows that pass."""
+        return (self.topics is None or topic in self.topics) and (
+            self.partitions is None or partition in self.partitions
+        )
+
+    def within(self, options: ReadOptions) -> ReadOptions:
+        """Return options with the bounds of both."""
+        start = max(options.start_offset, self.start_offset)
+        return replace(options, start_offset=start, end_offset=min(options.end_offset, self.end_offset))
+
+
+EVERYTHING = Narrowing()
