@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.layout.discover import Segment
@@ -106,7 +107,7 @@ def _compare_snapshot(segment: Segment, rebuild: Rebuild, offset: int) -> Iterat
     Producers that only the log knows may have expired.
     """
     path = segment.path.with_name(f"{offset:020d}.snapshot")
-    if not path.exists() or not rebuild.is_complete:
+    if disk().entry(path) is None or not rebuild.is_complete:
         return
     try:
         found = {state.producer_id: state for state in read_producer_snapshot(path)}

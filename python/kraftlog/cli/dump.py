@@ -14,6 +14,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.codec.control import decode_control
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout import names
@@ -197,7 +198,7 @@ def _files(given: str) -> list[LogPath]:
     """Return the files that a path or a glob names; of a folder, its log files."""
     files: list[LogPath] = []
     for path in expanded_paths(given):
-        files += [segment.path for segment in discover(path).segments] if path.is_dir() else [path]
+        files += [segment.path for segment in discover(path).segments] if _is_folder(path) else [path]
     return files
 
 
@@ -226,3 +227,8 @@ def dump(paths: tuple[str, ...], print_data_log: bool, deep_iteration: bool) -> 
                     print(line)
     sys.stdout.flush()
     sys.exit(report_faults(faults))
+
+
+def _is_folder(path: LogPath) -> bool:
+    entry = disk().entry(path)
+    return entry is not None and entry.is_dir

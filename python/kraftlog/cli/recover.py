@@ -13,6 +13,7 @@ from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment, expanded_paths
 from kraftlog.schema import RECOVERY
@@ -64,7 +65,8 @@ def recover(
       kraftlog recover tests/golden/damaged/truncated_in_last_records/log
     """  # noqa: D301  (\b keeps the example as it is)
     for path in expanded_paths(paths):
-        if not path.is_dir():
+        entry = disk().entry(path)
+        if entry is None or not entry.is_dir:
             raise click.UsageError(f"{path} is a file; recover takes folders of partitions and log directories")
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     shown_columns = RECOVERY.select(columns)

@@ -1,1 +1,6 @@
-"""Every touch of a file system: paths, files, folders, locks, and threads that run ahead."""
+"""Every access to a file system: paths, entries, files, locks, and threads that run ahead of their reader.
+
+``Disk`` is the object behind all of it (``disk()``; tests swap it with ``use_disk``). It lists folders and opens files,
+local (``Path``) and remote (``RemotePath``) alike. Modules outside of this package open, list and change no log files
+by themselves. This package knows nothing of Kafka's formats but the lock file.
+"""

@@ -1,15 +1,16 @@
-"""What a folder holds."""
+"""Entries of local folders."""
 
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a folder has under a name; ``size`` in bytes, 0 of what is no file."""
+    """A file or folder under its name; ``size`` in bytes, 0 of what is no file."""
 
     name: str
     is_dir: bool
@@ -17,13 +18,40 @@ class Entry:
     size: int = 0
 
 
+def local_entry(path: Path) -> Entry | None:
+    """Return what is at a path, links followed; None when nothing is there.
+
+    Raises
+    ------
+    OSError
+        When a folder above it may not be looked into.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    is_file = stat.S_ISREG(found.st_mode)
+    return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, found.st_size if is_file else 0)
+
+
 def local_entries(folder: Path) -> list[Entry]:
-    """Return what is in a folder, by name."""
+    """Return the entries of a folder, sorted by name.
+
+    A broker may delete or rename a file between the listing and the question for its size: it is left out.
+
+    Raises
+    ------
+    OSError
+        When the folder cannot be listed.
+    """
     with os.scandir(folder) as found:
-        entries = [_entry(entry) for entry in found]
+        entries = [entry for each in found if (entry := _scanned(each)) is not None]
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def _entry(entry: os.DirEntry[str]) -> Entry:
-    is_file = entry.is_file()
-    return Entry(entry.name, entry.is_dir(), is_file, entry.stat().st_size if is_file else 0)
+def _scanned(entry: os.DirEntry[str]) -> Entry | None:
+    try:
+        is_file = entry.is_file()
+        return Entry(entry.name, entry.is_dir(), is_file, entry.stat().st_size if is_file else 0)
+    except FileNotFoundError:
+        return None

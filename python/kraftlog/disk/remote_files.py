@@ -13,7 +13,7 @@ READ_BYTES = 4 << 20
 READS_AT_ONCE = 8
 
 
-def entry_of(path: RemotePath) -> Entry | None:
+def remote_entry(path: RemotePath) -> Entry | None:
     """Return what is there under a path; None for nothing.
 
     Raises
@@ -26,7 +26,7 @@ def entry_of(path: RemotePath) -> Entry | None:
         return _entry(file_system.get_file_info(where), path.name)
 
 
-def entries_of(folder: RemotePath) -> list[Entry]:
+def remote_entries(folder: RemotePath) -> list[Entry]:
     """Return what is in a folder, by name, from one listing.
 
     Raises
@@ -34,10 +34,10 @@ def entries_of(folder: RemotePath) -> list[Entry]:
     OSError
         When it cannot be listed; FileNotFoundError when it is not there.
     """
-    return tree_of(folder, recursive=False).get(folder, [])
+    return remote_tree(folder, recursive=False).get(folder, [])
 
 
-def tree_of(folder: RemotePath, *, recursive: bool = True) -> dict[RemotePath, list[Entry]]:
+def remote_tree(folder: RemotePath, *, recursive: bool = True) -> dict[RemotePath, list[Entry]]:
     """Return what is in a folder and in those below it; object stores tell that in one listing.
 
     Raises
@@ -121,6 +121,9 @@ class RemoteFile:
         with ThreadPoolExecutor(READS_AT_ONCE) as pool:
             for _ in pool.map(piece, pieces):
                 pass
+
+    def close(self) -> None:
+        """Do nothing: an object is asked for by requests that end by themselves."""
 
     def _piece(self, start: int, size: int) -> bytes:
         what = f"bytes {start} to {start + size}: "

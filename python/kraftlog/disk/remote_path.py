@@ -1,19 +1,14 @@
-"""Paths of files on a file system that is not mounted, and the little that is asked of them."""
+"""Paths of files on a file system that is not mounted, as plain values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 
 from kraftlog.disk.shown_uri import shown_uri
-
-if TYPE_CHECKING:
-    from kraftlog.disk.entries import Entry
 
 StorageOptions = Mapping[str, str | int | float | bool]
 
@@ -24,10 +19,10 @@ _LOCAL_SCHEMES = ("file", "local")
 
 @dataclass(frozen=True, order=True)
 class RemotePath:
-    """A file or folder that pyarrow or fsspec can reach; it has those methods of ``Path`` that readers use.
+    """The path of a file or folder that pyarrow or fsspec can reach, with the pure methods of ``Path``.
 
-    It holds plain values only, so that it can be sent to other processes. Nothing is asked of the file system before a
-    method needs it. As text it has no user and no password.
+    It holds plain values only, so that it can be sent to other processes; ``Disk`` asks the file system. As text it has
+    no user and no password.
 
     Attributes
     ----------
@@ -108,56 +103,6 @@ class RemotePath:
     def resolve(self) -> RemotePath:
         """Return the path itself."""
         return self
-
-    def exists(self) -> bool:
-        """Whether there is such a file or folder."""
-        from kraftlog.disk.remote_files import entry_of
-
-        return entry_of(self) is not None
-
-    def is_dir(self) -> bool:
-        """Whether it is a folder."""
-        from kraftlog.disk.remote_files import entry_of
-
-        entry = entry_of(self)
-        return entry is not None and entry.is_dir
-
-    def is_file(self) -> bool:
-        """Whether it is a file."""
-        from kraftlog.disk.remote_files import entry_of
-
-        entry = entry_of(self)
-        return entry is not None and entry.is_file
-
-    def iterdir(self) -> Iterator[RemotePath]:
-        """Return what is in the folder; nothing when there is no such folder."""
-        for entry in self._entries():
-            yield self / entry.name
-
-    def glob(self, pattern: str) -> Iterator[RemotePath]:
-        """Return what is in the folder under names like the pattern, which has no slash."""
-        for entry in self._entries():
-            if fnmatchcase(entry.name, pattern):
-                yield self / entry.name
-
-    def _entries(self) -> list[Entry]:
-        from kraftlog.disk.remote_files import entries_of
-
-        try:
-            return entries_of(self)
-        except FileNotFoundError:
-            return []
-
-    def read_bytes(self) -> bytes:
-        """Return the whole file."""
-        from kraftlog.disk.remote_files import RemoteFile
-
-        file = RemoteFile(self)
-        return file.read(0, file.size)
-
-    def read_text(self) -> str:
-        """Return the whole file as text."""
-        return self.read_bytes().decode()
 
 
 LogPath = Path | RemotePath

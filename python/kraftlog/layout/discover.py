@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.layout import names
@@ -144,7 +145,7 @@ def expanded_paths(
         path = log_path(item, storage_options)
         if isinstance(path, RemotePath) and not glob.has_magic(path.key):
             expanded.append(path)  # whether it exists shows when it is listed
-        elif isinstance(path, Path) and path.exists():
+        elif isinstance(path, Path) and disk().entry(path) is not None:
             expanded.append(path)
         elif glob.has_magic(str(path)):
             matches = listing.matches(path) if isinstance(path, RemotePath) else local_matches(os.fspath(path))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 
@@ -48,7 +49,7 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
     dict of str to numpy.ndarray
         Native int64 columns; ``offset`` is absolute.
     """
-    data = path.read_bytes()
+    data = disk().read_bytes(path)
     entry = ENTRY_TYPES[kind]
     count = len(data) // entry.itemsize
     if len(data) % entry.itemsize:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from kraftlog.disk.entries import Entry, local_entries
-from kraftlog.disk.remote_files import entries_of, tree_of
+from kraftlog.disk.disk import disk
+from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
 
@@ -32,29 +32,30 @@ class Listing:
             When it cannot be listed.
         """
         if not isinstance(folder, RemotePath):
-            return local_entries(folder)
+            return disk().entries(folder)
         if folder not in self._known:
-            self._known[folder] = entries_of(folder)
+            self._known[folder] = disk().entries(folder)
         return self._known[folder]
 
     def is_dir(self, path: LogPath) -> bool:
         """Whether a path is of a folder; what is called like a file that Kafka writes is none."""
         if not isinstance(path, RemotePath):
-            return path.is_dir()
+            entry = disk().entry(path)
+            return entry is not None and entry.is_dir
         if path not in self._known and not _is_file_name(path.name):
             self._list_all(path)
         return path in self._known
 
     def _list_all(self, folder: RemotePath) -> None:
         try:
-            self._known |= tree_of(folder)
+            self._known |= disk().tree(folder)
         except FileNotFoundError:
             return  # a file, or nothing
 
     def file(self, path: LogPath) -> Entry | None:
         """Return what is known of a file; None when there is none."""
         if not isinstance(path, RemotePath):
-            return Entry(path.name, False, True, path.stat().st_size) if path.exists() else None
+            return disk().entry(path)
         try:
             return next((entry for entry in self.entries(path.parent) if entry.name == path.name), None)
         except FileNotFoundError:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, replace
 
 from kraftlog._native.checksum import crc32c
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError
 from kraftlog.transactions.producer_state import ProducerState
@@ -29,7 +30,7 @@ def read_producer_snapshot(path: LogPath) -> list[ProducerState]:
     CorruptRecordError
         When the version, the checksum or the size is not what it should be.
     """
-    data = path.read_bytes()
+    data = disk().read_bytes(path)
     if len(data) < _SNAPSHOT_HEADER.size:
         raise CorruptRecordError(f"{path.name}: a header of {_SNAPSHOT_HEADER.size} bytes, but {len(data)} bytes left")
     version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)
@@ -93,7 +94,7 @@ def read_offset_checkpoint(path: LogPath) -> dict[tuple[str, int], int]:
 
 
 def _checkpoint_rows(path: LogPath, width: int) -> list[list[str]]:
-    lines = path.read_text().splitlines()
+    lines = disk().read_bytes(path).decode().splitlines()
     if len(lines) < 2 or lines[0].strip() != "0":
         raise CorruptRecordError(f"{path.name}: line 1: version {lines[0] if lines else ''!r} is not 0")
     rows = [line.split() for line in lines[2:] if line.strip()]
@@ -108,7 +109,7 @@ def _checkpoint_rows(path: LogPath, width: int) -> list[list[str]]:
 def read_properties(path: LogPath) -> dict[str, str]:
     """Read ``meta.properties`` (``key=value``) or ``partition.metadata`` (``key: value``)."""
     properties = {}
-    for line in path.read_text().splitlines():
+    for line in disk().read_bytes(path).decode().splitlines():
         separator = ":" if path.name == "partition.metadata" else "="
         if line.strip() and not line.startswith("#"):
             key, found, value = line.partition(separator)

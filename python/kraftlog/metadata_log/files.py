@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, log_path
 from kraftlog.errors import Fault
 from kraftlog.layout import names
@@ -77,16 +78,17 @@ class MetadataLog:
             When there is no metadata log, or more than one.
         """
         given = log_path(path)
-        if given.is_file():
+        entry = disk().entry(given)
+        if entry is not None and entry.is_file:
             segments = discover(path).segments
             others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {METADATA_TOPIC}
             if others:
                 raise ValueError(f"{path} is of {others.pop()}, not of the metadata log")
             return cls(segments)
         for folder in (given, given / f"{METADATA_TOPIC}-0"):
-            snapshots: Iterable[LogPath] = folder.glob("[0-9]*-[0-9]*.checkpoint")
+            snapshots = disk().matches(folder, "[0-9]*-[0-9]*.checkpoint")
             latest = max(snapshots, default=None, key=str)
-            if latest is not None and not any(folder.glob("*.log")):  # Kafka starts from a snapshot alone as well
+            if latest is not None and not disk().matches(folder, "*.log"):  # Kafka starts from a snapshot alone as well
                 return cls(discover(latest).segments)
         found = discover(path)
         segments = [one for one in found.segments if is_metadata(one)]
@@ -114,7 +116,7 @@ class MetadataLog:
     def snapshots(self) -> list[Snapshot]:
         """The finished snapshots beside the segments, the latest first."""
         folder = self.segments[0].path.absolute().parent
-        paths = [path for path in folder.iterdir() if names.parse_checkpoint_file(path.name) == ""]
+        paths = [path for path in disk().matches(folder, "*") if names.parse_checkpoint_file(path.name) == ""]
         numbered = [path for path in paths if path.name[0].isdigit()]
         found = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []
         return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES, IndexBuilder
 from kraftlog.layout.discover import Segment
@@ -39,7 +40,7 @@ def _gives(segment: Segment, interval: int) -> bool:
             builder.add(headers)
     except ValueError:  # damaged offsets, which no index can hold
         return False
-    expected, found = builder.index(), segment.beside["index"].read_bytes()
+    expected, found = builder.index(), disk().read_bytes(segment.beside["index"])
     return found.startswith(expected) and not found[len(expected) :].strip(b"\0")  # zeros: preallocated
 
 

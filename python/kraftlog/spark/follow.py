@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kraftlog.disk.disk import disk
 from kraftlog.errors import error_from_fault
 from kraftlog.layout.discover import Discovery, Segment
 from kraftlog.layout.small_files import read_offset_checkpoint
@@ -156,7 +157,7 @@ class LogFollower:
         groups: dict[Partition, list[Segment]] = {}
         wants, found = self._request.selection.wants, self._found()
         # one that cannot be listed would seem to be gone, and would be read from its start when it can be listed again
-        there = [item for item in found.unread if item.is_fault and item.path.exists()]
+        there = [item for item in found.unread if item.is_fault and disk().entry(item.path) is not None]
         for fault in unreadable(Discovery(unread=there)):
             if wants(fault.topic, fault.partition):
                 raise error_from_fault(fault)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.names import parse_segment_file
@@ -81,7 +82,7 @@ def _contents(part: Part) -> tuple[object, ...]:
 
 def _is_there(request: Request, segment: Segment) -> bool:
     """Whether a segment is as it was when it was listed, or longer; report it where it is gone."""
-    if segment.path.exists():
+    if disk().entry(segment.path) is not None:
         _check_size(segment)
         return True
     if _has_one_before(segment):
@@ -96,7 +97,7 @@ def _is_there(request: Request, segment: Segment) -> bool:
 def _has_one_before(segment: Segment) -> bool:
     """Whether records before those of a segment are in its folder, where retention would have removed them first."""
     base_offset = segment.base_offset or 0
-    for path in segment.path.parent.glob("*.log*"):
+    for path in disk().matches(segment.path.parent, "*.log*"):
         found = parse_segment_file(path.name)
         if found is None or found.kind != "log":
             continue

@@ -17,6 +17,7 @@ from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment, discover
 from kraftlog.read.partitions import by_partition, is_metadata
@@ -73,7 +74,7 @@ def _transactional_ids(
     Also returns how many partitions of ``__transaction_state`` were found there.
     """
     directories = sorted({segment.path.absolute().parent.parent for segment in segments if segment.topic is not None})
-    folders = [folder for directory in directories for folder in directory.glob(f"{TRANSACTION_TOPIC}-*")]
+    folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_TOPIC}-*")]
     partitions = replicas(discover(folders).segments, TRANSACTION_TOPIC) if folders else []
     found: dict[int, TransactionalId] = {}
     for group in partitions:

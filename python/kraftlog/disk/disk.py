@@ -1,0 +1,96 @@
+"""The one object that files are listed and read through, which tests can swap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from kraftlog.disk.entries import Entry, local_entries, local_entry
+from kraftlog.disk.local_file import LocalFile
+from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
+from kraftlog.disk.remote_path import LogPath, RemotePath
+
+
+class ReadableFile(Protocol):
+    """A file that is open for reading at any position; ``size`` in bytes, when it was opened."""
+
+    size: int
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end); raises OSError when they do not all come."""
+
+    def read_into(self, target: memoryview, start: int) -> None:
+        """Fill a buffer with the bytes from ``start`` on; raises OSError when they do not all come."""
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+
+
+class Disk:
+    """Local and remote file systems. Reading takes paths of both kinds.
+
+    Every method raises OSError when the file system refuses or cannot be reached.
+
+    Examples
+    --------
+    >>> from kraftlog.disk.disk import disk
+    >>> from pathlib import Path
+    >>> [entry.name for entry in disk().entries(Path("tests/golden/codecs/log/codec-lz4-0"))][:2]
+    ['00000000000000000000.index', '00000000000000000000.log']
+    """
+
+    def entries(self, folder: LogPath) -> list[Entry]:
+        """Return the entries of a folder, sorted by name; FileNotFoundError when there is no such folder.
+
+        What vanishes between the listing and the question for its size is left out.
+        """
+        return remote_entries(folder) if isinstance(folder, RemotePath) else local_entries(folder)
+
+    def tree(self, folder: RemotePath) -> dict[RemotePath, list[Entry]]:
+        """Return the entries of a remote folder and of all folders below it, from one listing."""
+        return remote_tree(folder)
+
+    def entry(self, path: LogPath) -> Entry | None:
+        """Return what is at a path; None when nothing is there."""
+        return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)
+
+    def open(self, path: LogPath) -> ReadableFile:
+        """Open a file for reading; FileNotFoundError when there is none."""
+        return RemoteFile(path) if isinstance(path, RemotePath) else LocalFile(path)
+
+    def read_bytes(self, path: LogPath) -> bytes:
+        """Return a whole file."""
+        file = self.open(path)
+        try:
+            return file.read(0, file.size)
+        finally:
+            file.close()
+
+    def matches(self, folder: LogPath, pattern: str) -> list[LogPath]:
+        """Return paths of the entries of a folder with names like a pattern; none when there is no such folder."""
+        try:
+            entries = self.entries(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [folder / entry.name for entry in entries if fnmatchcase(entry.name, pattern)]
+
+
+_current = Disk()
+
+
+def disk() -> Disk:
+    """Return the object that files are reached through."""
+    return _current
+
+
+@contextmanager
+def use_disk(other: Disk) -> Iterator[Disk]:
+    """Reach files through another object for the length of a ``with`` block, in all threads; for tests."""
+    global _current
+    before, _current = _current, other
+    try:
+        yield other
+    finally:
+        _current = before

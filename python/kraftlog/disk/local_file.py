@@ -1,0 +1,79 @@
+"""Local files, open for reading."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class LocalFile:
+    """A local file, open for reading at any position.
+
+    Parameters
+    ----------
+    path : Path
+
+    Attributes
+    ----------
+    size : int
+        In bytes, when it was opened.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._fd).st_size
+
+    def fileno(self) -> int:
+        """Return the descriptor, which ``close`` closes."""
+        return self._fd
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes [start, end).
+
+        Raises
+        ------
+        OSError
+            When they cannot be read; ``ShortReadError`` when the file ends before ``end``.
+        """
+        data = bytearray(end - start)
+        self.read_into(memoryview(data), start)
+        return bytes(data)
+
+    def read_into(self, target: memoryview, start: int) -> None:
+        """Fill a buffer with the bytes from ``start`` on; raises as ``read`` does."""
+        done = 0
+        while done < len(target):
+            count = os.preadv(self._fd, [target[done:]], start + done)
+            if count == 0:
+                raise ShortReadError(self.path, start + len(target), start + done)
+            done += count
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class ShortReadError(OSError):
+    """A file that ends before the bytes that were asked for: it was truncated after it was listed.
+
+    Attributes
+    ----------
+    expected, found : int
+        Bytes that the file should have at least, and those that it has.
+    """
+
+    def __init__(self, path: object, expected: int, found: int) -> None:
+        super().__init__(f"{path}: {expected} bytes expected, {found} found: the file was truncated while it was read")
+        self.expected = expected
+        self.found = found
