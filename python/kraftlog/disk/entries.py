@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A file or folder under its name; ``size`` in bytes, 0 of what is no file."""
 
     name: str
@@ -46,7 +46,7 @@ def local_entries(folder: Path) -> list[Entry]:
     """
     with os.scandir(folder) as found:
         entries = [entry for each in found if (entry := _scanned(each)) is not None]
-    return sorted(entries, key=lambda entry: entry.name)
+    return sorted(entries, key=attrgetter("name"))
 
 
 def _scanned(entry: os.DirEntry[str]) -> Entry | None:

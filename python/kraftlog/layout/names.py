@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _SEGMENT_FILE = re.compile(r"(?P<offset>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?P<state>(\.\w+)*)")
 _CHECKPOINT_FILE = re.compile(r"(bootstrap|\d{20}-\d{10})\.checkpoint(?P<state>(\.\w+)*)")
+_METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _PARTITION_IN_TRANSITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)")
 
@@ -55,7 +56,7 @@ class SegmentFileName:
 
 def printable(name: str) -> str:
     """Return a file name as text: bytes that are not UTF-8 become U+FFFD."""
-    return os.fsencode(name).decode("utf-8", "replace")
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "replace")
 
 
 def parse_segment_file(name: str) -> SegmentFileName | None:
@@ -70,6 +71,12 @@ def parse_checkpoint_file(name: str) -> str | None:
     """Return the state suffix ("" for a finished one) of a snapshot of the metadata log; None for other names."""
     match = _CHECKPOINT_FILE.fullmatch(name)
     return match["state"] if match else None
+
+
+def parse_metadata_snapshot(name: str) -> tuple[int, int] | None:
+    """Return end offset and epoch of a finished snapshot of the metadata log; None for other names."""
+    match = _METADATA_SNAPSHOT.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match and int(match[1]) <= LARGEST_OFFSET else None
 
 
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
