@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.metadata_version import has_metadata_transactions
-from kraftlog.messages.catalog import BUILT_IN
-from kraftlog.messages.definition import Field
 from kraftlog.metadata import levels, schemas
+from kraftlog.metadata.absent_fields import absent, fields_without_place, has_content
 from kraftlog.metadata.record_keys import record_keys
 from kraftlog.metadata.versions import record_version
 
@@ -26,8 +24,6 @@ KEPT, KEPT_IN_OLDER_VERSION = "kept", "kept_in_older_version"
 SAFE, NEEDS_FORCE, IMPOSSIBLE = "safe", "needs force", "impossible"
 
 FEATURES = "FeatureLevelRecord"
-DIRECTORIES = "directories"
-_NOT_ASSIGNED = bytes(16)  # DirectoryId.MIGRATING: what a partition of an older level has for each replica
 
 COLUMNS = pa.schema(
     [
@@ -105,9 +101,9 @@ def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple
         table = _features_at(rows, to_level) if name == FEATURES else rows
         if version is None or not table.num_rows:
             continue
-        for field in _fields_without_place(name, version):
+        for field in fields_without_place(name, version):
             at = table.schema.get_field_index(field.column)
-            table = table.set_column(at, table.schema.field(at), _absent(name, field, table.num_rows))
+            table = table.set_column(at, table.schema.field(at), absent(name, field, table.num_rows))
         written[name] = (version, table)
     return written
 
@@ -158,8 +154,8 @@ def _of_type(name: str, table: pa.Table, tables: Mapping[str, pa.Table], to_leve
     if version is None:
         yield _rows(name, record_keys(name, table, tables), None, DROPPED, f"{after} has no records of this type")
         return
-    for field in _fields_without_place(name, version):
-        losing = table.filter(_has_content(table.column(field.column), field))
+    for field in fields_without_place(name, version):
+        losing = table.filter(has_content(table.column(field.column), field))
         message = f"{after} writes version {version}, which has no such field"
         yield _rows(name, record_keys(name, losing, tables), field.name, LOSSY, message)
 
@@ -171,29 +167,6 @@ def _older_versions(tables: Mapping[str, pa.Table], from_level: int, to_level: i
             records = "1 record is" if table.num_rows == 1 else f"{table.num_rows} records are"
             message = f"{records} written in version {after} instead of {before}"
             yield _row(name, None, None, KEPT_IN_OLDER_VERSION, message)
-
-
-def _fields_without_place(name: str, version: int) -> list[Field]:
-    return [field for field in BUILT_IN.messages[name].fields if version not in field.versions]
-
-
-def _has_content(column: pa.ChunkedArray, field: Field) -> pa.ChunkedArray:
-    """Return for each value whether something would be missed."""
-    if not field.is_array:
-        return pc.fill_null(pc.not_equal(column, pa.scalar(field.default, column.type)), field.default is not None)
-    if field.name == DIRECTORIES:
-        assigned = pc.is_in(pc.list_flatten(column), value_set=pa.array([_NOT_ASSIGNED], pa.binary(16)))
-        rows = pc.list_parent_indices(column).filter(pc.invert(assigned)).to_numpy()
-        has_content = np.zeros(len(column), bool)
-        has_content[rows] = True
-        return pa.chunked_array([has_content])
-    return pc.fill_null(pc.greater(pc.list_value_length(column), 0), False)
-
-
-def _absent(name: str, field: Field, count: int) -> pa.Array:
-    """Return a column of what a field is where it is absent."""
-    rows = pa.RecordBatch.from_arrays([pa.nulls(count)], ["none"])
-    return schemas.column_of(rows, name, field.column)
 
 
 def _features_at(table: pa.Table, to_level: int) -> pa.Table:

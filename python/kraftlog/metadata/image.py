@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kraftlog.errors import Fault
 from kraftlog.metadata import acls, brokers, keyed_records, schemas, versions
+from kraftlog.metadata.absent_fields import without_absent_fields
 from kraftlog.metadata.keyed_records import FEATURES, IS_REMOVED, KEYED, METADATA_VERSION, QUOTAS, Keyed
 from kraftlog.metadata.quota_entities import entity_texts
 from kraftlog.metadata.runs import Runs
@@ -125,14 +126,18 @@ class Image:
         ----------
         metadata_version_level : int
             Types that this level does not have are left out; ``versions`` says which those are. Fields that the version
-            of a type has no place for are not touched. Eligible leader replicas are written, as Kafka does, only when
-            their feature is on.
+            of a type has no place for are absent, unless they say something that would be lost. Eligible leader
+            replicas are written, as Kafka does, only when their feature is on.
         """
         has_elr = dict(self.feature_levels()).get(ELR_VERSION, 0) > 0
         for name, batch in self.records():
             version = versions.record_version(name, metadata_version_level)
             if version is not None:
-                yield name, version, batch if has_elr else without_elr(name, batch)
+                yield (
+                    name,
+                    version,
+                    without_absent_fields(name, version, batch if has_elr else without_elr(name, batch)),
+                )
 
     @property
     def metadata_version(self) -> int | None:
