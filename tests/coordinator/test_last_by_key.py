@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraftlog.coordinator import last_by_key
-from kraftlog.coordinator.last_by_key import LastByKey, key_codes
+from kraftlog import last_by_key
+from kraftlog.last_by_key import LastByKey, codes_of
 
 _ROWS = st.lists(
     st.tuples(
@@ -67,6 +67,26 @@ def test_memory_follows_the_keys_and_not_the_log() -> None:
 @given(st.lists(st.tuples(st.text(max_size=1), st.text(max_size=1), st.integers(-(2**31), 2**31 - 1)), min_size=1))
 def test_codes_are_equal_where_keys_are(rows: list[tuple[str, str, int]]) -> None:
     with patch.object(last_by_key, "LEAST_ROWS", 1):
-        codes, count = key_codes([pa.chunked_array([[row[at] for row in rows]]) for at in range(3)])
+        codes, count = codes_of([pa.chunked_array([[row[at] for row in rows]]) for at in range(3)], len(rows))
     assert len(set(codes.tolist())) == len(set(rows)) == len(set(zip(codes.tolist(), rows, strict=True)))
     assert all(0 <= code < count for code in codes.tolist())
+
+
+@given(_ROWS, _ROWS, _ROWS)
+def test_a_copy_and_its_origin_do_not_see_each_others_rows(
+    before: list[tuple[str | None, int, int, bool]],
+    of_copy: list[tuple[str | None, int, int, bool]],
+    of_origin: list[tuple[str | None, int, int, bool]],
+) -> None:
+    origin = LastByKey(["name", "partition"], ["value"])
+    origin.add(_batch(before))
+    copied = origin.copy()
+    copied.add(_batch(of_copy))
+    origin.add(_batch(of_origin))
+    for fold, rows in ((copied, before + of_copy), (origin, before + of_origin)):
+        alone = LastByKey(["name", "partition"], ["value"])
+        alone.add(_batch(rows))
+        found, expected = fold.rows(), alone.rows()
+        assert (found is None) == (expected is None)
+        if found is not None and expected is not None:
+            assert sorted(map(str, found.to_pylist())) == sorted(map(str, expected.to_pylist()))

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_fold import Key, PlainFold
 
-from kraftlog import schema
-from kraftlog.coordinator import last_by_key
+from kraftlog import last_by_key, schema
 from kraftlog.coordinator.offset_columns import offset_columns
 from kraftlog.coordinator.offsets import OffsetFold
 

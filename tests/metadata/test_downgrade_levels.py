@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kraftlog.metadata import levels
+from kraftlog.metadata.kafka_names import METADATA_VERSION
 from kraftlog.metadata.versions import record_version
 
 SCHEMAS = Path(__file__).parent.parent / "messages" / "schemas"
@@ -61,7 +62,7 @@ def test_features() -> None:
     expected = {
         (feature, level["level"]): (
             level["bootstrap_metadata_version"],
-            level.get("dependencies", {}).get(levels.METADATA_VERSION, levels.OLDEST_LEVEL),
+            level.get("dependencies", {}).get(METADATA_VERSION, levels.OLDEST_LEVEL),
         )
         for feature, known in FEATURES.items()
         for level in known["levels"]

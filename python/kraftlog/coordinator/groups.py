@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.coordinator.last_by_key import LastByKey
+from kraftlog.last_by_key import LastByKey
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 GROUP_METADATA = "GroupMetadata"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.headers import timestamps
-from kraftlog.coordinator.last_by_key import numbers
 from kraftlog.coordinator.offsets import NO_PRODUCER_ID, OffsetFold
+from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of
 
 COMMITTED, PENDING = "committed", "pending"

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kraftlog.coordinator.last_by_key import NOWHERE, Codes, Fold, Mask, key_codes, last_of, numbers
 from kraftlog.coordinator.transaction_ends import COMMITTED, OPEN, ends_of
+from kraftlog.last_by_key import NOWHERE, Codes, Fold, Mask, Rows, codes_of, last_of, numbers
 
 KEYS = ("group", "key_topic", "key_partition")
 COLUMNS = (
@@ -44,7 +44,7 @@ class OffsetFold(Fold):
 
     def __init__(self) -> None:
         super().__init__(COLUMNS)
-        self._markers: list[pa.RecordBatch] = []
+        self._markers: tuple[pa.RecordBatch, ...] = ()
 
     def add(self, rows: pa.RecordBatch | None, markers: pa.RecordBatch | None = None) -> None:
         """Take the next records, in the order of their offsets.
@@ -57,17 +57,17 @@ class OffsetFold(Fold):
             The transaction markers of the same stretch of the log: ``offset``, ``producer_id`` and ``control_type``.
         """
         if markers is not None and markers.num_rows:  # they come first: rows must not be compared without them
-            self._markers.append(markers.select(["offset", "producer_id", "control_type"]))
+            self._markers = (*self._markers, markers.select(["offset", "producer_id", "control_type"]))
             self._news += markers.num_rows
         super().add(rows)
         self._grown(0, 0)
 
     def _compact(self) -> None:
         super()._compact()
-        self._markers = []
+        self._markers = ()
 
     def _remaining(self, table: pa.Table) -> pa.Table:
-        codes, count = key_codes([table.column(key) for key in KEYS])
+        codes = codes_of([table.column(key) for key in KEYS], table.num_rows)
         offsets, producers = numbers(table, "offset"), numbers(table, "producer_id")
         is_tombstone = numbers(table, "is_tombstone").astype(bool)
         ends = np.full(table.num_rows, COMMITTED, np.int8)
@@ -75,38 +75,35 @@ class OffsetFold(Fold):
         if len(in_transaction):
             ends[in_transaction] = ends_of(offsets[in_transaction], producers[in_transaction], self._markers)
         stays = np.zeros(table.num_rows, bool)
-        stays[_latest(np.flatnonzero(ends == COMMITTED), codes, count, offsets)] = True
+        stays[_latest(np.flatnonzero(ends == COMMITTED), codes, offsets)] = True
         stays &= ~is_tombstone
         pending = np.flatnonzero(ends == OPEN)
         if len(pending):
-            stays[_latest_pending(pending, codes, count, offsets, producers, is_tombstone)] = True
+            stays[_latest_pending(pending, codes, offsets, producers, is_tombstone)] = True
         if len(in_transaction):
             table = _with_producers(table, np.where(ends == OPEN, producers, NO_PRODUCER_ID))
         return table.filter(pa.array(stays))
 
 
-def _latest(rows: Codes, codes: Codes, count: int, offsets: Codes) -> Codes:
+def _latest(rows: Rows, codes: Codes, offsets: Rows) -> Rows:
     """Return of these rows the one with the highest offset for each key."""
-    ordered: Codes = rows[np.argsort(offsets[rows], kind="stable")]
-    last = last_of(codes[ordered], count)
+    ordered: Rows = rows[np.argsort(offsets[rows], kind="stable")]
+    last = last_of(Codes(codes.rows[ordered], codes.end))
     return np.asarray(ordered[last[last != NOWHERE]])
 
 
-def _latest_pending(
-    pending: Codes, codes: Codes, count: int, offsets: Codes, producers: Codes, is_tombstone: Mask
-) -> Codes:
+def _latest_pending(pending: Rows, codes: Codes, offsets: Rows, producers: Rows, is_tombstone: Mask) -> Rows:
     """Return the last pending commit of each producer for each key, of those behind the key's last tombstone."""
-    tombstones = _latest(np.flatnonzero(is_tombstone), codes, count, offsets)
-    deleted_at = np.full(count, np.iinfo(np.int64).min, np.int64)
-    deleted_at[codes[tombstones]] = offsets[tombstones]
-    pending = pending[offsets[pending] > deleted_at[codes[pending]]]
+    tombstones = _latest(np.flatnonzero(is_tombstone), codes, offsets)
+    deleted_at = np.full(codes.end, np.iinfo(np.int64).min, np.int64)
+    deleted_at[codes.rows[tombstones]] = offsets[tombstones]
+    pending = pending[offsets[pending] > deleted_at[codes.rows[pending]]]
     if not len(pending):
         return pending
-    columns = [pa.chunked_array([pa.array(part[pending])]) for part in (codes, producers)]
-    of_producer, of_producer_count = key_codes(columns)
-    return pending[_latest(np.arange(len(pending)), of_producer, of_producer_count, offsets[pending])]
+    of_producer = codes_of([pa.array(part[pending]) for part in (codes.rows, producers)], len(pending))
+    return pending[_latest(np.arange(len(pending)), of_producer, offsets[pending])]
 
 
-def _with_producers(table: pa.Table, producers: Codes) -> pa.Table:
+def _with_producers(table: pa.Table, producers: Rows) -> pa.Table:
     at = table.schema.get_field_index("producer_id")
     return table.set_column(at, table.schema.field(at), pa.array(producers))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.coordinator.last_by_key import numbers
+from kraftlog.last_by_key import numbers
 
 OPEN, ABORTED, COMMITTED = 0, 1, 2
 _CONTROL_TYPES = {"ABORT": ABORTED, "COMMIT": COMMITTED}

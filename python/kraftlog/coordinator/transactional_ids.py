@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.headers import timestamps
-from kraftlog.coordinator.last_by_key import LastByKey, numbers
+from kraftlog.last_by_key import LastByKey, numbers
 from kraftlog.stream import rows_of
 
 TRANSACTION_LOG = "TransactionLog"

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.definition import Field
 from kraftlog.metadata import schemas
+from kraftlog.metadata.uuids import MIGRATING
 
 DIRECTORIES = "directories"
-_NOT_ASSIGNED = bytes(16)  # DirectoryId.MIGRATING: what a partition of an older level has for each replica
 
 
 def fields_without_place(name: str, version: int) -> list[Field]:
@@ -27,7 +27,7 @@ def has_content(column: pa.ChunkedArray | pa.Array, field: Field) -> pa.ChunkedA
     if not field.is_array:
         return pc.fill_null(pc.not_equal(column, pa.scalar(field.default, column.type)), field.default is not None)
     if field.name == DIRECTORIES:
-        assigned = pc.is_in(pc.list_flatten(column), value_set=pa.array([_NOT_ASSIGNED], pa.binary(16)))
+        assigned = pc.is_in(pc.list_flatten(column), value_set=pa.array([MIGRATING], pa.binary(16)))
         rows = pc.list_parent_indices(column).filter(pc.invert(assigned)).to_numpy()
         found = np.zeros(len(column), bool)
         found[rows] = True

@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from kraftlog.errors import Fault
 from kraftlog.metadata import schemas
+from kraftlog.metadata.record_types import ACLS
 from kraftlog.metadata.uuids import uuid_text
 
-ENTRY, REMOVE = "AccessControlEntryRecord", "RemoveAccessControlEntryRecord"
+ENTRY, REMOVE = ACLS.name, ACLS.remover
 
 
 def apply(ids: set[bytes], batches: Mapping[str, pa.RecordBatch], faults: list[Fault]) -> None:

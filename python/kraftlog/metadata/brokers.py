@@ -5,7 +5,6 @@ A record or two for each start and stop of a broker: few, so they are taken one 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,15 +12,16 @@ import pyarrow as pa
 
 from kraftlog.errors import Fault
 from kraftlog.metadata import schemas
+from kraftlog.metadata.record_types import BROKERS
 from kraftlog.metadata.registrations import by_name
+from kraftlog.metadata.uuids import uuid_order
 
-REGISTER, UNREGISTER = "RegisterBrokerRecord", "UnregisterBrokerRecord"
+REGISTER, UNREGISTER = BROKERS.name, BROKERS.remover
 FENCE, UNFENCE, CHANGE = "FenceBrokerRecord", "UnfenceBrokerRecord", "BrokerRegistrationChangeRecord"
 TYPES = (REGISTER, UNREGISTER, FENCE, UNFENCE, CHANGE)
 
 _FENCED = {1: True, 0: None, -1: False}
 _IN_CONTROLLED_SHUTDOWN = {1: True, 0: None}
-_SIGNED = struct.Struct(">qq")  # Kafka compares uuids as two signed numbers
 
 Registration = dict[str, Any]
 Brokers = dict[int, Registration]
@@ -58,7 +58,7 @@ def _records(name: str, batch: pa.RecordBatch) -> Iterator[tuple[int, str, dict[
 
 
 def _registration(record: dict[str, Any]) -> Registration:
-    return by_name(record) | {"log_dirs": sorted(record["log_dirs"] or [], key=_SIGNED.unpack)}
+    return by_name(record) | {"log_dirs": sorted(record["log_dirs"] or [], key=uuid_order)}
 
 
 def _change(brokers: Brokers, name: str, record: dict[str, Any]) -> tuple[str, str] | None:
@@ -80,7 +80,7 @@ def _change(brokers: Brokers, name: str, record: dict[str, Any]) -> tuple[str, s
             return "bad_broker_change", words
         changed["fenced"] = _FENCED[fenced]
         changed["in_controlled_shutdown"] = _IN_CONTROLLED_SHUTDOWN[shutdown]
-        changed["log_dirs"] = sorted(record["log_dirs"] or [], key=_SIGNED.unpack) or None
+        changed["log_dirs"] = sorted(record["log_dirs"] or [], key=uuid_order) or None
         changed["cordoned_log_dirs"] = record["cordoned_log_dirs"]
     else:
         changed["fenced"] = name == FENCE

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from kraftlog.codec.metadata_version import has_metadata_transactions
 from kraftlog.metadata import levels, schemas
 from kraftlog.metadata.absent_fields import absent, fields_without_place, has_content
+from kraftlog.metadata.kafka_names import METADATA_VERSION
 from kraftlog.metadata.record_keys import record_keys
 from kraftlog.metadata.versions import record_version
 
@@ -137,7 +138,7 @@ def _of_features(table: pa.Table, to_level: int) -> Iterator[pa.Table]:
     after = levels.name_of(to_level)
     for feature, level in _feature_levels(table):
         needs = levels.feature_level(feature, level)
-        if feature == levels.METADATA_VERSION:
+        if feature == METADATA_VERSION:
             continue
         if needs.depends_on > to_level:
             message = f"level {level} depends on metadata.version {levels.name_of(needs.depends_on)}; lower it first"
@@ -174,9 +175,9 @@ def _features_at(table: pa.Table, to_level: int) -> pa.Table:
     kept = {
         feature: level
         for feature, level in _feature_levels(table)
-        if feature != levels.METADATA_VERSION and levels.feature_level(feature, level).depends_on <= to_level
+        if feature != METADATA_VERSION and levels.feature_level(feature, level).depends_on <= to_level
     }
-    written = {levels.METADATA_VERSION: to_level, **kept}
+    written = {METADATA_VERSION: to_level, **kept}
     rows = [{"name": feature, "feature_level": level} for feature, level in written.items()]
     return pa.Table.from_pylist(rows, schemas.schema_of(FEATURES))
 

@@ -9,31 +9,17 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog.errors import Fault
-from kraftlog.metadata import acls, brokers, keyed_records, schemas, versions
+from kraftlog.metadata import acls, brokers, schemas, versions
 from kraftlog.metadata.absent_fields import without_absent_fields
-from kraftlog.metadata.keyed_records import FEATURES, IS_REMOVED, KEYED, METADATA_VERSION, QUOTAS, Keyed
-from kraftlog.metadata.quota_entities import entity_texts
-from kraftlog.metadata.runs import Runs
-from kraftlog.metadata.topics.elr import ELR_VERSION, without_elr
+from kraftlog.metadata.kafka_names import ELR_VERSION, METADATA_VERSION
+from kraftlog.metadata.keyed_records import KEYED, KeyedRecords
+from kraftlog.metadata.record_types import FEATURES, IMAGE_TYPES
+from kraftlog.metadata.topics.elr import without_elr
 from kraftlog.metadata.topics.state import TopicsState
 
-# the order in which Kafka writes a snapshot; a partition after its topic
-TYPES = (
-    "FeatureLevelRecord",
-    "RegisterBrokerRecord",
-    "RegisterControllerRecord",
-    "TopicRecord",
-    "PartitionRecord",
-    "ConfigRecord",
-    "ClientQuotaRecord",
-    "ProducerIdsRecord",
-    "AccessControlEntryRecord",
-    "UserScramCredentialRecord",
-    "DelegationTokenRecord",
-)
+TYPES = tuple(IMAGE_TYPES)
 
 
 class Image:
@@ -55,7 +41,7 @@ class Image:
         self.faults: list[Fault] = []
         self._topics = TopicsState()
         self._brokers: brokers.Brokers = {}
-        self._keyed: dict[str, Runs] = {keyed.name: keyed_records.empty_runs(keyed) for keyed in KEYED}
+        self._keyed = {keyed.name: KeyedRecords(keyed) for keyed in KEYED}
         self._acl_ids: set[bytes] = set()
         self._is_shared = False
 
@@ -72,7 +58,8 @@ class Image:
         copied = Image()
         copied.offset, copied.faults = self.offset, list(self.faults)
         copied._topics = self._topics.copy()
-        copied._brokers, copied._keyed, copied._acl_ids = self._brokers, dict(self._keyed), self._acl_ids
+        copied._brokers, copied._acl_ids = self._brokers, self._acl_ids
+        copied._keyed = {name: records.copy() for name, records in self._keyed.items()}
         self._is_shared = copied._is_shared = True
         return copied
 
@@ -92,10 +79,8 @@ class Image:
             if self._is_shared:
                 self._acl_ids, self._is_shared = set(self._acl_ids), False
             acls.apply(self._acl_ids, tables, faults)
-        for keyed in KEYED:
-            rows = keyed_records.changes(keyed, tables, removed)
-            if rows is not None:
-                self._keyed[keyed.name] = self._keyed[keyed.name].added(rows)
+        for keyed in self._keyed.values():
+            keyed.apply(tables, removed)
         self.faults.extend(sorted(faults, key=lambda fault: fault.base_offset or 0))
         for batch in tables.values():
             if batch.num_rows:
@@ -109,7 +94,7 @@ class Image:
         dict of str to pyarrow.Table
             One of each of ``TYPES``, in that order. Columns are the type's fields, uuids as 16 bytes.
         """
-        found = {keyed.name: _sorted(keyed, self._keyed[keyed.name]) for keyed in KEYED}
+        found = {name: keyed.table() for name, keyed in self._keyed.items()}
         found |= self._topics.tables() | {brokers.REGISTER: brokers.table(self._brokers)}
         return {name: found[name] for name in TYPES}
 
@@ -147,24 +132,10 @@ class Image:
 
     def feature_levels(self) -> Iterator[tuple[str, int]]:
         """Return names and levels of the features."""
-        rows = self._keyed[FEATURES.name].folded
+        rows = self._keyed[FEATURES.name].table()
         return zip(rows.column("name").to_pylist(), rows.column("feature_level").to_pylist(), strict=True)
 
     @property
     def partitions_count(self) -> int:
         """How many partitions there are."""
         return self._topics.counts[1]
-
-
-def _sorted(keyed: Keyed, runs: Runs) -> pa.Table:
-    rows = runs.folded
-    keys = {key: rows.column(key) for key in keyed.keys}
-    if keyed is QUOTAS:
-        keys["entity"] = entity_texts(keys["entity"])
-    elif keyed is FEATURES:
-        first = pc.equal(keys["name"], METADATA_VERSION)  # readers need it to know what is behind it
-        keys = {"is_other": pc.invert(first), **keys}
-    if keys:
-        order = pc.sort_indices(pa.table(keys), [(key, "ascending") for key in keys])
-        rows = rows.take(order)
-    return pa.Table.from_batches([rows]).drop_columns([IS_REMOVED])

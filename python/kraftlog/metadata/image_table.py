@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.writer import encode_messages
 from kraftlog.metadata.image import TYPES, Image
-from kraftlog.metadata.secrets import REDACTED, SECRETS, is_password
+from kraftlog.metadata.secrets import without_secrets
 
 
 def image_table(image: Image, name: str, *, show_secrets: bool = False) -> pa.Table:
@@ -37,14 +36,4 @@ def image_table(image: Image, name: str, *, show_secrets: bool = False) -> pa.Ta
     version = definition.versions.last
     values = encode_messages(definition, version, image.tables()[name], prefix=frame(definition.api_key, version))
     fields = MessageReader(BUILT_IN.formats["metadata"]).read(None, values).typed(name).fields
-    return pa.Table.from_batches([fields if show_secrets else _hidden(name, fields)])
-
-
-def _hidden(name: str, fields: pa.RecordBatch) -> pa.RecordBatch:
-    columns = dict(zip(fields.schema.names, fields.columns, strict=True))
-    for secret in SECRETS.get(name, ()):
-        columns[secret] = pa.nulls(fields.num_rows, columns[secret].type)
-    if name == "ConfigRecord":
-        is_secret = pa.array([is_password(config) for config in columns["name"].to_pylist()], pa.bool_())
-        columns["value"] = pc.if_else(is_secret, REDACTED, columns["value"])
-    return pa.RecordBatch.from_arrays(list(columns.values()), schema=fields.schema)
+    return pa.Table.from_batches([fields if show_secrets else without_secrets(name, fields)])

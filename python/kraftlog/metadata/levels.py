@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kraftlog.codec.metadata_version import LEVELS, NEWEST_LEVEL
+from kraftlog.metadata.kafka_names import ELR_VERSION, KRAFT_VERSION
 
-METADATA_VERSION = "metadata.version"
 OLDEST_LEVEL = LEVELS["3.3-IV3"]
 
 # levels that Kafka 4 no longer knows, and that no downgrade reaches
@@ -43,8 +43,8 @@ FEATURE_LEVELS = {
     ("transaction.version", 1): FeatureLevel(LEVELS["4.0-IV2"]),
     ("transaction.version", 2): FeatureLevel(LEVELS["4.0-IV2"]),
     ("group.version", 1): FeatureLevel(LEVELS["4.0-IV0"]),
-    ("kraft.version", 1): FeatureLevel(LEVELS["3.9-IV0"]),
-    ("eligible.leader.replicas.version", 1): FeatureLevel(LEVELS["4.1-IV0"], LEVELS["4.0-IV1"]),
+    (KRAFT_VERSION, 1): FeatureLevel(LEVELS["3.9-IV0"]),
+    (ELR_VERSION, 1): FeatureLevel(LEVELS["4.1-IV0"], LEVELS["4.0-IV1"]),
     ("share.version", 1): FeatureLevel(LEVELS["4.2-IV0"]),
     ("streams.version", 1): FeatureLevel(LEVELS["4.2-IV1"]),
 }

@@ -1,15 +1,17 @@
-"""Fields of metadata records as a person reads them, secrets hidden."""
+"""Fields of metadata records with Kafka's names for numbers, as JSON and as text; secrets hidden."""
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from math import isfinite
 from typing import Any
 
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.definition import Field
-from kraftlog.metadata.kafka_names import named
+from kraftlog.metadata.record_types import named
 from kraftlog.metadata.secrets import REDACTED, secret_columns
 from kraftlog.metadata.uuids import uuid_text
 
@@ -48,6 +50,21 @@ def readable_value(name: str, field: Field, value: Any) -> Any:
     if field.is_array:
         return [_item(name, field, item) for item in value]
     return _item(name, field, value)
+
+
+def readable_text(name: str, column: str, value: Any) -> str | None:
+    """Return the value of a record's column as text; None for null."""
+    shown = readable_value(name, _fields(name)[column], value)
+    if shown is None or isinstance(shown, str):
+        return shown
+    if isinstance(shown, list) and all(isinstance(item, int | str) for item in shown):
+        return f"[{', '.join(map(str, shown))}]"
+    return json.dumps(shown, ensure_ascii=False)
+
+
+@cache
+def _fields(name: str) -> dict[str, Field]:
+    return {field.column: field for field in BUILT_IN.messages[name].fields}
 
 
 def _item(name: str, field: Field, value: Any) -> Any:

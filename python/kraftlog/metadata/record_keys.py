@@ -1,21 +1,18 @@
-"""What tells a record of an image from the others of its type, as text."""
+"""The key of each record of an image as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_COLUMNS = {
-    "RegisterBrokerRecord": ("broker_id",),
-    "RegisterControllerRecord": ("controller_id",),
-    "FeatureLevelRecord": ("name",),
-    "TopicRecord": ("name",),
-    "UserScramCredentialRecord": ("name", "mechanism"),
-    "DelegationTokenRecord": ("token_id",),
-}
-_SCRAM_MECHANISMS = ["UNKNOWN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+from kraftlog.metadata.readable import readable_text
+from kraftlog.metadata.record_types import CONFIGS, IMAGE_TYPES, PARTITIONS, QUOTAS, TOPICS, named
+from kraftlog.metadata.uuids import uuid_text
+
+_DEFAULT = "<default>"  # the name of the default resource or entity, which has none
 
 
 def record_keys(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Array:
@@ -29,32 +26,35 @@ def record_keys(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa
     tables : Mapping of str to pyarrow.Table
         The image that the rows are of.
     """
-    if name == "PartitionRecord":
-        return _joined([_topic_names(rows, tables), pc.cast(rows.column("partition_id"), pa.string())], "-")
-    columns = [_text(rows, column) for column in _COLUMNS.get(name, ())]
-    return _joined(columns, " ") if columns else pa.nulls(rows.num_rows, pa.string())
+    if name == PARTITIONS.name:
+        joined = pc.binary_join_element_wise(
+            _topic_names(rows, tables), pc.cast(rows.column("partition_id"), pa.string()), "-"
+        )
+        return _whole(joined)
+    if name == TOPICS.name:
+        return _whole(rows.column("name"))
+    keys = rows.select(list(IMAGE_TYPES[name].keys))
+    return pa.array([_key(name, row) for row in keys.to_pylist()], pa.string())
 
 
-def _joined(columns: Sequence[pa.ChunkedArray], separator: str) -> pa.Array:
-    joined = pc.binary_join_element_wise(*columns, separator)
-    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
-
-
-def _text(rows: pa.Table, column: str) -> pa.ChunkedArray:
-    found = rows.column(column)
-    if column != "mechanism":
-        return pc.cast(found, pa.string())
-    is_known = pc.and_(pc.greater(found, 0), pc.less(found, len(_SCRAM_MECHANISMS)))
-    return pc.take(pa.array(_SCRAM_MECHANISMS), pc.if_else(is_known, found, pa.scalar(0, found.type)))
+def _key(name: str, row: Mapping[str, Any]) -> str:
+    if name == QUOTAS.name:
+        entities = ((one["entity_type"], one["entity_name"]) for one in row["entity"])
+        return ", ".join(f"{kind}={_DEFAULT if entity is None else entity}" for kind, entity in entities)
+    if name == CONFIGS.name:
+        return f"{named(name, 'resource_type', row['resource_type'])} {row['resource_name'] or _DEFAULT}"
+    return " ".join(readable_text(name, key, row[key]) or "" for key in IMAGE_TYPES[name].keys)
 
 
 def _topic_names(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
-    topics = tables.get("TopicRecord")
-    hexadecimal = pa.chunked_array(
-        [[topic.hex() for topic in rows.column("topic_id").unique().to_pylist()]], pa.string()
-    )
-    ids, names = rows.column("topic_id").unique(), hexadecimal.combine_chunks()
+    ids = rows.column("topic_id").unique()
+    names = pa.array([uuid_text(topic) for topic in ids.to_pylist()], pa.string())
+    topics = tables.get(TOPICS.name)
     if topics is not None and topics.num_rows:
-        places = pc.index_in(ids, value_set=topics.column("topic_id").combine_chunks())
-        names = pc.coalesce(topics.column("name").combine_chunks().take(places), names)
+        places = pc.index_in(ids, value_set=_whole(topics.column("topic_id")))
+        names = pc.coalesce(_whole(topics.column("name")).take(places), names)
     return pc.take(names, pc.index_in(rows.column("topic_id"), value_set=ids))
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

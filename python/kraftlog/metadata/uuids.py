@@ -1,8 +1,12 @@
-"""Uuids as Kafka prints them."""
+"""Uuids: as Kafka prints and orders them, and those with a meaning."""
 
 from __future__ import annotations
 
+import struct
 from base64 import urlsafe_b64encode
+
+MIGRATING = bytes(16)  # Kafka's DirectoryId.MIGRATING: the directory of a replica whose record has no directories
+_SIGNED = struct.Struct(">qq")
 
 
 def uuid_text(uuid: bytes) -> str:
@@ -14,3 +18,15 @@ def uuid_text(uuid: bytes) -> str:
     'AAAAAAAAAAAAAAAAAAAAAA'
     """
     return urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def uuid_order(uuid: bytes) -> tuple[int, int]:
+    """Return a key that sorts uuids as Kafka does: as two signed numbers.
+
+    Examples
+    --------
+    >>> uuid_order(bytes(7) + bytes([1]) + bytes([255] * 8))
+    (1, -1)
+    """
+    high, low = _SIGNED.unpack(uuid)
+    return high, low

@@ -11,10 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog.metadata.diff.differing import differing
-from kraftlog.metadata.diff.text import KINDS, Kind, Texts
+from kraftlog.metadata.diff.text import Texts
 from kraftlog.metadata.image import TYPES, Image
-from kraftlog.metadata.last_by_key import codes_of
-from kraftlog.metadata.quota_entities import entity_texts
+from kraftlog.metadata.keyed_records import key_codes
+from kraftlog.metadata.readable import Row
+from kraftlog.metadata.record_keys import record_keys
+from kraftlog.metadata.record_types import IMAGE_TYPES, PARTITIONS, ImageType
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 SCHEMA = pa.schema([(name, pa.string()) for name in ("kind", "key", "change", "field", "before", "after")])
@@ -43,7 +45,7 @@ def diff(before: Image, after: Image) -> pa.Table:
     pyarrow.Table
         Columns ``kind`` (``topic``, ``partition``, ``broker`` ...), ``key`` (``orders-3``), ``change`` (``added``,
         ``removed``, ``changed``), ``field``, ``before`` and ``after``, all text. A field that changed has a row of its
-        own; of what was added or removed, the main fields are told in one. Secrets are hidden.
+        own; the main fields of what was added or removed are in one row. Secrets are hidden.
     """
     old, new = before.tables(), after.tables()
     found: list[tuple[Any, ...]] = []
@@ -64,12 +66,12 @@ def describe(changes: pa.Table) -> Iterator[str]:
     >>> list(describe(pa.Table.from_pylist(rows, schema=SCHEMA)))
     ['~ partition orders-3: leader 1 -> 2']
     """
-    line, told = "", ""
+    line, shown = "", ""
     for row in changes.to_pylist():
         subject = " ".join(part for part in (_MARKS[row["change"]], row["kind"], row["key"]) if part)
         if row["change"] == CHANGED:
             what = f"{row['field']} {_text(row['before'])} -> {_text(row['after'])}"
-            if told == subject:
+            if shown == subject:
                 line += f", {what}"
                 continue
         else:
@@ -78,7 +80,7 @@ def describe(changes: pa.Table) -> Iterator[str]:
             subject += f" ({value})" if value and not row["field"] else ""
         if line:
             yield line
-        line, told = f"{subject}: {what}" if what else subject, subject
+        line, shown = f"{subject}: {what}" if what else subject, subject
     if line:
         yield line
 
@@ -88,20 +90,19 @@ def _text(value: str | None) -> str:
 
 
 def _changes(name: str, old: Tables, new: Tables) -> Iterator[tuple[Any, tuple[str | None, ...]]]:
-    kind = KINDS[name]
+    kind, texts = IMAGE_TYPES[name], Texts(name)
     pairs = _paired(kind, old[name], new[name])
     for change, rows, tables in ((REMOVED, pairs.removed, old), (ADDED, pairs.added, new)):
-        texts = Texts(name, tables)
-        for row in tables[name].take(pa.array(rows)).to_pylist():
-            key, field, value = texts.key(row), texts.field(row), texts.value(row)
+        found = tables[name].take(pa.array(rows))
+        for key, row in zip(record_keys(name, found, tables).to_pylist(), found.to_pylist(), strict=True):
+            part, value = texts.part(row), texts.value(row)
             values = (value, None) if change == REMOVED else (None, value)
-            yield texts.rank(row), (kind.name, key, change, field, *values)
+            yield _rank(kind, key, row), (kind.kind, key, change, part, *values)
     yield from _changed_fields(name, pairs, old, new)
 
 
 def _changed_fields(name: str, pairs: _Pairs, old: Tables, new: Tables) -> Iterator[tuple[Any, tuple[str | None, ...]]]:
-    kind = KINDS[name]
-    texts = Texts(name, new)
+    kind, texts = IMAGE_TYPES[name], Texts(name)
     before, after = _rows(old[name], pairs.before), _rows(new[name], pairs.after)
     changed = {
         column: differing(before.column(column).combine_chunks(), after.column(column).combine_chunks())
@@ -110,13 +111,23 @@ def _changed_fields(name: str, pairs: _Pairs, old: Tables, new: Tables) -> Itera
     }
     any_changed = np.logical_or.reduce([np.zeros(len(pairs.before), bool), *changed.values()])
     rows = np.flatnonzero(any_changed)
-    was, now = (table.take(pa.array(rows)).to_pylist() for table in (before, after))
+    shown = after.take(pa.array(rows))
+    was, now = before.take(pa.array(rows)).to_pylist(), shown.to_pylist()
+    keys = record_keys(name, shown, new).to_pylist()
     for at, row in enumerate(rows.tolist()):
         for column, differs in changed.items():
             if differs[row]:
-                field = texts.field(now[at]) or column
+                field = texts.part(now[at]) or column
                 values = texts.text(column, was[at]), texts.text(column, now[at])
-                yield texts.rank(now[at]), (kind.name, texts.key(now[at]), CHANGED, field, *values)
+                yield _rank(kind, keys[at], now[at]), (kind.kind, keys[at], CHANGED, field, *values)
+
+
+def _rank(kind: ImageType, key: str, row: Row) -> tuple[Any, ...]:
+    """Return what records of a type are sorted by: numbers in their keys, then texts; partitions by topic first."""
+    if kind is PARTITIONS:
+        return (key.rpartition("-")[0], row["topic_id"], row["partition_id"])
+    numbers = [row[column] for column in kind.keys if isinstance(row[column], int)]
+    return (*numbers, key, (row[kind.part] or "") if kind.part else "")
 
 
 def _rows(table: pa.Table, rows: Rows) -> pa.Table:
@@ -125,15 +136,15 @@ def _rows(table: pa.Table, rows: Rows) -> pa.Table:
     return table if is_all else table.take(pa.array(rows))
 
 
-def _paired(kind: Kind, before: pa.Table, after: pa.Table) -> _Pairs:
+def _paired(kind: ImageType, before: pa.Table, after: pa.Table) -> _Pairs:
     if before.num_rows == after.num_rows and all(before.column(key).equals(after.column(key)) for key in kind.keys):
         rows, none = np.arange(before.num_rows), np.empty(0, np.int64)
         return _Pairs(none, none, rows, rows)
-    keys = []
-    for key in kind.keys:
-        column = pa.concat_arrays([*before.column(key).chunks, *after.column(key).chunks])
-        keys.append(entity_texts(column) if pa.types.is_list(column.type) else column)
-    codes = codes_of(keys, before.num_rows + after.num_rows)
+    keys = [
+        pa.chunked_array([*before.column(key).chunks, *after.column(key).chunks], before.column(key).type)
+        for key in kind.keys
+    ]
+    codes = key_codes(keys, before.num_rows + after.num_rows)
     first, second = codes.rows[: before.num_rows], codes.rows[before.num_rows :]
     places = np.full(codes.end, -1, np.int64)
     places[first] = np.arange(len(first))

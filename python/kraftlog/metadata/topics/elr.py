@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from kraftlog.metadata.topics.records import PARTITION
 
-ELR_VERSION = "eligible.leader.replicas.version"
 _COLUMNS = ("eligible_leader_replicas", "last_known_elr")
 
 

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog.metadata.record_types import PARTITIONS, TOPICS
+
 OF_TOPIC, OF_REMOVAL, OF_PARTITION, OF_CHANGE, OF_CLEARING = 0, 1, 2, 3, 4
-TOPIC, REMOVE_TOPIC = "TopicRecord", "RemoveTopicRecord"
-PARTITION, PARTITION_CHANGE, CLEAR_ELR = "PartitionRecord", "PartitionChangeRecord", "ClearElrRecord"
+TOPIC, REMOVE_TOPIC, PARTITION = TOPICS.name, TOPICS.remover, PARTITIONS.name
+PARTITION_CHANGE, CLEAR_ELR = "PartitionChangeRecord", "ClearElrRecord"
 TYPES = (TOPIC, REMOVE_TOPIC, PARTITION, PARTITION_CHANGE, CLEAR_ELR)
 
 UNKNOWN_TOPIC, UNKNOWN_PARTITION, BAD_DIRECTORIES, BAD_RECOVERY_STATE = 1, 2, 3, 4

@@ -7,20 +7,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from kraftlog.metadata.kafka_names import (
-    OPERATIONS,
-    PATTERN_TYPES,
-    PERMISSION_TYPES,
-    RECOVERY_STATES,
-    RESOURCE_TYPES,
-    SECURITY_PROTOCOLS,
-)
+from kraftlog.metadata.record_types import named
 from kraftlog.metadata.secrets import REDACTED
-from kraftlog.metadata.uuids import uuid_text
+from kraftlog.metadata.uuids import MIGRATING, uuid_order, uuid_text
 
 Row = Mapping[str, Any]
 
-MIGRATING = bytes(16)  # the directory of a replica whose record is older than directories
+_ACL_NUMBERS = ("resource_type", "pattern_type", "operation", "permission_type")
 _NO_END = 2**15 - 1  # of a range of versions
 
 
@@ -57,7 +50,7 @@ def partition_text(row: Row) -> str:
         f"isr={_ids(row['isr'])}, removingReplicas={_ids(row['removing_replicas'])}, "
         f"addingReplicas={_ids(row['adding_replicas'])}, elr={_ids(row['eligible_leader_replicas'])}, "
         f"lastKnownElr={_ids(row['last_known_elr'])}, leader={row['leader']}, "
-        f"leaderRecoveryState={name_of(RECOVERY_STATES, row['leader_recovery_state'])}, "
+        f"leaderRecoveryState={named('PartitionRecord', 'leader_recovery_state', row['leader_recovery_state'])}, "
         f"leaderEpoch={row['leader_epoch']}, partitionEpoch={row['partition_epoch']})"
     )
 
@@ -71,7 +64,7 @@ def broker_text(row: Row) -> str:
         f"incarnationId={uuid_text(row['incarnation_id'])}, {_listeners_and_features(row)}, rack={rack}, "
         f"fenced={_java(row['fenced'])}, inControlledShutdown={_java(row['in_controlled_shutdown'])}, "
         f"isMigratingZkBroker={_java(row['is_migrating_zk_broker'])}, "
-        f"directories={_uuids(sorted(row['log_dirs'], key=_java_order))}, cordonedDirectories={cordoned})"
+        f"directories={_uuids(sorted(row['log_dirs'], key=uuid_order))}, cordonedDirectories={cordoned})"
     )
 
 
@@ -85,11 +78,11 @@ def controller_text(row: Row) -> str:
 
 def acl_text(row: Row) -> str:
     """Return an AccessControlEntryRecord as Kafka's StandardAcl prints itself."""
+    names = {column: named("AccessControlEntryRecord", column, row[column]) for column in _ACL_NUMBERS}
     return (
-        f"StandardAcl[resourceType={name_of(RESOURCE_TYPES, row['resource_type'])}, "
-        f"resourceName={row['resource_name']}, patternType={name_of(PATTERN_TYPES, row['pattern_type'])}, "
-        f"principal={row['principal']}, host={row['host']}, operation={name_of(OPERATIONS, row['operation'])}, "
-        f"permissionType={name_of(PERMISSION_TYPES, row['permission_type'])}]"
+        f"StandardAcl[resourceType={names['resource_type']}, resourceName={row['resource_name']}, "
+        f"patternType={names['pattern_type']}, principal={row['principal']}, host={row['host']}, "
+        f"operation={names['operation']}, permissionType={names['permission_type']}]"
     )
 
 
@@ -118,11 +111,6 @@ def delegation_token_text(row: Row, *, show_secrets: bool) -> str:
     ).format(**texts)
 
 
-def name_of(names: tuple[str, ...], number: int) -> str:
-    """Return the name of a number; of one that Kafka does not know, the number."""
-    return names[number] if 0 <= number < len(names) else str(number)
-
-
 def _listeners_and_features(row: Row) -> str:
     listeners = ", ".join(map(_endpoint, sorted(row["end_points"], key=lambda point: str(point["name"]))))
     features = ", ".join(map(_feature, sorted(row["features"], key=lambda feature: str(feature["name"]))))
@@ -130,7 +118,7 @@ def _listeners_and_features(row: Row) -> str:
 
 
 def _endpoint(row: Row) -> str:
-    protocol = name_of(SECURITY_PROTOCOLS, row["security_protocol"])
+    protocol = named("RegisterBrokerRecord", "security_protocol", row["security_protocol"])
     return (
         f"Endpoint(listenerName='{row['name']}', securityProtocol={protocol}, host='{row['host']}', port={row['port']})"
     )
@@ -147,11 +135,6 @@ def _ids(ids: Iterable[int] | None) -> str:
 
 def _uuids(uuids: Iterable[bytes] | None) -> str:
     return f"[{', '.join(map(uuid_text, uuids or ()))}]"
-
-
-def _java_order(uuid: bytes) -> tuple[int, int]:
-    """Return a key that sorts uuids as Kafka does: as two signed numbers."""
-    return int.from_bytes(uuid[:8], signed=True), int.from_bytes(uuid[8:], signed=True)
 
 
 def _java(value: bool) -> str:
