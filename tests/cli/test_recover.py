@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import GOLDEN
-from kraftlog.disk.lock import lock_log_directory
+from kraftlog.disk.lock import lock_log_directories
 
 ORDERS = GOLDEN / "transactions" / "log" / "orders-0"
 INTERVAL = ("--index-interval-bytes", 1024)
@@ -67,7 +67,7 @@ def test_write(kraftlog_command: Callable[..., object], folder: Path):
 
 
 def test_a_broker_runs(kraftlog_command: Callable[..., object], folder: Path):
-    with lock_log_directory(folder):
+    with lock_log_directories([folder]):
         done = kraftlog_command("recover", folder, "--write")
     assert done.returncode == 2
     assert "held by a broker or another writer" in done.stderr

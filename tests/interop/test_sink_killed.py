@@ -26,7 +26,7 @@ SOURCE_PARTITIONS = 2
 NUMBERS = 2000
 LIMIT = 300.0
 BATCH_DEATHS = [
-    Death("kraftlog.store.decision.close_log", TOPICS * PARTITIONS),  # all is prepared, nothing is decided
+    Death("kraftlog.store.decision.find_log_end", TOPICS * PARTITIONS),  # all is prepared, nothing is decided
     Death("kraftlog.store.finish.write_headers", 2),  # one file is in its place
     Death("kraftlog.store.finish.encode_marker", 3),  # two partitions are committed; in the recovery by the next driver
 ]

@@ -41,15 +41,15 @@ def test_bytes_are_those_of_the_encoder(tmp_path: Path, compression: str, base_o
         base_sequence=base_sequence,
         is_transactional=True,
     ).to_pybytes()
-    write_headers(path, headers, tmp_path)
+    write_headers(path, headers)
     assert path.read_bytes() == expected
-    write_headers(path, headers, tmp_path)
+    write_headers(path, headers)
     assert path.read_bytes() == expected
     torn = bytearray(expected)
     for at in headers["position"].tolist():  # a crash left the fields that change half written
         torn[at + 4 : at + 8] = torn[at + 17 : at + 21] = bytes(4)
     path.write_bytes(torn)
-    write_headers(path, headers, tmp_path)
+    write_headers(path, headers)
     assert path.read_bytes() == expected
 
 

@@ -30,8 +30,8 @@ from kraftlog.store import (
     write,
     write_of_batch,
 )
+from kraftlog.store.committed_batches import last_batch_id
 from kraftlog.store.decision import DECISION_FILE
-from kraftlog.store.streams import last_batch_id
 
 
 @pytest.fixture(autouse=True)

@@ -325,18 +325,6 @@ def test_index_files_are_those_of_a_rebuild(folder: Path):
     assert min(sizes.values()) > 100
 
 
-def test_relative_offsets_are_kept_within_four_bytes(folder: Path):
-    with MetadataLogWriter(folder, 1) as writer:
-        writer._log._base_offset -= 2**31 - 3
-        writer._log.state.index.base_offset = writer._log._base_offset
-        writer.append(numbered(1))
-        assert len(list(folder.glob("*.log"))) == 1
-        writer._log._folder = folder / "elsewhere"
-        writer._log._folder.mkdir()
-        writer.append(numbered(2, 3))
-        assert [path.name for path in (folder / "elsewhere").glob("*.log")] == [f"{2:020d}.log"]
-
-
 def test_a_disk_that_is_full(folder: Path):
     with MetadataLogWriter(folder, 1) as writer:
         writer.append(numbered(1))

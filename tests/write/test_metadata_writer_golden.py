@@ -62,7 +62,9 @@ def test_a_log_of_kafka_is_written_again_byte_for_byte(tmp_path: Path, segment_b
         assert len(segments) > 2
         assert all(segment.stat().st_size <= 8192 for segment in segments)
         empty = (golden / "00000000000000000072.snapshot").read_bytes()
-        assert [path.read_bytes() for path in folder.glob("*.snapshot")] == [empty] * (len(segments) - 1)
+        snapshots = {path.stem: path.read_bytes() for path in folder.glob("*.snapshot")}
+        assert set(snapshots.values()) == {empty}
+        assert {segment.stem for segment in segments[1:]} <= set(snapshots)  # the others are of closed writers
         assert kraftlog.open(folder).segments(["base_offset"])["base_offset"].to_pylist() == [
             int(path.stem) for path in segments
         ]

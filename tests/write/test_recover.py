@@ -14,7 +14,7 @@ import kraftlog
 from golden_files import GOLDEN, damaged_cases
 from golden_indexes import CLEANED, RESTARTED, interval_of
 from kraftlog.disk import durable
-from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directory
+from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
 from kraftlog.layout.discover import discover
 from kraftlog.layout.small_files import read_producer_snapshot
 from kraftlog.read.partitions import by_partition
@@ -264,13 +264,13 @@ def test_lock(copy: Callable[[Path], Path]):
     folder = copy(GOLDEN / "transactions" / "log" / "orders-0")
     (folder / "00000000000000000032.index").unlink()
     before = contents(folder)
-    with lock_log_directory(folder):
+    with lock_log_directories([folder]):
         with pytest.raises(LogDirectoryLockedError):
             run(folder, WRITE)
         assert contents(folder) == before
         run(folder, RecoverOptions())
     run(folder.parent, WRITE)
-    lock_log_directory(folder).close()
+    lock_log_directories([folder]).close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")

@@ -17,7 +17,7 @@ from kraftlog.cli.pack_input import PARQUET_MAGIC, InputError, json_rows, parque
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.encode import LARGEST_OFFSET, Encoder
 from kraftlog.codec.headers import NO_TIMESTAMP
-from kraftlog.disk.new_file import new_file
+from kraftlog.disk.durable import new_file
 from kraftlog.transactions.metadata_transaction import TransactionEncoder
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 
@@ -84,7 +84,7 @@ def pack(source: str, output: str, force: bool, binary: str, transaction: str | 
     try:
         with _rows(source, binary) as rows, new_file(target) as file:
             for data in encoded(rows, transaction or None, options):
-                file.write(data)
+                file.append(data)
     except (InputError, pa.ArrowInvalid) as error:
         where = "standard input" if source == "-" else source
         raise InputError(f"{where}: {error}") from None

@@ -1,4 +1,4 @@
-"""The one object that files are listed and read through, which tests can swap."""
+"""The one object that files are listed, read and written through, which tests can swap."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from kraftlog.disk.entries import Entry, local_entries, local_entry
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
 from kraftlog.disk.remote_path import LogPath, RemotePath
+from kraftlog.disk.writing import LocalWriting
 
 
 class ReadableFile(Protocol):
@@ -28,8 +29,8 @@ class ReadableFile(Protocol):
         """Close the file; a second time does nothing."""
 
 
-class Disk:
-    """Local and remote file systems. Reading takes paths of both kinds.
+class Disk(LocalWriting):
+    """Local and remote file systems. Reading takes paths of both kinds, writing local ones.
 
     Every method raises OSError when the file system refuses or cannot be reached.
 

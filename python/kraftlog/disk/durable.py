@@ -2,60 +2,92 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.disk.writing import WritableFile
+from kraftlog.types import Buffer
 
 UNFINISHED = ".unfinished"  # Kafka and readers pass over names that end so
 SET_ASIDE = ".deleted"  # Kafka removes these when it starts
 
 
-def write_file(path: Path, data: bytes) -> None:
+@contextmanager
+def new_file(path: Path, unfinished: str = UNFINISHED) -> Iterator[WritableFile]:
+    """Open a file for writing that takes its name, and the place of an older one, at the end of a ``with`` block.
+
+    Parameters
+    ----------
+    path : Path
+    unfinished : str
+        What its name ends in until then. The file is removed when the block raises.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with new_file(Path(folder) / "name") as file:
+    ...         file.append(b"some")
+    ...         file.append(b" bytes")
+    ...     (Path(folder) / "name").read_bytes()
+    b'some bytes'
+    """
+    with _renamed_file(path, unfinished) as file:
+        yield file
+    disk().sync_folder(path.parent)
+
+
+@contextmanager
+def _renamed_file(path: Path, unfinished: str) -> Iterator[WritableFile]:
+    temporary = path.with_name(path.name + unfinished)
+    try:
+        with disk().create(temporary) as file:
+            yield file
+            file.sync()
+        disk().rename(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            disk().unlink(temporary)
+        raise
+
+
+def write_file(path: Path, data: Buffer) -> None:
     """Put a file in the place of another one, or of none."""
-    unfinished = path.with_name(path.name + UNFINISHED)
-    with unfinished.open("wb") as file:
-        give_to_owner(file.fileno(), path.parent)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
-    sync_folder(path.parent)
+    with new_file(path) as file:
+        file.append(data)
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Put files of one folder in the places of others, unless they are the same already."""
+    changed = [path for path, data in files.items() if not _holds(path, data)]
+    for path in changed:
+        with _renamed_file(path, UNFINISHED) as file:
+            file.append(files[path])
+    if changed:
+        disk().sync_folder(changed[0].parent)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    there = disk().entry(path)
+    return there is not None and there.size == len(data) and disk().read_bytes(path) == data
 
 
 def cut_file(path: Path, size: int) -> None:
-    """Cut a file to a size."""
-    with path.open("r+b") as file:
+    """Cut a file to a size in bytes."""
+    with disk().open_update(path) as file:
         file.truncate(size)
-        os.fsync(file.fileno())
+        file.sync()
 
 
 def set_aside(path: Path) -> None:
     """Rename a file as Kafka does with one that it is about to delete."""
-    path.replace(path.with_name(path.name + SET_ASIDE))
-    sync_folder(path.parent)
+    disk().rename(path, path.with_name(path.name + SET_ASIDE))
+    disk().sync_folder(path.parent)
 
 
 def delete_file(path: Path) -> None:
     """Delete a file that nobody will miss."""
-    path.unlink()
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
-    sync_file(folder)
-
-
-def sync_file(path: Path) -> None:
-    """Wait until a file is on disk."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def give_to_owner(fd: int, folder: Path) -> None:
-    """Give a new file to the owner of its folder: a broker could not open for writing what root made."""
-    if os.geteuid() == 0:
-        owner = folder.stat()
-        os.fchown(fd, owner.st_uid, owner.st_gid)
+    disk().unlink(path)
+    disk().sync_folder(path.parent)

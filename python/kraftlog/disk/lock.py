@@ -1,24 +1,31 @@
 """The lock that keeps two writers out of one log directory: Kafka's own, on the file ``.lock``.
 
 Kafka takes it for as long as it runs, through ``FileChannel.tryLock``, which is a POSIX record lock. Such a lock
-belongs to a process, so writers within one process are kept apart by a list of what is held. The file stays when the
-lock goes, as Kafka leaves it.
+belongs to a process and an inode: a process gets it a second time, and gives it up as soon as it closes any descriptor
+of the file. Writers within one process are therefore kept apart by the device and inode of what they have locked,
+which are the same under every name of a folder, and a file that is locked already is not opened again. The file stays
+when the lock goes, as Kafka leaves it.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from kraftlog.disk.durable import give_to_owner
+from kraftlog.disk.disk import disk
 
 LOCK_FILE = ".lock"
 
-_held: set[Path] = set()
+_FileId = tuple[int, int]  # device, inode
+
+_held: set[_FileId] = set()  # of log directories and of their lock files
 _guard = threading.Lock()
+os.register_at_fork(after_in_child=_held.clear)  # a child process inherits no lock
 
 
 class LogDirectoryLockedError(OSError):
@@ -30,45 +37,69 @@ class LogDirectoryLockedError(OSError):
 
 
 class LogDirectoryLock:
-    """A held lock; ``close`` gives it up, and so does the end of a ``with`` block.
+    """The held locks of one log directory or more; ``close`` gives them up, and so does the end of a ``with`` block.
 
     Parameters
     ----------
-    directory : Path
-        A log directory, one of Kafka's ``log.dirs``.
+    *directories : Path
+        Log directories, of Kafka's ``log.dirs``. Names of the same one are locked once.
 
     Raises
     ------
     LogDirectoryLockedError
-        When it is locked already.
+        When one of them is locked already; none is locked then.
+    OSError
+        When a lock file cannot be opened or made.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as log_directory:
+    ...     with LogDirectoryLock(Path(log_directory)):
+    ...         (Path(log_directory) / ".lock").exists()
+    True
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory.resolve()
-        self._fd: int | None = None
+    def __init__(self, *directories: Path) -> None:
+        self._locked: list[tuple[int, tuple[_FileId, _FileId]]] = []
+        own: set[_FileId] = set()
         with _guard:
-            # opening the file a second time and closing it would give up the first lock
-            if self.directory in _held:
-                raise LogDirectoryLockedError(directory)
-            fd = os.open(self.directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                give_to_owner(fd, self.directory)
-                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(fd)
-                if isinstance(error, BlockingIOError | PermissionError):  # EAGAIN or EACCES, as the platform likes
-                    raise LogDirectoryLockedError(directory) from None
+                for directory in directories:
+                    if _id_of(directory.stat()) not in own:
+                        self._lock(directory)
+                        own.update(*(ids for _, ids in self._locked))
+            except BaseException:
+                self._give_up()
                 raise
-            self._fd = fd
-            _held.add(self.directory)
+
+    def _lock(self, directory: Path) -> None:
+        path = directory / LOCK_FILE
+        if _id_of(directory.stat()) in _held or (path.exists() and _id_of(path.stat()) in _held):
+            raise LogDirectoryLockedError(directory)
+        is_new = not path.exists()
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if is_new:
+                disk().give_to_owner(path, directory)
+            _lock_file(fd, directory)
+            ids = _id_of(directory.stat()), _id_of(os.fstat(fd))
+        except BaseException:
+            os.close(fd)
+            raise
+        self._locked.append((fd, ids))
+        _held.update(ids)
+
+    def _give_up(self) -> None:
+        while self._locked:
+            fd, ids = self._locked.pop()
+            _held.difference_update(ids)
+            os.close(fd)
 
     def close(self) -> None:
-        """Give the lock up; a second time does nothing."""
+        """Give the locks up; a second time does nothing."""
         with _guard:
-            if self._fd is not None:
-                os.close(self._fd)
-                self._fd = None
-                _held.discard(self.directory)
+            self._give_up()
 
     def __enter__(self) -> LogDirectoryLock:
         return self
@@ -79,13 +110,29 @@ class LogDirectoryLock:
         self.close()
 
 
-def lock_log_directory(folder: Path) -> LogDirectoryLock:
-    """Lock the log directory that a partition's folder lies in.
+def _id_of(status: os.stat_result) -> _FileId:
+    return status.st_dev, status.st_ino
+
+
+def _lock_file(fd: int, directory: Path) -> None:
+    try:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):  # as the platform likes
+            raise LogDirectoryLockedError(directory) from None
+        raise OSError(error.errno, error.strerror, str(directory / LOCK_FILE)) from error
+
+
+def lock_log_directories(folders: Iterable[Path]) -> LogDirectoryLock:
+    """Lock the log directories that folders of partitions lie in.
+
+    The folder of a partition that is a symbolic link lies in the log directory of the link, and in that of what it
+    points to: brokers of both would write to it.
 
     Parameters
     ----------
-    folder : Path
-        Of a partition, such as ``orders-0``; the lock is that of the folder above it.
+    folders : iterable of Path
+        Such as ``orders-0``; they need not exist.
 
     Returns
     -------
@@ -95,14 +142,26 @@ def lock_log_directory(folder: Path) -> LogDirectoryLock:
     Raises
     ------
     LogDirectoryLockedError
-        When a broker or another writer holds it, in this process or another one.
+        When a broker or another writer holds one of them, in this process or another one.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as log_directory:
-    ...     with lock_log_directory(Path(log_directory) / "orders-0"):
+    ...     with lock_log_directories([Path(log_directory) / "orders-0"]):
     ...         (Path(log_directory) / ".lock").exists()
     True
     """
-    return LogDirectoryLock(folder.resolve().parent)
+    return LogDirectoryLock(*(directory for folder in folders for directory in containing_directories(folder)))
+
+
+def containing_directories(folder: Path) -> list[Path]:
+    """Return the folder above another one, and those above what it points to as long as it is a symbolic link."""
+    path = folder.absolute()
+    if path.name in ("", ".."):
+        path = path.resolve()
+    found = [path.parent]
+    while path.is_symlink() and len(found) < 40:  # as many links as Linux follows
+        path = path.parent / path.readlink()
+        found.append(path.parent)
+    return found

@@ -53,9 +53,9 @@ class LeaderEpochs:
         self._entries[epoch] = first_offset
 
     def write(self) -> None:
-        """Bring the file up to date."""
+        """Bring the file up to date; there is none of a log without epochs."""
         entries = sorted(self._entries.items())
-        if not self.is_in_file or entries != self._written:
+        if entries != self._written:
             lines = [f"{_VERSION}", f"{len(entries)}", *(f"{epoch} {offset}" for epoch, offset in entries)]
             write_file(self._path, "".join(f"{line}\n" for line in lines).encode())
             self.is_in_file, self._written = True, entries

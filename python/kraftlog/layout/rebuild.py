@@ -135,10 +135,10 @@ class Rebuild:
         self.is_complete &= bool((has_all | (headers["magic"] < 2)).all())
         self.next_offset = int(last[-1]) + 1
         self._producers.add(headers)
-        return _aborted_entries(self._transactions.add(headers), self._transactions.open)
+        return aborted_entries(self._transactions.add(headers), self._transactions.open)
 
 
-def _aborted_entries(ended: Transactions, still_open: Transactions) -> bytes:
+def aborted_entries(ended: Transactions, still_open: Transactions) -> bytes:
     """Return an entry of ``.txnindex`` for each aborted transaction that has data."""
     chosen: npt.NDArray[np.bool_] = (ended["state"] == ABORTED) & (ended["first_offset"] != NONE)
     entries = np.zeros(int(chosen.sum()), ENTRY_TYPES["txnindex"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kraftlog.codec.control_records import control_batch, snapshot_footer, snapshot_header
-from kraftlog.disk.new_file import new_file
+from kraftlog.disk.durable import new_file
 from kraftlog.transactions.metadata_transaction import Values, metadata_encoder, value_batches
 
 UNFINISHED_SNAPSHOT = ".part"
@@ -55,11 +55,11 @@ def write_snapshot(
         head = [("SNAPSHOT_HEADER", snapshot_header(last_contained_log_timestamp)), *quorum]
         batch = {"partition_leader_epoch": epoch, "timestamp_ms": timestamp_ms}
         for offset, (control_type, value) in enumerate(head):
-            file.write(control_batch(control_type, value, base_offset=offset, **batch))
+            file.append(control_batch(control_type, value, base_offset=offset, **batch))
         encoder = metadata_encoder(max_batch_bytes, len(head), epoch, timestamp_ms)
         for rows in value_batches(records):
             encoder.write(rows)
-            file.write(encoder.take())
-        file.write(encoder.finish())
+            file.append(encoder.take())
+        file.append(encoder.finish())
         footer_offset = encoder.next_offset
-        file.write(control_batch("SNAPSHOT_FOOTER", snapshot_footer(), base_offset=footer_offset, **batch))
+        file.append(control_batch("SNAPSHOT_FOOTER", snapshot_footer(), base_offset=footer_offset, **batch))

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.disk.durable import sync_file, sync_folder
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_plan import ExportPlan, FileOptions
@@ -115,7 +115,7 @@ def write_empty(plan: ExportPlan) -> WrittenFile:
     path = plan.staging / "files" / NO_ROWS
     path.parent.mkdir(parents=True, exist_ok=True)
     open_parquet(path, plan.request.schema, plan.file_options).close()
-    sync_file(path)
+    disk().sync_file(path)
     return WrittenFile(NO_ROWS, None, None, 0, path.stat().st_size, None, None)
 
 
@@ -197,9 +197,9 @@ class _File:
     def close(self) -> WrittenFile:
         """Finish the file and put it in its place."""
         self._writer.close()
-        sync_file(self.unfinished)
+        disk().sync_file(self.unfinished)
         self.unfinished.replace(self.path)
-        sync_folder(self.path.parent)
+        disk().sync_folder(self.path.parent)
         return WrittenFile(
             self.name,
             self.topic,
@@ -215,6 +215,6 @@ def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
     unfinished.write_text(text)
-    sync_file(unfinished)
+    disk().sync_file(unfinished)
     unfinished.replace(path)
-    sync_folder(path.parent)
+    disk().sync_folder(path.parent)

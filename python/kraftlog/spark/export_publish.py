@@ -16,7 +16,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from kraftlog.disk.durable import sync_folder, write_file
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_file
 
 STAGING = "_kraftlog"
 MANIFEST = "_manifest.json"
@@ -113,7 +114,7 @@ def publish(output: Path, staging: Path) -> None:
     """Do what was decided, or the rest of it."""
     manifest = read_json(staging / DECISION)
     (output / SUCCESS).unlink(missing_ok=True)
-    sync_folder(output)
+    disk().sync_folder(output)
     names = [file["path"] for file in manifest["files"]]
     for name in set(manifest.pop("replaced")) - set(names):
         _delete(output, name)
@@ -123,7 +124,7 @@ def publish(output: Path, staging: Path) -> None:
             final.parent.mkdir(parents=True, exist_ok=True)
             staged.replace(final)
     for folder in {parent for name in names for parent in (output / name).parents if parent.is_relative_to(output)}:
-        sync_folder(folder)
+        disk().sync_folder(folder)
     write_file(output / MANIFEST, _json(manifest))
     write_file(output / SUCCESS, b"")
     shutil.rmtree(staging)

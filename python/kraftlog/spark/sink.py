@@ -18,8 +18,8 @@ from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
 from kraftlog.store import StagedFile, Stager, WriteId, abort, begin, commit, make_write_folder, new_write, recover
+from kraftlog.store.committed_batches import is_repetition
 from kraftlog.store.rows import check_columns, rows_by_partition
-from kraftlog.store.streams import is_repetition
 from kraftlog.store.write_id import write_of_batch
 
 # the properties in which Spark tells tasks of a stream their batch and their query; the id of a query is as old as its

@@ -11,8 +11,9 @@ from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.spark.paths import local_folder
 from kraftlog.store import BatchOptions
-from kraftlog.store.rows import Routing, existing_topics
+from kraftlog.store.rows import Routing
 from kraftlog.store.staging import MARKER_BYTES, check_topic
+from kraftlog.store.topics import existing_topics
 
 OPTIONS = (
     "path",

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kraftlog.disk.durable import sync_folder, write_file
-from kraftlog.store.log_end import close_log, partition_folders
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_file
 from kraftlog.store.staging import StagedFile
+from kraftlog.store.topics import partition_folders
 from kraftlog.store.write_id import WriteId
 from kraftlog.transactions.producer_state import SEQUENCES
+from kraftlog.write.log_end import LogEnd, find_log_end
+from kraftlog.write.recovery_points import read_recovery_points
 
 DECISION_FILE = "decision.json"
 
@@ -35,18 +38,20 @@ class PartitionDecision:
         Where its log ended; there the new part begins.
     next_offset : int
         Behind the new records: that of the commit marker, where there are records.
-    marker_position : int
-        Of the marker in the last file, in bytes.
     """
 
     topic: str
     partition: int
     base_offset: int
     next_offset: int
-    marker_position: int
     leader_epoch: int
     interval_bytes: int
     files: tuple[PlacedFile, ...]
+
+    @property
+    def log_end(self) -> int:
+        """The offset behind the marker, where there are records."""
+        return self.next_offset + 1 if self.files else self.next_offset
 
     def folder(self, log_directory: Path) -> Path:
         """Return the partition's folder."""
@@ -105,6 +110,7 @@ def decide(
     for file in sorted(staged, key=lambda each: (each.task, each.number)):
         files.setdefault(file.topic, {}).setdefault(file.partition, []).append(file)
     existing = partition_folders(log_directory)
+    recovery_points = read_recovery_points(log_directory)
     partitions = []
     for topic, written in sorted(files.items()):
         concerned = set(written)
@@ -113,17 +119,19 @@ def decide(
         if topic not in existing:
             concerned |= set(range(topics.get(topic, 0)))
         for partition in sorted(concerned):
-            partitions.append(_place(log_directory, topic, partition, written.get(partition, [])))
+            end = find_log_end(
+                log_directory / f"{topic}-{partition}", recovery_point=recovery_points.get((topic, partition))
+            )
+            partitions.append(_place(end, topic, partition, written.get(partition, [])))
     decision = Decision(write, overwrite, timestamp_ms, tuple(partitions))
     folder = write.folder(log_directory)
-    sync_folder(folder.parent)
-    sync_folder(log_directory)
+    disk().sync_folder(folder.parent)
+    disk().sync_folder(log_directory)
     write_file(folder / DECISION_FILE, json.dumps(asdict(decision), indent=1).encode())
     return decision
 
 
-def _place(log_directory: Path, topic: str, partition: int, staged: list[StagedFile]) -> PartitionDecision:
-    end = close_log(log_directory / f"{topic}-{partition}")
+def _place(end: LogEnd, topic: str, partition: int, staged: list[StagedFile]) -> PartitionDecision:
     offset = end.next_offset
     placed = []
     for file in staged:
@@ -134,21 +142,20 @@ def _place(log_directory: Path, topic: str, partition: int, staged: list[StagedF
         partition,
         base_offset=end.next_offset,
         next_offset=offset,
-        marker_position=staged[-1].size_in_bytes if staged else 0,
-        leader_epoch=end.leader_epoch,
-        interval_bytes=end.interval_bytes,
+        leader_epoch=max(end.epochs.last, 0),
+        interval_bytes=end.index_interval_bytes,
         files=tuple(placed),
     )
 
 
 def is_decided(folder: Path) -> bool:
     """Whether the write of a folder is to be finished."""
-    return (folder / DECISION_FILE).exists()
+    return disk().entry(folder / DECISION_FILE) is not None
 
 
 def read_decision(folder: Path) -> Decision:
     """Return what was decided of the write of a folder."""
-    known = json.loads((folder / DECISION_FILE).read_text())
+    known = json.loads(disk().read_bytes(folder / DECISION_FILE))
     partitions = tuple(
         PartitionDecision(**{**each, "files": tuple(PlacedFile(**file) for file in each["files"])})
         for each in known["partitions"]

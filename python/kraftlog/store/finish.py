@@ -7,28 +7,23 @@ before them, so that nobody sees both.
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from kraftlog.codec.end_transaction_marker import encode_marker
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
-from kraftlog.disk.durable import give_to_owner, sync_folder, write_file
+from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout.build_index import IndexBuilder
 from kraftlog.layout.leader_epochs import LeaderEpochs
 from kraftlog.layout.names import parse_segment_file
-from kraftlog.layout.small_files import producer_snapshot_bytes
+from kraftlog.store.committed_batches import keep_batch_id
 from kraftlog.store.decision import Decision, PartitionDecision, PlacedFile
-from kraftlog.store.log_end import producers_at, segment_file
 from kraftlog.store.placing import placed_headers, write_headers
 from kraftlog.store.staging import PRODUCER_EPOCH, read_headers
-from kraftlog.store.streams import keep_batch_id
 from kraftlog.store.write_id import WriteId
-from kraftlog.transactions.producer_state import ProducerStates
+from kraftlog.write.log_end import LogEnd, find_log_end
+from kraftlog.write.log_files import segment_file
+from kraftlog.write.partition_log import LogOptions, PartitionLog
+from kraftlog.write.recovery_points import record_recovery_points
 
 _LOGGER = logging.getLogger("kraftlog.store")
 
@@ -65,23 +60,16 @@ def finish(log_directory: Path, decision: Decision) -> None:
             _delete_older(partition.folder(log_directory), partition.base_offset)
     for partition in decision.partitions:
         if partition.files:
-            _end_transaction(log_directory, folder, decision, partition)
+            _end_transaction(partition.folder(log_directory), decision, partition)
+    record_recovery_points(log_directory, {(each.topic, each.partition): each.log_end for each in decision.partitions})
     if decision.write.transactional_id is not None and decision.write.batch_id is not None:
         keep_batch_id(log_directory, decision.write.transactional_id, decision.write.batch_id)
 
 
 def _make_folder(log_directory: Path, partition: PartitionDecision) -> None:
     folder = partition.folder(log_directory)
-    if not folder.exists():
-        folder.mkdir()
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            give_to_owner(fd, log_directory)
-        finally:
-            os.close(fd)
-        sync_folder(log_directory)
-    epochs = LeaderEpochs(folder, partition.base_offset + 1, [(partition.leader_epoch, partition.base_offset)])
-    epochs.write()
+    disk().make_folder(folder)
+    LeaderEpochs(folder, partition.base_offset + 1, [(partition.leader_epoch, partition.base_offset)]).write()
 
 
 def missing_files(log_directory: Path, write: WriteId, partition: PartitionDecision) -> list[PlacedFile]:
@@ -90,45 +78,57 @@ def missing_files(log_directory: Path, write: WriteId, partition: PartitionDecis
     return [
         file
         for file in partition.files
-        if not (staged / file.path).exists() and not segment_file(folder, file.base_offset).exists()
+        if disk().entry(staged / file.path) is None and disk().entry(segment_file(folder, file.base_offset)) is None
     ]
 
 
 def _place_files(folder: Path, write_folder: Path, decision: Decision, partition: PartitionDecision) -> None:
-    waiting = [file for file in partition.files if (write_folder / file.path).exists()]
-    if not partition.files and not segment_file(folder, partition.base_offset).exists():
-        producers = _producers_before(partition.base_offset, decision, partition, folder)
-        _write_snapshot(folder, partition.base_offset, producers, decision)
-        write_file(segment_file(folder, partition.base_offset), b"")
-    if not waiting:
+    """Make the staged files segments of the log; a partition without any gets an empty segment."""
+    waiting = [file for file in partition.files if disk().entry(write_folder / file.path) is not None]
+    if partition.files and not waiting:
         return
-    producers = _producers_before(waiting[0].base_offset, decision, partition, folder)
-    for file in waiting:
-        headers = _placed(write_folder, partition, file)
-        write_headers(write_folder / file.path, headers, folder)
-        _write_snapshot(folder, file.base_offset, producers, decision)
-        (write_folder / file.path).replace(segment_file(folder, file.base_offset))
-        sync_folder(folder)
-        producers.add(headers)
+    end = _log_end(folder, partition, partition.base_offset)
+    is_new = end.next_offset == partition.base_offset
+    if is_new and not decision.overwrite:
+        _warn_of_open_transactions(end)
+    log = PartitionLog(end, _options(decision))
+    try:
+        if is_new and decision.overwrite:
+            log.forget_producers()
+        for file in waiting:
+            headers = _placed(write_folder, partition, file)
+            write_headers(write_folder / file.path, headers)
+            log.adopt(write_folder / file.path, headers)
+        if not partition.files:
+            log.roll()
+            log.close()
+    finally:
+        log.abandon()  # it is completed behind the marker
 
 
-def _producers_before(offset: int, decision: Decision, partition: PartitionDecision, folder: Path) -> ProducerStates:
-    """Return the producers before a new segment; those of deleted segments go with them, as do open transactions."""
-    if offset > partition.base_offset:
-        return producers_at(folder, offset)
-    if decision.overwrite:
-        return ProducerStates()
-    producers = producers_at(folder, offset)
-    for state in producers.states():
+def _log_end(folder: Path, partition: PartitionDecision, sound_before: int) -> LogEnd:
+    return find_log_end(
+        folder,
+        index_interval_bytes=partition.interval_bytes,
+        sound_before=sound_before,
+        start_offset=partition.base_offset,
+    )
+
+
+def _options(decision: Decision) -> LogOptions:
+    return LogOptions(least_timestamp=decision.timestamp_ms - PRODUCER_EXPIRATION_MS)
+
+
+def _warn_of_open_transactions(end: LogEnd) -> None:
+    for state in end.producers.states():
         if state.current_transaction_first_offset is not None:
             _LOGGER.warning(
                 "%s: the transaction of producer %d that began at offset %d is open; until it ends, readers at "
                 "read_committed do not see what is written behind it",
-                folder,
+                end.folder,
                 state.producer_id,
                 state.current_transaction_first_offset,
             )
-    return producers
 
 
 def _placed(write_folder: Path, partition: PartitionDecision, file: PlacedFile) -> Headers:
@@ -140,57 +140,25 @@ def _placed(write_folder: Path, partition: PartitionDecision, file: PlacedFile) 
     )
 
 
-def _write_snapshot(folder: Path, offset: int, producers: ProducerStates, decision: Decision) -> None:
-    """Keep the producers at the start of a segment; like Kafka, without those that have been idle for a day."""
-    if offset == 0:
-        return
-    least = decision.timestamp_ms - PRODUCER_EXPIRATION_MS
-    kept = [
-        state
-        for state in producers.states()
-        if state.last_timestamp >= least or state.current_transaction_first_offset is not None
-    ]
-    write_file(segment_file(folder, offset, "snapshot"), producer_snapshot_bytes(kept))
-
-
 def _delete_older(folder: Path, base_offset: int) -> None:
     """Delete segments as retention does: from the oldest on, each with the files beside it."""
-    for path in sorted(folder.iterdir()):
-        name = parse_segment_file(path.name)
+    for entry in disk().entries(folder):
+        name = parse_segment_file(entry.name)
         if name is not None and not name.state and name.base_offset < base_offset:
-            path.unlink()
-    sync_folder(folder)
+            disk().unlink(folder / entry.name)
+    disk().sync_folder(folder)
 
 
-def _end_transaction(log_directory: Path, write_folder: Path, decision: Decision, partition: PartitionDecision) -> None:
-    """Append the marker, and write the index files of the new segments."""
-    folder = partition.folder(log_directory)
-    marker = encode_marker(
-        "COMMIT",
-        producer_id=decision.write.producer_id,
-        producer_epoch=PRODUCER_EPOCH,
-        base_offset=partition.next_offset,
-        partition_leader_epoch=partition.leader_epoch,
-        timestamp_ms=decision.timestamp_ms,
-    )
-    last = partition.files[-1]
-    with segment_file(folder, last.base_offset).open("r+b") as log:
-        log.seek(partition.marker_position)
-        log.write(marker)
-        log.flush()
-        os.fsync(log.fileno())
-    for file in partition.files:
-        headers = _placed(write_folder, partition, file)
-        if file is last:
-            headers = np.concatenate((headers, _header_of(marker, partition.marker_position)))
-        index = IndexBuilder(file.base_offset, partition.interval_bytes)
-        index.add(headers)
-        write_file(segment_file(folder, file.base_offset, "index"), index.index())
-        write_file(segment_file(folder, file.base_offset, "timeindex"), index.timeindex())
-
-
-def _header_of(marker: pa.Buffer, position: int) -> Headers:
-    (header,) = HeaderScan(marker).headers()
-    placed = header.copy()
-    placed["position"] = position
-    return placed
+def _end_transaction(folder: Path, decision: Decision, partition: PartitionDecision) -> None:
+    """Append the marker, unless it is there, and complete the files beside the segments."""
+    with PartitionLog(_log_end(folder, partition, partition.next_offset), _options(decision)) as log:
+        if log.next_offset == partition.next_offset:
+            marker = encode_marker(
+                "COMMIT",
+                producer_id=decision.write.producer_id,
+                producer_epoch=PRODUCER_EPOCH,
+                base_offset=partition.next_offset,
+                partition_leader_epoch=partition.leader_epoch,
+                timestamp_ms=decision.timestamp_ms,
+            )
+            log.append(marker, commit=True)

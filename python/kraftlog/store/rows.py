@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,6 @@ import pyarrow.compute as pc
 
 from kraftlog.codec.partitioner import partition_for_key
 from kraftlog.layout.names import LARGEST_PARTITION
-from kraftlog.store.log_end import partition_folders
 
 COLUMNS = ("key", "value", "headers", "topic", "partition", "timestamp")
 _DATA = ("key", "value", "headers", "timestamp")
@@ -44,13 +42,6 @@ class Routing:
         if topic in self.existing:
             return self.existing[topic]
         return self.new if isinstance(self.new, int) or self.new is None else self.new.get(topic)
-
-
-def existing_topics(log_directory: Path) -> dict[str, int]:
-    """Return how many partitions the topics of a log directory have, as far as its folders show it."""
-    if not log_directory.exists():
-        return {}
-    return {topic: partitions[-1] + 1 for topic, partitions in partition_folders(log_directory).items()}
 
 
 def check_columns(schema: pa.Schema, topic: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 import uuid
@@ -16,7 +15,7 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.encode import Encoder
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
-from kraftlog.disk.durable import sync_folder
+from kraftlog.disk.disk import disk
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.names import LARGEST_PARTITION
 from kraftlog.read.partitions import METADATA_TOPIC
@@ -107,7 +106,7 @@ class Stager:
         self._task = task
         self._partitions: dict[tuple[str, int], _PartitionFiles] = {}
         try:
-            self._folder.mkdir()
+            disk().make_new_folder(self._folder)
         except FileNotFoundError:
             raise WriteEndedError(f"{folder}: the write was aborted or has ended; its folder is gone") from None
 
@@ -152,7 +151,7 @@ class Stager:
                 at = str(path.relative_to(self._write_folder))
                 size, count = int(ends(headers)[-1]), int(headers["records_count"].sum(dtype=np.int64))
                 staged.append(StagedFile(topic, partition, at, self._task, number, size, count, len(headers)))
-        sync_folder(self._folder)
+        disk().sync_folder(self._folder)
         return staged
 
 
@@ -171,7 +170,7 @@ def headers_path(path: Path) -> Path:
 
 def read_headers(path: Path) -> Headers:
     """Return the headers of the batches of a staged file."""
-    return np.fromfile(headers_path(path), HEADER_DTYPE)
+    return np.frombuffer(disk().read_bytes(headers_path(path)), HEADER_DTYPE)
 
 
 class _PartitionFiles:
@@ -203,8 +202,8 @@ class _PartitionFiles:
         """Return the files with their headers."""
         self._append(self._encoder.finish())
         for path in self._files:
-            _sync(path)
-            _sync(headers_path(path))
+            disk().sync_file(path)
+            disk().sync_file(headers_path(path))
         return [(path, read_headers(path)) for path in self._files]
 
     def _append(self, batches: pa.Buffer) -> None:
@@ -235,15 +234,10 @@ class _PartitionFiles:
         # opened for each piece: a task may write to more partitions than a process may have files open
         begin, end = int(headers["position"][0]), int(ends(headers)[-1])
         path = self._files[-1]
-        with path.open("ab") as file:
-            file.write(view[begin:end])
+        with disk().open_append(path) as file:
+            file.append(view[begin:end])
         staged = headers.copy()
         staged["position"] += self._size - begin
-        with headers_path(path).open("ab") as file:
-            file.write(staged.tobytes())
+        with disk().open_append(headers_path(path)) as file:
+            file.append(staged.tobytes())
         self._size += end - begin
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from kraftlog.disk.durable import sync_folder
-from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
+from kraftlog.disk.disk import disk
+from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError, containing_directories
 from kraftlog.layout.names import STORE_FOLDER
+from kraftlog.store.committed_batches import is_repetition
 from kraftlog.store.decision import Decision, decide, is_decided, read_decision
 from kraftlog.store.finish import finish, missing_files
 from kraftlog.store.staging import StagedFile, WriteEndedError, headers_path
-from kraftlog.store.streams import is_repetition
+from kraftlog.store.topics import partition_folders
 from kraftlog.store.write_id import WriteId, row_name
 
 LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
@@ -50,7 +50,7 @@ def begin(log_directory: Path, write: WriteId) -> Path:
     LogDirectoryLockedError
         When a broker has the log directory.
     """
-    log_directory.mkdir(parents=True, exist_ok=True)
+    disk().make_folder(log_directory)
     with _locked(log_directory):
         _finish_decided(log_directory)
         return make_write_folder(log_directory, write)
@@ -61,7 +61,7 @@ def make_write_folder(log_directory: Path, write: WriteId) -> Path:
     folder = write.folder(log_directory)
     while not folder.is_dir():
         with suppress(FileNotFoundError):  # the folder of all writes goes at the end of another write
-            folder.mkdir(parents=True, exist_ok=True)
+            disk().make_folder(folder)
     return folder
 
 
@@ -238,7 +238,7 @@ def _locked(log_directory: Path) -> Iterator[None]:
     deadline = time.monotonic() + LOCK_PATIENCE
     while True:
         try:
-            lock = LogDirectoryLock(log_directory)
+            lock = LogDirectoryLock(log_directory, *_directories_of_links(log_directory))
             break
         except LogDirectoryLockedError:
             if time.monotonic() >= deadline:
@@ -248,15 +248,26 @@ def _locked(log_directory: Path) -> Iterator[None]:
         yield
 
 
+def _directories_of_links(log_directory: Path) -> list[Path]:
+    """Return the other log directories that partitions lie in, whose folders here are symbolic links."""
+    folders = [
+        log_directory / f"{topic}-{partition}"
+        for topic, partitions in partition_folders(log_directory).items()
+        for partition in partitions
+    ]
+    return list(dict.fromkeys(each for folder in folders for each in containing_directories(folder)[1:]))
+
+
 def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
     if not folder.is_dir():
         raise WriteEndedError(f"{folder}: the write was aborted or has ended; its folder is gone")
     for file in staged:
         path = folder / file.path
-        if not path.exists() or not headers_path(path).exists():
+        there = disk().entry(path)
+        if there is None or disk().entry(headers_path(path)) is None:
             raise WriteEndedError(f"{path}: the write was aborted or has ended; this file of it is gone")
-        if path.stat().st_size != file.size_in_bytes:
-            raise WriteEndedError(f"{path}: {file.size_in_bytes} bytes expected, {path.stat().st_size} found")
+        if there.size != file.size_in_bytes:
+            raise WriteEndedError(f"{path}: {file.size_in_bytes} bytes expected, {there.size} found")
 
 
 def _finish_decided(log_directory: Path) -> list[Decision]:
@@ -283,12 +294,14 @@ def _remove_row(log_directory: Path, write: WriteId) -> None:
 def _write_folders(log_directory: Path) -> list[Path]:
     """Return the folders of writes, rid of those that were to be removed already."""
     store = log_directory / STORE_FOLDER
-    if not store.exists():
+    if disk().entry(store) is None:
         return []
-    for folder in sorted(store.iterdir()):
-        if folder.name.endswith(_REMOVED):
-            shutil.rmtree(folder, ignore_errors=True)
-    folders = sorted(folder for folder in store.iterdir() if not folder.name.endswith(_REMOVED))
+    folders = []
+    for entry in disk().entries(store):
+        if entry.name.endswith(_REMOVED):
+            disk().remove_tree(store / entry.name)
+        else:
+            folders.append(store / entry.name)
     if not folders:
         _remove_store(store)
     return folders
@@ -297,16 +310,16 @@ def _write_folders(log_directory: Path) -> list[Path]:
 def _remove(folder: Path) -> None:
     """Remove the folder of a write: first, in one step, from sight."""
     removed = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}{_REMOVED}")  # an earlier one may still be there
-    folder.replace(removed)
-    sync_folder(folder.parent)
-    shutil.rmtree(removed, ignore_errors=True)  # a task that nobody waits for may still write to it
+    disk().rename(folder, removed)
+    disk().sync_folder(folder.parent)
+    disk().remove_tree(removed)  # a task that nobody waits for may still write to it
     _remove_store(folder.parent)
 
 
 def _remove_store(store: Path) -> None:
     """Remove the folder of all writes, which a broker does not like, unless another write is under way."""
     try:
-        store.rmdir()
+        disk().remove_folder(store)
     except OSError:
         return
-    sync_folder(store.parent)
+    disk().sync_folder(store.parent)

@@ -9,8 +9,8 @@ from types import TracebackType
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.metadata_version import metadata_version_level
-from kraftlog.disk.durable import sync_folder
-from kraftlog.disk.lock import lock_log_directory
+from kraftlog.disk.disk import disk
+from kraftlog.disk.lock import lock_log_directories
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.layout.discover import PathLike
@@ -23,8 +23,9 @@ from kraftlog.transactions.metadata_transaction import (
     value_batches,
 )
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
-from kraftlog.write.leadership import check_may_lead, find_end, lead, write_partition_metadata
-from kraftlog.write.log_appender import FSYNC, LogAppender
+from kraftlog.write.leadership import check_may_lead, find_metadata_log_end, lead, write_partition_metadata
+from kraftlog.write.partition_log import FSYNC, LogOptions, PartitionLog
+from kraftlog.write.recovery_points import RecoveryPoint
 from kraftlog.write.streamed_transaction import MetadataTransaction
 
 SEGMENT_BYTES = 1 << 30
@@ -72,7 +73,7 @@ class MetadataLogWriter:
     LogDirectoryLockedError
         When a broker or another writer has the log directory.
     CorruptRecordError
-        When the last segment has damage with sound batches behind it.
+        When sound batches that may have been acknowledged lie behind damage.
     InvalidTransactionStateError
         When the log ends inside a transaction that cannot be aborted.
     ValueError
@@ -124,24 +125,17 @@ class MetadataLogWriter:
         self._max_batch_bytes = max_batch_bytes
         self._clock = clock or milliseconds_now
         self._transaction: MetadataTransaction | None = None
-        if not self._folder.exists():
-            self._folder.mkdir(parents=True)
-            sync_folder(self._folder.parent)
-        self._lock = lock_log_directory(self._folder)
-        self._log: LogAppender | None = None
+        disk().make_folder(self._folder)
+        self._lock = lock_log_directories([self._folder])
+        self._log: PartitionLog | None = None
         try:
-            end = find_end(self._folder, index_interval_bytes)
+            recovery_point = RecoveryPoint(self._folder)
+            end = find_metadata_log_end(self._folder, index_interval_bytes, recovery_point.offset)
             check_may_lead(end, leader_epoch, level)
             write_partition_metadata(self._folder)
-            self._log = LogAppender(
-                self._folder,
-                end.base_offset,
-                end.state,
-                segment_bytes=segment_bytes,
-                index_interval_bytes=index_interval_bytes,
-                fsync=fsync,
-            )
-            lead(self._log, end, leader_epoch, self._clock(), node_id, voters)
+            self._log = PartitionLog(end.log, LogOptions(segment_bytes, fsync), recovery_point)
+            now = self._clock()
+            lead(self._log, leader_epoch, now, node_id, voters, is_in_transaction=end.is_in_transaction)
         except BaseException:
             self._release()
             raise
@@ -269,12 +263,12 @@ class MetadataLogWriter:
         finally:
             self._lock.close()
 
-    def _open_log(self) -> LogAppender:
+    def _open_log(self) -> PartitionLog:
         if self._log is None:
             raise ValueError("the writer is closed")
         return self._log
 
-    def _log_outside_transaction(self, what: str) -> LogAppender:
+    def _log_outside_transaction(self, what: str) -> PartitionLog:
         log = self._open_log()
         log.check()
         if self._transaction is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.disk import durable
-from kraftlog.disk.lock import lock_log_directory
+from kraftlog.disk.lock import lock_log_directories
 from kraftlog.layout import names
 from kraftlog.layout.discover import Segment, discover
 from kraftlog.read.partitions import by_partition
@@ -42,8 +42,7 @@ def recover(segments: list[Segment], options: RecoverOptions) -> Iterator[tuple[
     with ExitStack() as locks:
         if options.write:
             folders = sorted({segment.local_path.parent for segment in segments if not segment.state})
-            for folder in {folder.resolve().parent: folder for folder in folders}.values():
-                locks.enter_context(lock_log_directory(folder))
+            locks.enter_context(lock_log_directories(folders))
             segments = discover(folders).segments if folders else []  # as they are now that nobody else writes
         for group in by_partition(segment for segment in segments if not segment.state):
             for action in RecoveryPlan(group, options).actions():

@@ -8,7 +8,7 @@ from types import TracebackType
 from kraftlog.codec.metadata_markers import LONGEST_TEXT
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.transactions.metadata_transaction import TransactionEncoder, Values, value_batches
-from kraftlog.write.log_appender import LogAppender
+from kraftlog.write.partition_log import PartitionLog
 
 
 class MetadataTransaction:
@@ -19,7 +19,7 @@ class MetadataTransaction:
 
     Parameters
     ----------
-    log : LogAppender
+    log : PartitionLog
     packed : TransactionEncoder
         With the Begin record in it.
     clock : callable
@@ -29,7 +29,7 @@ class MetadataTransaction:
     """
 
     def __init__(
-        self, log: LogAppender, packed: TransactionEncoder, clock: Callable[[], int], on_end: Callable[[], None]
+        self, log: PartitionLog, packed: TransactionEncoder, clock: Callable[[], int], on_end: Callable[[], None]
     ) -> None:
         self._log = log
         self._packed = packed

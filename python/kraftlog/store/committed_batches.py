@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.layout.names import COMMITTED_BATCHES_FILE
 from kraftlog.store.write_id import WriteId
@@ -38,10 +39,10 @@ def keep_batch_id(log_directory: Path, transactional_id: str, batch_id: int) -> 
 
 
 def _read(path: Path) -> dict[str, int]:
-    if not path.exists():
+    if disk().entry(path) is None:
         return {}
     try:
-        batches = json.loads(path.read_text())
+        batches = json.loads(disk().read_bytes(path))
     except ValueError:
         batches = None
     if not isinstance(batches, dict) or not all(isinstance(batch_id, int) for batch_id in batches.values()):

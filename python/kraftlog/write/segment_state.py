@@ -1,7 +1,8 @@
-"""The state in which a writer finds the last segment of a log."""
+"""What a writer has to know of a segment to append to it, from the headers of its batches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,26 +11,31 @@ import numpy as np
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.disk.mapping import map_file
-from kraftlog.errors import CorruptRecordError
+from kraftlog.errors import Fault
 from kraftlog.layout.build_index import IndexBuilder
+from kraftlog.types import Buffer
 
 
 @dataclass
 class SegmentState:
-    """What the batches of a segment come to, as far as they are sound.
+    """The sound batches of a segment, from its beginning on.
 
     Attributes
     ----------
     index : IndexBuilder
         Ready for further batches.
     size : int
-        Bytes of whole, sound batches.
+        Bytes of them.
     next_offset : int
         Behind the last of them.
     last_timestamp : int
         The largest of the last batch.
     epochs : list of tuple of int
         Epochs of leaders and the first offset of each.
+    fault : Fault or None
+        What follows them, when that is damage and not a torn tail.
+    sound_behind : bool
+        Whether sound batches lie behind the damage.
     """
 
     index: IndexBuilder
@@ -37,6 +43,8 @@ class SegmentState:
     next_offset: int = 0
     last_timestamp: int = NO_TIMESTAMP
     epochs: list[tuple[int, int]] = field(default_factory=list)
+    fault: Fault | None = None
+    sound_behind: bool = False
 
     def add(self, headers: Headers) -> None:
         """Take further batches of the file."""
@@ -56,24 +64,54 @@ def empty_segment(base_offset: int, index_interval_bytes: int) -> SegmentState:
     return SegmentState(IndexBuilder(base_offset, index_interval_bytes), next_offset=base_offset)
 
 
-def read_segment(path: Path, base_offset: int, index_interval_bytes: int) -> SegmentState:
+def read_segment(
+    path: Path,
+    base_offset: int,
+    index_interval_bytes: int,
+    *,
+    on_headers: Callable[[Headers], None] | None = None,
+    sound_before: int = 0,
+) -> SegmentState:
     """Check each batch of a log file, up to the first that is not sound.
 
-    Raises
-    ------
-    CorruptRecordError
-        When there are sound batches behind damage: then more is wrong than an unclean shutdown explains.
+    Parameters
+    ----------
+    path : Path
+    base_offset : int
+        Of the segment.
+    index_interval_bytes : int
+    on_headers : callable, optional
+        Gets the headers of the sound batches.
+    sound_before : int
+        An offset before which the batches were checked already.
     """
     state = empty_segment(base_offset, index_interval_bytes)
-    scan = HeaderScan(map_file(path), check_crc=True)
+
+    def take(headers: Headers) -> None:
+        if len(headers):
+            state.add(headers)
+            if on_headers is not None:
+                on_headers(headers)
+
+    buffer = map_file(path)
+    if sound_before > base_offset:
+        _take_before(buffer, sound_before, take)
+    scan = HeaderScan(buffer, state.size, check_crc=True)
     for headers in scan.headers():
         if scan.faults:
             damaged_at = scan.faults[0].position or 0
-            if ((headers["position"] > damaged_at) & (headers["crc_ok"] == 1)).any():
-                fault = scan.faults[0].located(f"{path.parent.name}/{path.name}", None, None, base_offset)
-                message = f"{fault.message}; there are sound batches behind it: see `kraftlog recover`"
-                raise CorruptRecordError(message, fault)
+            state.fault = scan.faults[0]
+            state.sound_behind |= bool(((headers["position"] > damaged_at) & (headers["crc_ok"] == 1)).any())
             headers = headers[headers["position"] < damaged_at]
-        if len(headers):
-            state.add(headers)
+        take(headers)
+    if scan.faults:
+        state.fault = scan.faults[0]
     return state
+
+
+def _take_before(buffer: Buffer, offset: int, take: Callable[[Headers], None]) -> None:
+    for headers in HeaderScan(buffer).headers():
+        before = headers["base_offset"] < offset
+        take(headers if before.all() else headers[: int(np.argmin(before))])
+        if not before.all():
+            return

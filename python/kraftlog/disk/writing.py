@@ -1,0 +1,156 @@
+"""The writing half of ``Disk``: every change of a local file or folder is one of these steps.
+
+A step that made a file or a folder gives it to the owner of the folder above: what root made, a broker that runs as
+another user could not open for writing. No step waits for the disk but ``sync``, ``sync_folder`` and ``make_folder``;
+steps that belong together are in ``durable``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from kraftlog.types import Buffer
+
+_FILE_MODE = 0o644
+
+
+class WritableFile:
+    """A local file, open for writing.
+
+    Parameters
+    ----------
+    path : Path
+    fd : int
+        Which the object owns from now on.
+
+    Attributes
+    ----------
+    size : int
+        In bytes, when it was opened.
+    """
+
+    def __init__(self, path: Path, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+
+    def append(self, data: Buffer) -> None:
+        """Write behind what was written before; of a file of ``open_append``: at its end."""
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[os.write(self._fd, left) :]
+
+    def pwrite(self, data: Buffer, position: int) -> None:
+        """Write over the bytes from a position on; not for a file of ``open_append``."""
+        left = memoryview(data).cast("B")
+        while left:
+            written = os.pwrite(self._fd, left, position)
+            left, position = left[written:], position + written
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to a size in bytes."""
+        os.ftruncate(self._fd, size)
+
+    def sync(self) -> None:
+        """Wait until what was written is on disk."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __enter__(self) -> WritableFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class LocalWriting:
+    """Steps that change local files and folders; each raises OSError when the file system refuses it."""
+
+    def create(self, path: Path) -> WritableFile:
+        """Open a file that is new, or emptied."""
+        return self._open(path, os.O_CREAT | os.O_TRUNC)
+
+    def open_append(self, path: Path) -> WritableFile:
+        """Open a file for appending; it is made when it is missing."""
+        return self._open(path, os.O_CREAT | os.O_APPEND)
+
+    def open_update(self, path: Path) -> WritableFile:
+        """Open a file, which must exist, for changes at any position."""
+        return self._open(path, 0)
+
+    def _open(self, path: Path, flags: int) -> WritableFile:
+        is_new = bool(flags & os.O_CREAT) and not path.exists()
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, _FILE_MODE)
+        try:
+            if is_new:
+                _give(fd, path.parent)
+            return WritableFile(path, fd)
+        except BaseException:
+            os.close(fd)
+            raise
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Give a file or a folder another name, and the place of a file that has it."""
+        os.replace(source, target)  # noqa: PTH105  (the step that tests and simulators count)
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file."""
+        os.unlink(path)  # noqa: PTH108
+
+    def remove_folder(self, folder: Path) -> None:
+        """Remove an empty folder."""
+        os.rmdir(folder)  # noqa: PTH106
+
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder and those above it that are missing, and wait until each name is on disk."""
+        if folder.is_dir():
+            return
+        self.make_folder(folder.parent)
+        try:
+            self.make_new_folder(folder)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise
+        self.sync_folder(folder.parent)
+
+    def make_new_folder(self, folder: Path) -> None:
+        """Make a folder that is not there yet; FileNotFoundError when the one above is missing."""
+        os.mkdir(folder)  # noqa: PTH102
+        self.give_to_owner(folder, folder.parent)
+
+    def remove_tree(self, folder: Path) -> None:
+        """Remove a folder and what is in it, as far as that is possible."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Wait until the names in a folder are on disk."""
+        self.sync_file(folder)
+
+    def sync_file(self, path: Path) -> None:
+        """Wait until a file that somebody else wrote is on disk."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def give_to_owner(self, path: Path, folder: Path) -> None:
+        """Give a file or a folder to the owner of another folder, as far as this process may."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _give(fd, folder)
+        finally:
+            os.close(fd)
+
+
+def _give(fd: int, folder: Path) -> None:
+    owner, own = folder.stat(), os.fstat(fd)
+    if os.geteuid() == 0 and (owner.st_uid, owner.st_gid) != (own.st_uid, own.st_gid):
+        os.fchown(fd, owner.st_uid, owner.st_gid)

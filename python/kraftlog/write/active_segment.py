@@ -1,0 +1,93 @@
+"""The last segment of a log, which is appended to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from kraftlog.codec.header_scan import ends
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.disk.disk import disk
+from kraftlog.disk.writing import WritableFile
+from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
+from kraftlog.write.log_files import segment_file
+from kraftlog.write.segment_state import SegmentState
+
+
+class ActiveSegment:
+    """A segment that grows.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the partition.
+    base_offset : int
+    state : SegmentState
+        Of what is in it, which is kept up to date.
+    txnindex : bytes
+        Entries of its ``.txnindex``.
+    """
+
+    def __init__(self, folder: Path, base_offset: int, state: SegmentState, txnindex: bytes = b"") -> None:
+        self.base_offset = base_offset
+        self.state = state
+        self.txnindex = txnindex
+        self._folder = folder
+        self._file: WritableFile | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its log file is open."""
+        return self._file is not None
+
+    def open(self) -> None:
+        """Open the log file; when it is missing it is made, and its name is on disk then."""
+        path = segment_file(self._folder, self.base_offset)
+        is_new = disk().entry(path) is None
+        self._file = disk().open_append(path)
+        if is_new:
+            disk().sync_folder(self._folder)
+
+    def fitting(self, headers: Headers, segment_bytes: int) -> int:
+        """Return how many of the next batches go to the segment as it is; an empty one takes any batch."""
+        fits = ends(headers) - headers["position"][0] <= segment_bytes - self.state.size
+        fits[0] |= self.state.size == 0
+        fits &= last_offsets(headers) - self.base_offset <= LARGEST_RELATIVE_OFFSET
+        return len(fits) if fits.all() else int(np.argmin(fits))
+
+    def write(self, view: memoryview, headers: Headers) -> None:
+        """Write batches, which lie one behind the other in a buffer."""
+        assert self._file is not None
+        begin, end = int(headers["position"][0]), int(ends(headers)[-1])
+        self._file.append(view[begin:end])
+        placed = headers.copy()
+        placed["position"] += self.state.size - begin
+        self.state.add(placed)
+
+    def sync(self) -> None:
+        """Wait until all of it is on disk."""
+        if self._file is not None:
+            self._file.sync()
+
+    def index_files(self) -> dict[Path, bytes]:
+        """Return the index files that belong to what is in it; no ``.txnindex`` that would be new and empty."""
+        return index_files(self._folder, self.base_offset, self.state, self.txnindex)
+
+    def close(self) -> None:
+        """Close the log file; a second time does nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def index_files(folder: Path, base_offset: int, state: SegmentState, txnindex: bytes) -> dict[Path, bytes]:
+    """Return the index files of a segment; no ``.txnindex`` that would be new and empty."""
+    files = {
+        segment_file(folder, base_offset, "index"): state.index.index(),
+        segment_file(folder, base_offset, "timeindex"): state.index.timeindex(),
+    }
+    path = segment_file(folder, base_offset, "txnindex")
+    if txnindex or disk().entry(path) is not None:
+        files[path] = txnindex
+    return files

@@ -1,0 +1,174 @@
+"""The end of a partition's log as a writer finds it: what is kept, what has to be cut off, and its state there.
+
+Batches are checked from the recovery point on, before which everything is known to be on disk, or those of the last
+segment when there is none. What follows the sound batches is cut off when it is a torn tail of the last segment, as a
+writer that was stopped leaves it. Sound batches, or segments, behind the cut are lost as well: where they lie behind
+the recovery point, nobody was told that they are on disk, and Kafka's recovery cuts them off, too; elsewhere they may
+have been acknowledged, and the log is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.disk.disk import disk
+from kraftlog.layout.segment import Segment
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.leader_epochs import LeaderEpochs
+from kraftlog.read.index_interval import shown_interval
+from kraftlog.write.log_files import segment_file
+from kraftlog.write.producers import LogProducers, producers_before
+from kraftlog.write.segment_state import SegmentState, read_segment
+from kraftlog.write.transaction_index import kept_txnindex
+
+
+@dataclass(frozen=True)
+class CheckedSegment:
+    """A segment whose batches were read.
+
+    Attributes
+    ----------
+    state : SegmentState
+    txnindex : bytes
+        Entries of its ``.txnindex``.
+    snapshot : bytes
+        The producers before it, as a ``.snapshot`` file.
+    """
+
+    base_offset: int
+    state: SegmentState
+    txnindex: bytes
+    snapshot: bytes
+
+
+@dataclass
+class LogEnd:
+    """The end of a log, for ``PartitionLog``; nothing has been changed yet.
+
+    Attributes
+    ----------
+    segments : list of Segment
+        Those that are kept.
+    checked : list of CheckedSegment
+        Those that were read; the last one is the one to append to. Empty when there is no segment.
+    behind : list of Segment
+        Those behind the cut.
+    snapshots : list of int
+        Offsets of the ``.snapshot`` files.
+    start_offset : int
+        Where the log begins when there is no segment.
+    epochs : LeaderEpochs
+    producers : LogProducers
+        At the end.
+    """
+
+    folder: Path
+    segments: list[Segment]
+    checked: list[CheckedSegment]
+    behind: list[Segment]
+    snapshots: list[int]
+    start_offset: int
+    index_interval_bytes: int
+    epochs: LeaderEpochs
+    producers: LogProducers
+
+    @property
+    def next_offset(self) -> int:
+        """Of the record that is appended next."""
+        return self.checked[-1].state.next_offset if self.checked else self.start_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of sound batches in the last segment."""
+        return self.checked[-1].state.size if self.checked else 0
+
+
+def find_log_end(
+    folder: Path,
+    *,
+    index_interval_bytes: int | None = None,
+    recovery_point: int | None = None,
+    sound_before: int = 0,
+    start_offset: int = 0,
+) -> LogEnd:
+    """Read what a writer has to know of a log; nothing is written.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the partition; it need not exist.
+    index_interval_bytes : int, optional
+        Kafka's ``index.interval.bytes``; by default what the ``.index`` of the last segment shows.
+    recovery_point : int, optional
+        The offset up to which everything is known to be on disk; None when nothing is known.
+    sound_before : int
+        An offset before which the caller has checked the batches already.
+    start_offset : int
+        Where the log begins when there is no segment.
+
+    Raises
+    ------
+    CorruptRecordError
+        When sound batches or segments that may have been acknowledged lie behind damage.
+    """
+    listed = PartitionFolder.of(folder) if disk().entry(folder) is not None else PartitionFolder(folder, ())
+    segments = listed.segments
+    interval = shown_interval(segments[-1:]) if index_interval_bytes is None else index_interval_bytes
+    first = _first_to_check(segments, recovery_point)
+    kept, behind = segments, list[Segment]()
+    checked: list[CheckedSegment] = []
+    snapshots = sorted(listed.producer_snapshots) if segments else []
+    producers = LogProducers()
+    if segments:
+        producers = producers_before(folder, segments[:first], snapshots, segments[first].base_offset or 0)
+    for at, segment in enumerate(segments[first:], first):
+        found = _check(segment, interval, producers, sound_before)
+        checked.append(found)
+        later = segments[at + 1 :]
+        if found.state.size == segment.size and found.state.fault is None:
+            continue
+        if (later or found.state.sound_behind) and (recovery_point is None or found.state.next_offset < recovery_point):
+            raise _refusal(segment, found.state, len(later))
+        kept, behind = segments[: at + 1], later
+        break
+    next_offset = checked[-1].state.next_offset if checked else start_offset
+    epochs = LeaderEpochs(folder, next_offset + 1, [each for found in checked for each in found.state.epochs])
+    if not epochs.is_in_file:
+        for segment in kept[:first]:
+            epochs.add(
+                read_segment(segment.local_path, segment.base_offset or 0, interval, sound_before=NO_BOUND).epochs
+            )
+    return LogEnd(folder, kept, checked, behind, snapshots, start_offset, interval, epochs, producers)
+
+
+def _first_to_check(segments: list[Segment], recovery_point: int | None) -> int:
+    last = max(len(segments) - 1, 0)
+    if recovery_point is None:
+        return last
+    before = [at for at, segment in enumerate(segments) if (segment.base_offset or 0) <= recovery_point]
+    return min(before[-1] if before else 0, last)
+
+
+def _check(segment: Segment, interval: int, producers: LogProducers, sound_before: int) -> CheckedSegment:
+    base_offset = segment.base_offset or 0
+    snapshot = producers.snapshot()
+    aborted: list[bytes] = []
+    state = read_segment(
+        segment.local_path,
+        base_offset,
+        interval,
+        on_headers=lambda headers: aborted.append(producers.add(headers)),
+        sound_before=sound_before,
+    )
+    path = segment_file(segment.local_path.parent, base_offset, "txnindex")
+    return CheckedSegment(base_offset, state, kept_txnindex(path, b"".join(aborted), state.next_offset), snapshot)
+
+
+def _refusal(segment: Segment, state: SegmentState, later: int) -> CorruptRecordError:
+    fault = state.fault or Fault("torn_tail", f"torn tail of {segment.size - state.size} bytes", state.size)
+    located = fault.located(segment.name, segment.topic, segment.partition, segment.base_offset)
+    behind = "there are sound batches behind it" if state.sound_behind else f"{later} segments follow"
+    return CorruptRecordError(f"{located.message}; {behind}: see `kraftlog recover`", located)

@@ -1,0 +1,45 @@
+"""Makes the folder of a partition what ``find_log_end`` found its log to be."""
+
+from __future__ import annotations
+
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import cut_file, delete_file, set_aside, write_files
+from kraftlog.layout.segment import Segment
+from kraftlog.write.active_segment import index_files
+from kraftlog.write.log_end import LogEnd
+from kraftlog.write.log_files import segment_file
+
+
+def repair(end: LogEnd) -> None:
+    """Cut off what lies behind the end of a log, and wait until what is left is on disk.
+
+    The folder can be opened again after each step: segments go from the last one on, so that there is never a hole.
+    """
+    for segment in reversed(end.behind):
+        _set_aside_segment(segment)
+    for checked, segment in zip(end.checked, end.segments[len(end.segments) - len(end.checked) :], strict=True):
+        if checked.state.size < segment.size:
+            cut_file(segment.local_path, checked.state.size)
+        else:
+            disk().sync_file(segment.local_path)
+        write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex))
+    for checked in end.checked[1:]:
+        if checked.base_offset not in end.snapshots:
+            write_files({segment_file(end.folder, checked.base_offset, "snapshot"): checked.snapshot})
+    _remove_snapshots(end)
+
+
+def _set_aside_segment(segment: Segment) -> None:
+    set_aside(segment.local_path)
+    for path in segment.beside.values():
+        set_aside(segment.local_path.with_name(path.name))
+
+
+def _remove_snapshots(end: LogEnd) -> None:
+    """Remove snapshots behind the end, and those between segments but for the newest, as Kafka does."""
+    wanted = {segment.base_offset for segment in end.segments}
+    wanted.add(max((offset for offset in end.snapshots if offset <= end.next_offset), default=0))
+    left = {segment.base_offset for segment in end.behind}  # which are set aside already
+    for offset in reversed(end.snapshots):
+        if offset not in wanted and offset not in left:
+            delete_file(segment_file(end.folder, offset, "snapshot"))

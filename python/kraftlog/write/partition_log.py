@@ -1,0 +1,351 @@
+"""The log of one partition, open for writing. Nothing else opens a log file for writing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import cut_file, write_files
+from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
+from kraftlog.types import Buffer
+from kraftlog.write.active_segment import ActiveSegment
+from kraftlog.write.log_end import LogEnd
+from kraftlog.write.log_files import segment_file
+from kraftlog.write.log_repair import repair
+from kraftlog.write.producers import EVER, LogProducers
+from kraftlog.write.recovery_points import RecoveryPoint
+from kraftlog.write.segment_state import empty_segment
+
+FSYNC = ("commit", "batch", "close")
+LARGEST_SEGMENT_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """How a log is written.
+
+    Attributes
+    ----------
+    segment_bytes : int
+        Kafka's ``segment.bytes``.
+    fsync : {"commit", "batch", "close"}
+        When to wait for the disk: at each commit, behind each batch as well, or only when a segment is closed.
+    least_timestamp : int
+        Producers that wrote nothing since then, in milliseconds, are left out of new ``.snapshot`` files.
+    """
+
+    segment_bytes: int = LARGEST_SEGMENT_BYTES
+    fsync: str = "commit"
+    least_timestamp: int = EVER
+
+
+_DEFAULTS = LogOptions()
+
+
+class PartitionLog:
+    """The end of a log, open for writing; the caller holds the lock of the log directory.
+
+    What lies behind the end is cut off, and index files are written anew where they are not what the log says. A log
+    without segments gets one with the first append, or when it is closed.
+
+    Parameters
+    ----------
+    end : LogEnd
+        As ``find_log_end`` returns it; it belongs to this object from now on.
+    options : LogOptions
+    recovery_point : RecoveryPoint, optional
+        Learns up to where everything is on disk.
+
+    Attributes
+    ----------
+    epochs : LeaderEpochs
+    failure : BaseException or None
+        Why nothing more is written.
+
+    Raises
+    ------
+    OSError
+        When a step of the recovery fails.
+
+    Examples
+    --------
+    >>> import tempfile, kraftlog
+    >>> from kraftlog.write.log_end import find_log_end
+    >>> batches = kraftlog.encode([b"one", b"two"])
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = Path(name) / "orders-0"
+    ...     folder.mkdir()
+    ...     with PartitionLog(find_log_end(folder)) as log:
+    ...         log.append(batches, commit=True)
+    ...     kraftlog.open(folder).records(["offset"]).to_table()["offset"].to_pylist()
+    [0, 1]
+    """
+
+    def __init__(
+        self, end: LogEnd, options: LogOptions = _DEFAULTS, recovery_point: RecoveryPoint | None = None
+    ) -> None:
+        self.epochs = end.epochs
+        self.failure: BaseException | None = None
+        self._folder = end.folder
+        self._options = options
+        self._recovery_point = recovery_point
+        self._producers = end.producers
+        self._interval_bytes = end.index_interval_bytes
+        self._last_timestamp = NO_TIMESTAMP  # of the segments before the last one
+        self._started: list[int] = []  # base offsets of the segments that the append under way has begun
+        repair(end)
+        self.epochs.write()
+        if recovery_point is not None:
+            recovery_point.record(end.next_offset)
+        if end.checked:
+            last = end.checked[-1]
+            self._segment = ActiveSegment(self._folder, last.base_offset, last.state, last.txnindex)
+            self._segment.open()
+        else:
+            self._segment = self._empty_segment(end.start_offset)
+
+    @property
+    def next_offset(self) -> int:
+        """Of the record that is appended next."""
+        return self._segment.state.next_offset
+
+    @property
+    def last_timestamp(self) -> int:
+        """The largest of the last batch, in milliseconds."""
+        return self._segment.state.last_timestamp
+
+    def append(self, batches: Buffer, *, commit: bool) -> None:
+        """Append whole batches, all of them or none; ``commit`` says that the caller relies on them from now on.
+
+        Parameters
+        ----------
+        batches : buffer
+            Record batches of magic 2, the first of which begins at ``next_offset``, and each at the end of the one
+            before.
+        commit : bool
+
+        Raises
+        ------
+        ValueError
+            When they are not such batches; nothing is written then.
+        OSError
+            When a write fails. The log is then cut back to where it was, and nothing more is written.
+        """
+        self.check()
+        view = memoryview(batches).cast("B")
+        headers = _headers_of(view)
+        self._check_offsets(headers)
+        before = self._segment.base_offset, self._segment.state.size
+        self._started.clear()
+        try:
+            while len(headers):
+                self._open_segment()
+                fitting = self._segment.fitting(headers, self._options.segment_bytes)
+                if not fitting:
+                    self._roll()
+                    continue
+                written = headers[: 1 if self._options.fsync == "batch" else fitting]
+                self._segment.write(view, written)
+                self._take(written)
+                if self._options.fsync == "batch":
+                    self._sync()
+                headers = headers[len(written) :]
+            if commit and self._options.fsync == "commit":
+                self._sync()
+        except BaseException as error:
+            self._undo(error, *before)
+            raise
+
+    def adopt(self, staged: Path, headers: Headers) -> None:
+        """Take a file of batches as the next segment, by a rename.
+
+        Parameters
+        ----------
+        staged : Path
+            In the same file system; what is in it is on disk already.
+        headers : structured array of HEADER_DTYPE
+            Of all batches in it, as ``append`` takes them.
+
+        Raises
+        ------
+        ValueError
+            When the offsets are not those that follow, or too far apart for one segment.
+        OSError
+            When a step fails; nothing more is written then.
+        """
+        self.check()
+        self._check_offsets(headers)
+        base_offset = self.next_offset
+        if last_offsets(headers)[-1] - base_offset > LARGEST_RELATIVE_OFFSET:
+            raise ValueError(f"{staged}: its offsets do not fit one segment")
+        try:
+            self._finish_segment()
+            write_files(self._snapshot(base_offset))
+            disk().give_to_owner(staged, self._folder)
+            disk().rename(staged, segment_file(self._folder, base_offset))
+            disk().sync_folder(self._folder)
+            self._segment.close()
+            self._segment = self._empty_segment(base_offset)
+            self._segment.open()
+            self._segment.state.add(headers)
+            self._take(headers)
+        except BaseException as error:
+            self.failure = error
+            raise
+
+    def roll(self) -> None:
+        """Begin a new segment, unless the last one is empty.
+
+        Raises
+        ------
+        OSError
+            When a step fails; nothing more is written then.
+        """
+        self.check()
+        before = self._segment.base_offset, self._segment.state.size
+        self._started.clear()
+        try:
+            self._open_segment()
+            if self._segment.state.size:
+                self._roll()
+        except BaseException as error:
+            self._undo(error, *before)
+            raise
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Begin a leader epoch at ``next_offset``; the file that keeps epochs is on disk first, as with Kafka."""
+        self.epochs.assign(epoch, self.next_offset)
+        self.epochs.write()
+
+    def forget_producers(self) -> None:
+        """Begin anew with the producers: all that they wrote is about to be deleted."""
+        self._producers = LogProducers()
+
+    def check(self) -> None:
+        """Raise when an earlier write failed."""
+        if self.failure is not None:
+            raise OSError(f"{self._folder}: an earlier write failed ({self.failure}); open the log again")
+
+    def close(self) -> None:
+        """Complete index files, checkpoints and ``.snapshot``; after a failure the next ``PartitionLog`` does it."""
+        try:
+            if self.failure is None:
+                self._open_segment()
+                self._finish_segment()
+                self.epochs.write()
+                if self._recovery_point is not None:
+                    self._recovery_point.record(self.next_offset)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close the files, and leave the rest to the next ``PartitionLog``; a second time does nothing."""
+        self._segment.close()
+        if self._recovery_point is not None:
+            self._recovery_point.close()
+
+    def __enter__(self) -> PartitionLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _check_offsets(self, headers: Headers) -> None:
+        if not len(headers):
+            return
+        expected = np.concatenate(([self.next_offset], last_offsets(headers)[:-1] + 1))
+        bad = (headers["base_offset"] != expected) | (headers["magic"] != 2)
+        if bad.any():
+            at = int(np.argmax(bad))
+            header = headers[at]
+            raise ValueError(
+                f"{self._folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "
+                f"offset {expected[at]} and magic 2 expected"
+            )
+
+    def _take(self, headers: Headers) -> None:
+        self._segment.txnindex += self._producers.add(headers)
+        epochs = self._segment.state.epochs
+        if epochs and epochs[-1][0] > self.epochs.last:
+            self.epochs.add(epochs)
+            self.epochs.write()
+
+    def _open_segment(self) -> None:
+        """Open the first segment of a log that had none."""
+        if not self._segment.is_open:
+            self._begin(self._segment)
+
+    def _roll(self) -> None:
+        self._finish_segment()
+        self._last_timestamp = self.last_timestamp
+        full, following = self._segment, self._empty_segment(self.next_offset)
+        self._begin(following)
+        self._segment = following
+        full.close()
+
+    def _begin(self, segment: ActiveSegment) -> None:
+        write_files(self._snapshot(segment.base_offset))
+        self._started.append(segment.base_offset)
+        segment.open()
+
+    def _finish_segment(self) -> None:
+        """Bring all that belongs to the last segment to disk."""
+        if self._segment.is_open:
+            self._sync()
+            write_files(self._segment.index_files() | self._snapshot(self.next_offset))
+
+    def _snapshot(self, offset: int) -> dict[Path, bytes]:
+        """Return the ``.snapshot`` file at an offset; Kafka has none at the beginning."""
+        if offset == 0:
+            return {}
+        data = self._producers.snapshot(self._options.least_timestamp)
+        return {segment_file(self._folder, offset, "snapshot"): data}
+
+    def _sync(self) -> None:
+        self._segment.sync()
+        if self._recovery_point is not None:
+            self._recovery_point.advance(self.next_offset)
+
+    def _empty_segment(self, base_offset: int) -> ActiveSegment:
+        state = empty_segment(base_offset, self._interval_bytes)
+        state.last_timestamp = self._last_timestamp
+        return ActiveSegment(self._folder, base_offset, state)
+
+    def _undo(self, error: BaseException, base_offset: int, size: int) -> None:
+        """Cut the log back; the last segment goes first, so that whatever fails there is no hole."""
+        self.failure = error
+        path = segment_file(self._folder, base_offset)
+        note = f"{path} was cut back to {size} bytes, and nothing more is written to it"
+        try:
+            for started in reversed(self._started):
+                with suppress(FileNotFoundError):
+                    disk().unlink(segment_file(self._folder, started))
+            if self._started:
+                disk().sync_folder(self._folder)
+            if base_offset not in self._started:
+                cut_file(path, size)
+        except OSError as other:
+            note = f"{path} could not be cut back to {size} bytes: {other}"
+        if isinstance(error, OSError):
+            raise OSError(error.errno, f"{error.strerror}; {note}") from error
+
+
+def _headers_of(view: memoryview) -> Headers:
+    """Return the headers of whole batches."""
+    if not len(view):
+        return np.zeros(0, HEADER_DTYPE)
+    scan = HeaderScan(view)
+    found = list(scan.headers(strict=True))
+    if scan.torn_at >= 0:
+        raise ValueError(f"{len(view) - scan.torn_at} bytes at the end are no whole batch")
+    return found[0] if len(found) == 1 else np.concatenate(found)

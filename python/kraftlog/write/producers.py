@@ -1,0 +1,97 @@
+"""The producers and transactions of a log that is written to: for its ``.snapshot`` and ``.txnindex`` files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
+from kraftlog.disk.mapping import map_file
+from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.segment import Segment
+from kraftlog.layout.rebuild import aborted_entries
+from kraftlog.layout.small_files import producer_snapshot_bytes, read_producer_snapshot
+from kraftlog.transactions.producer import TransactionFold, opened_before
+from kraftlog.transactions.producer_state import ProducerState, ProducerStates
+from kraftlog.write.log_files import segment_file
+
+EVER = -(2**63)  # no timestamp is before it
+
+
+class LogProducers:
+    """The state of all producers at an offset of a log, as batches are appended.
+
+    Parameters
+    ----------
+    states : sequence of ProducerState
+        Before the first batch that is added.
+    """
+
+    def __init__(self, states: Sequence[ProducerState] = ()) -> None:
+        self._states = ProducerStates(states)
+        opened = [
+            (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
+            for state in states
+            if state.current_transaction_first_offset is not None
+        ]
+        self._transactions = TransactionFold(opened_before(opened))
+
+    def add(self, headers: Headers) -> bytes:
+        """Take the next batches; return entries for ``.txnindex``, of the transactions that they abort."""
+        if int(headers["producer_id"].max(initial=-1)) < 0:
+            return b""
+        self._states.add(headers)
+        return aborted_entries(self._transactions.add(headers), self._transactions.open)
+
+    def states(self) -> list[ProducerState]:
+        """Return the state of each producer, in the order in which they were met first."""
+        return self._states.states()
+
+    def snapshot(self, least_timestamp: int = EVER) -> bytes:
+        """Return a ``.snapshot`` file without the producers that were idle, as Kafka leaves them out.
+
+        Parameters
+        ----------
+        least_timestamp : int
+            In milliseconds: a producer that wrote nothing since then is left out, unless it has an open transaction.
+        """
+        return producer_snapshot_bytes(
+            state
+            for state in self.states()
+            if state.last_timestamp >= least_timestamp or state.current_transaction_first_offset is not None
+        )
+
+
+def producers_before(
+    folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int
+) -> LogProducers:
+    """Return the producers before an offset: those of the last snapshot that can be read, and what the log says since.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the partition.
+    segments : sequence of Segment
+        Those before the offset, in order.
+    snapshots : sequence of int
+        Offsets of the ``.snapshot`` files, in order.
+    offset : int
+        Where the next segment starts.
+    """
+    start, producers = _last_snapshot(folder, snapshots, offset)
+    bases = [*(segment.base_offset or 0 for segment in segments), offset]
+    for segment, following in zip(segments, bases[1:], strict=True):
+        if start < following:
+            for headers in HeaderScan(map_file(segment.local_path)).headers():
+                producers.add(headers[(headers["base_offset"] >= start) & (headers["base_offset"] < offset)])
+    return producers
+
+
+def _last_snapshot(folder: Path, snapshots: Sequence[int], offset: int) -> tuple[int, LogProducers]:
+    for start in reversed([each for each in snapshots if each <= offset]):
+        try:
+            return start, LogProducers(read_producer_snapshot(segment_file(folder, start, "snapshot")))
+        except CorruptRecordError:  # Kafka goes on to the one before, too
+            continue
+    return 0, LogProducers()
