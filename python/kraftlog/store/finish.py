@@ -13,7 +13,6 @@ from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.headers import Headers
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout.leader_epochs import LeaderEpochs
 from kraftlog.layout.names import parse_segment_file
 from kraftlog.store.committed_batches import keep_batch_id
 from kraftlog.store.decision import Decision, PartitionDecision, PlacedFile
@@ -67,9 +66,7 @@ def finish(log_directory: Path, decision: Decision) -> None:
 
 
 def _make_folder(log_directory: Path, partition: PartitionDecision) -> None:
-    folder = partition.folder(log_directory)
-    disk().make_folder(folder)
-    LeaderEpochs(folder, partition.base_offset + 1, [(partition.leader_epoch, partition.base_offset)]).write()
+    disk().make_folder(partition.folder(log_directory))
 
 
 def missing_files(log_directory: Path, write: WriteId, partition: PartitionDecision) -> list[PlacedFile]:
@@ -91,6 +88,7 @@ def _place_files(folder: Path, write_folder: Path, decision: Decision, partition
     is_new = end.next_offset == partition.base_offset
     if is_new and not decision.overwrite:
         _warn_of_open_transactions(end)
+    end.epochs.add([(partition.leader_epoch, partition.base_offset)])
     log = PartitionLog(end, _options(decision))
     try:
         if is_new and decision.overwrite:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraftlog.codec.options import NO_BOUND
-from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.disk.disk import disk
-from kraftlog.layout.segment import Segment
-from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.leader_epochs import LeaderEpochs
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.segment import Segment
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.producers import LogProducers, producers_before

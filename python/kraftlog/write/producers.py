@@ -9,8 +9,8 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.disk.mapping import map_file
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout.segment import Segment
 from kraftlog.layout.rebuild import aborted_entries
+from kraftlog.layout.segment import Segment
 from kraftlog.layout.small_files import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.transactions.producer import TransactionFold, opened_before
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
@@ -63,9 +63,7 @@ class LogProducers:
         )
 
 
-def producers_before(
-    folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int
-) -> LogProducers:
+def producers_before(folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int) -> LogProducers:
     """Return the producers before an offset: those of the last snapshot that can be read, and what the log says since.
 
     Parameters
