@@ -28,23 +28,11 @@ ALLOWED = {
 
 NOT_YET = {
     "cli/shell.py",
-    "layout/leader_epochs.py",
     "layout/listing.py",
     "metadata_log/image_snapshot.py",
-    "metadata_log/snapshot_writer.py",
     "read/ranges.py",
     "spark/still_there.py",
-    "store/decision.py",
-    "store/finish.py",
-    "store/log_end.py",
-    "store/placing.py",
-    "store/rows.py",
-    "store/staging.py",
-    "store/streams.py",
     "store/write.py",
-    "write/leadership.py",
-    "write/log_appender.py",
-    "write/metadata_writer.py",
     "write/recovery_action.py",
     "write/recovery_plan.py",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.layout.small_files import read_leader_epochs
 
@@ -31,7 +32,7 @@ class LeaderEpochs:
 
     def __init__(self, folder: Path, base_offset: int, known: Iterable[tuple[int, int]]) -> None:
         self._path = folder / "leader-epoch-checkpoint"
-        self.is_in_file = self._path.exists()
+        self.is_in_file = disk().entry(self._path) is not None
         self._written = read_leader_epochs(self._path) if self.is_in_file else []
         self._entries = dict(entry for entry in self._written if entry[1] < base_offset)
         self.add(known)

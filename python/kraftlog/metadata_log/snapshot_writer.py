@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kraftlog.codec.control_records import control_batch, snapshot_footer, snapshot_header
+from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
 from kraftlog.transactions.metadata_transaction import Values, metadata_encoder, value_batches
 
@@ -49,7 +50,7 @@ def write_snapshot(
     FileExistsError
         When there is such a snapshot.
     """
-    if path.exists():
+    if disk().entry(path) is not None:
         raise FileExistsError(f"{path}: this snapshot exists")
     with new_file(path, UNFINISHED_SNAPSHOT) as file:
         head = [("SNAPSHOT_HEADER", snapshot_header(last_contained_log_timestamp)), *quorum]

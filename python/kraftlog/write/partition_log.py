@@ -76,9 +76,9 @@ class PartitionLog:
 
     Examples
     --------
-    >>> import tempfile, kraftlog
+    >>> import tempfile, kraftlog, pyarrow as pa
     >>> from kraftlog.write.log_end import find_log_end
-    >>> batches = kraftlog.encode([b"one", b"two"])
+    >>> batches = kraftlog.encode(pa.record_batch({"value": ["one", "two"]}))
     >>> with tempfile.TemporaryDirectory() as name:
     ...     folder = Path(name) / "orders-0"
     ...     folder.mkdir()
