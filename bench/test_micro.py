@@ -8,6 +8,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import kraftlog
+from kraftlog.messages.catalog import BUILT_IN, Catalog
 
 SEED = 42
 BATCH_BYTES = 8 << 10
@@ -78,3 +79,9 @@ def test_encode(benchmark: BenchmarkFixture, rows: pa.RecordBatch) -> None:
     batch_length = int.from_bytes(memoryview(data)[8:12], "big")
     assert batch_length + 12 == data.size  # all of it is one batch
     assert kraftlog.decode(data, columns=rows.schema.names).to_table() == pa.table(rows)
+
+
+def test_definitions(benchmark: BenchmarkFixture) -> None:
+    """All definitions of messages, read from their files and grouped by topic."""
+    formats = benchmark(lambda: Catalog(BUILT_IN._load).formats)
+    assert formats.keys() == BUILT_IN.formats.keys()

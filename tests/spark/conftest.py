@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
@@ -21,17 +21,63 @@ def no_warnings_of_spark() -> Iterator[None]:
         yield
 
 
+class Sessions:
+    """The one Spark session that a process can have: modules that ask for the same master share it."""
+
+    def __init__(self, warehouse: Path) -> None:
+        self._warehouse = warehouse
+        self._master = ""
+        self._session: SparkSession | None = None
+
+    def get(self, master: str, **settings: str) -> SparkSession:
+        """Return the session of a master; it takes the place of one of another master."""
+        if self._session is None or self._master != master:
+            self.stop()
+            self._session = local_session(master, spark_sql_warehouse_dir=str(self._warehouse), **settings)
+            self._master = master
+        return self._session
+
+    def lend(self, master: str) -> Iterator[SparkSession]:
+        """Lend a session with the format registered; what a module changes of its settings is set back."""
+        session = self.get(master)
+        register(session)
+        before = dict(session.conf.getAll)
+        yield session
+        for name in session.conf.getAll.keys() - before.keys():
+            session.conf.unset(name)
+        for name, value in before.items():
+            if session.conf.get(name) != value:
+                session.conf.set(name, value)
+
+    def stop(self) -> None:
+        """End the session."""
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+
+@pytest.fixture(scope="session")
+def sessions(no_warnings_of_spark: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    """Return what starts the sessions of this process."""
+    sessions = Sessions(tmp_path_factory.mktemp("warehouse"))
+    yield sessions
+    sessions.stop()
+
+
 @pytest.fixture(scope="module")
-def spark(no_warnings_of_spark: None, tmp_path_factory: pytest.TempPathFactory):
+def spark(sessions: Sessions) -> Iterator[SparkSession]:
     """``local[2]``, with the format registered."""
-    session = local_session(spark_sql_warehouse_dir=str(tmp_path_factory.mktemp("warehouse")))
-    register(session)
-    yield session
-    session.stop()
+    yield from sessions.lend("local[2]")
 
 
 @pytest.fixture(scope="module")
-def cluster(no_warnings_of_spark: None, tmp_path_factory: pytest.TempPathFactory):
+def retrying_spark(sessions: Sessions) -> Iterator[SparkSession]:
+    """Two threads, which try a task up to four times."""
+    yield from sessions.lend("local[2,4]")
+
+
+@pytest.fixture(scope="module")
+def cluster(sessions: Sessions, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Two executors in processes of their own.
 
     They write into SPARK_HOME/work, so SPARK_HOME is a folder of links that can be thrown away.
@@ -44,13 +90,9 @@ def cluster(no_warnings_of_spark: None, tmp_path_factory: pytest.TempPathFactory
         if (real / name).exists():
             (home / name).symlink_to(real / name)
     (home / "RELEASE").write_text("")
-    before = os.environ.get("SPARK_HOME")
-    os.environ["SPARK_HOME"] = str(home)
-    session = local_session("local-cluster[2,1,1024]", spark_executor_memory="1g")
-    register(session)
-    yield session
-    session.stop()
-    if before is None:
-        del os.environ["SPARK_HOME"]
-    else:
-        os.environ["SPARK_HOME"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_HOME", str(home))
+        session = sessions.get("local-cluster[2,1,1024]", spark_executor_memory="1g")
+        register(session)
+        yield session
+        sessions.stop()

@@ -15,7 +15,6 @@ from kraftlog.spark import Counters, read_ranges
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import Part
 from kraftlog.spark.ranges import over_parts
-from kraftlog.spark.session import local_session
 from kraftlog.spark.task import plan_tasks, read_part
 from segment_files import flip, write_partition
 
@@ -23,11 +22,9 @@ CODECS = GOLDEN / "codecs" / "log"
 
 
 @pytest.fixture(scope="module")
-def spark(no_warnings_of_spark: None):
+def spark(retrying_spark):
     """Two threads, which try a task up to four times."""
-    session = local_session("local[2,4]")
-    yield session
-    session.stop()
+    return retrying_spark
 
 
 def test_order_is_that_of_the_log(spark):

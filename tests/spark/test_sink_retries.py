@@ -7,21 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 
 import kraftlog
 from kraftlog.codec.options import ReadOptions
-from kraftlog.spark import register
-from kraftlog.spark.session import local_session
-
-
-@pytest.fixture(scope="module")
-def retrying(no_warnings_of_spark: None):
-    """``local[2,4]``: a task has four attempts."""
-    session = local_session("local[2,4]")
-    register(session)
-    yield session
-    session.stop()
 
 
 def fails_at_random(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -39,10 +27,10 @@ def fails_at_random(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         raise RuntimeError(f"attempt {task.attemptNumber()} fails at its end")
 
 
-def test_each_row_once(retrying, tmp_path: Path):
-    retrying.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+def test_each_row_once(retrying_spark, tmp_path: Path):
+    retrying_spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
     for mode, first in (("append", 0), ("append", 3000), ("overwrite", 0)):
-        frame = retrying.range(first, first + 3000, 1, 4).selectExpr("string(id) value")
+        frame = retrying_spark.range(first, first + 3000, 1, 4).selectExpr("string(id) value")
         frame = frame.mapInArrow(fails_at_random, "value string")
         writer = frame.write.format("kraftlog").option("topic", "t").option("partitions", "3").mode(mode)
         writer.option("batchSize", "3000").option("segmentBytes", "9000").save(str(tmp_path))

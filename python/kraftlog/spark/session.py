@@ -12,6 +12,8 @@ from kraftlog.spark.java import use_java
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SOCKET_TIMEOUT_SECONDS = 600
+
 
 def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
     """Start Spark in this process, with the Java of the ``java`` extra where the machine has none.
@@ -31,6 +33,8 @@ def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
     use_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # on a busy machine a worker takes longer than the 15 s of the default to start, or to answer
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(SOCKET_TIMEOUT_SECONDS))  # of processes that Spark starts
     from pyspark.sql import SparkSession
 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -42,7 +46,7 @@ def local_session(master: str = "local[2]", **settings: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.authenticate.socketTimeout": "2m",  # a busy machine takes longer than 15 s to start a worker
+        "spark.python.authenticate.socketTimeout": f"{SOCKET_TIMEOUT_SECONDS}s",
     }
     for name, value in (quiet | {key.replace("_", "."): value for key, value in settings.items()}).items():
         builder = builder.config(name, value)
