@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test build lint bench bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all build lint bench bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/c/*.h native/kraftlog/_native/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -15,8 +15,14 @@ build: $(READY)
 demo: $(READY)
 	$(BIN)/kraftlog demo
 
+TESTS := $(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile
+
+# a sample of the sweeps, another one each day
 test: $(READY)
-	$(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile
+	$(TESTS) --sample-seed=$$(date -u +%F)
+
+test-all: $(READY)
+	$(TESTS) --all-cases
 
 lint: $(READY)
 	ci/lint

@@ -73,6 +73,7 @@ def test_wrong_usage(kraftlog_command, tmp_path: Path):
     assert not (LOG / "history").exists()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "case",
     [

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from maven import run_maven
+
 HERE = Path(__file__).parent
 OLDEST_JAVA = 17
 QUICK_TO_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -39,9 +41,7 @@ class Jvm:
         self._home = home
         self._options = options
         target = home / "target"
-        maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), f"-Dtarget={target}", "compile"]
-        built = subprocess.run(maven, check=False, capture_output=True, text=True, timeout=900)
-        assert built.returncode == 0, f"Maven failed:\n{built.stdout}{built.stderr}"
+        run_maven(HERE / "pom.xml", target, "compile")
         self._class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath').read_text()}"
 
     def command(self, main: str, *arguments: str) -> list[str]:

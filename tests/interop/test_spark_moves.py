@@ -15,6 +15,8 @@ from kafka import Broker
 from producer_log import START
 from records import TIMESTAMP, made
 
+from streaming_queries import until_its_worker_starts
+
 MIXED, REAL, GROWING = "mixed", real_transactions.TOPIC, "growing"
 MIXED_PARTITIONS = range(3)
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -168,12 +170,17 @@ def test_stream(live: Live, spark: Any, tmp_path: Path, isolation_level: str) ->
 def _run_stream(spark: Any, way: str, options: Mapping[str, str], path: tuple[str, ...], folder: Path) -> list[int]:
     """Run a query to the end of the log as it is now, and return the rows of its batches."""
     writer = spark.readStream.format(way).options(**options).load(*path).writeStream
-    query = (
+    writer = (
         writer.format("parquet")
         .option("path", str(folder / way / "rows"))
         .option("checkpointLocation", str(folder / way / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
-    assert query.awaitTermination(LIMIT)
+
+    def run() -> Any:
+        query = writer.start()
+        assert query.awaitTermination(LIMIT)
+        return query
+
+    query = until_its_worker_starts(run)
     return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]

@@ -18,6 +18,7 @@ from kraftlog.spark.tables import TABLES, WHOLE_TABLES
 from spark_rows import command_line_rows, comparable, rows_of
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
 def test_rows(cluster, table: str, tmp_path: Path):
     paths = [folder / "log" for folder in scenarios()]
@@ -27,6 +28,7 @@ def test_rows(cluster, table: str, tmp_path: Path):
     assert comparable(rows_of(source)) == expected
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("table", WHOLE_TABLES)
 def test_folded_rows(cluster, table: str, tmp_path: Path):
     folder = GOLDEN / ("groups" if table in ("offsets", "groups") else "transactions_hanging") / "log"
@@ -79,6 +81,7 @@ def functions_go_along() -> Iterator[None]:
     cloudpickle.unregister_pickle_by_value(module)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("victim", [this_worker, its_executor])
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 def test_a_worker_dies(cluster, victim: Callable[[], int], level: str, tmp_path: Path):

@@ -18,6 +18,7 @@ from spark_rows import command_line_rows, comparable, plain_rows, rows_of
 CODECS = GOLDEN / "codecs" / "log"
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
 def test_rows(spark, table: str, tmp_path: Path):
     """Of all golden scenarios in one job."""
@@ -30,6 +31,7 @@ def test_rows(spark, table: str, tmp_path: Path):
     assert comparable(rows_of(read_ranges(spark, [str(path) for path in paths], **options))) == expected
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "name", ["transactions", "transactions_hanging", "compaction", "metadata_txn/nested_begin_illegal"]
 )

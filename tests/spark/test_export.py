@@ -36,6 +36,7 @@ def leftovers(output: Path) -> list[Path]:
     return [path for path in output.rglob("*") if path.name.startswith(".") or "_kraftlog" in path.parts]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("folder", log_directories(), ids=lambda path: path.parent.name)
 def test_records(spark, tmp_path: Path, folder: Path):
     output = tmp_path / "output"
@@ -49,6 +50,7 @@ def test_records(spark, tmp_path: Path, folder: Path):
     assert leftovers(output) == []
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "records"])
 def test_tables(spark, tmp_path: Path, table: str):
     folders = {"offsets": "groups", "groups": "groups", "hanging_transactions": "transactions_hanging"}

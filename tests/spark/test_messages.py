@@ -17,6 +17,7 @@ from spark_rows import comparable, plain_rows, rows_of
 SCENARIOS = ("groups", "transactions", "metadata", "share_state", "coordinator_future")
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("table", ["offsets", "groups", "transactional_ids"])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_rows(spark, name: str, table: str):

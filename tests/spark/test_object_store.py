@@ -27,6 +27,7 @@ def options_of(store: ObjectStore, **options: str) -> dict[str, str]:
     return {"storageOptions": json.dumps(store.options), "columns": ",".join(COLUMNS), **options}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("name", ["codecs", "transactions"])
 def test_rows(spark, store: ObjectStore, name: str, level: str):

@@ -15,6 +15,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.partitioner import partition_for_key
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import parse_sink_options
+from streaming_queries import run_to_its_end
 
 COLUMNS = ["topic", "partition", "key", "value", "headers", "timestamp"]
 
@@ -212,8 +213,7 @@ def run_stream(spark, tmp_path: Path) -> Callable[[], None]:
         lines = spark.readStream.format("text").option("maxFilesPerTrigger", "1").load(str(tmp_path / "source"))
         writer = lines.writeStream.format("kraftlog").option("topic", "t").option("partitions", "2")
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
-        query = writer.start(str(tmp_path / "log"))
-        query.awaitTermination()
+        run_to_its_end(lambda: writer.start(str(tmp_path / "log")))
 
     (tmp_path / "source").mkdir()
     return run

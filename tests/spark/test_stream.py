@@ -13,6 +13,7 @@ import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
 from spark_rows import comparable, plain_rows, rows_of
+from streaming_queries import run_to_its_end, until_its_worker_starts
 
 
 class Sink:
@@ -35,12 +36,16 @@ class Sink:
 
         stream = self.spark.readStream.format("kraftlog").options(**self.options).load(str(self.log))
         writer = stream.writeStream.foreachBatch(keep).option("checkpointLocation", str(self.checkpoint))
-        query = writer.trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        finally:
-            self.progress = [json.loads(progress.json) for progress in query.recentProgress]
-            query.stop()
+
+        def run() -> None:
+            query = writer.trigger(availableNow=True).start()
+            try:
+                query.awaitTermination()
+            finally:
+                self.progress = [json.loads(progress.json) for progress in query.recentProgress]
+                query.stop()
+
+        until_its_worker_starts(run)
         return new
 
     def offsets(self) -> list[int]:
@@ -71,8 +76,7 @@ def test_all_rows_of_a_log(spark: Any, tmp_path: Path, name: str):
     options = {"startingOffsets": "earliest", "includeHeaders": "true", "isolationLevel": "read_committed"}
     stream = spark.readStream.format("kraftlog").options(**options).load(str(folder))
     writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(tmp_path / "rows"))
-    query.awaitTermination()
+    run_to_its_end(lambda: writer.trigger(availableNow=True).start(str(tmp_path / "rows")))
     batch = spark.read.format("kraftlog").options(**options).load(str(folder))
     assert stream.schema == batch.schema
     expected = comparable(rows_of(batch))
@@ -85,7 +89,7 @@ def test_messages(spark: Any, tmp_path: Path):
     options = {"startingOffsets": "earliest", "table": "messages", "maxOffsetsPerTrigger": "40"}
     stream = spark.readStream.format("kraftlog").options(**options).load(str(folder))
     writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
-    writer.trigger(availableNow=True).start(str(tmp_path / "rows")).awaitTermination()
+    run_to_its_end(lambda: writer.trigger(availableNow=True).start(str(tmp_path / "rows")))
     expected = comparable(plain_rows(kraftlog.open(folder).messages().to_table()))
     assert comparable(rows_of(spark.read.parquet(str(tmp_path / "rows")))) == expected
 
@@ -179,9 +183,14 @@ def test_a_query_that_runs_on(spark: Any, log: GrowingPartition, tmp_path: Path)
     options = {"columns": "offset", "minOffsetsPerTrigger": "2", "maxTriggerDelay": "1h"}
     stream = spark.readStream.format("kraftlog").options(**options).load(str(log.folder.parent))
     writer = stream.writeStream.format("memory").queryName("rows").option("checkpointLocation", str(tmp_path / "c"))
-    query = writer.trigger(processingTime="0 seconds").start()
-    try:
+
+    def start() -> Any:
+        query = writer.trigger(processingTime="0 seconds").start()
         query.processAllAvailable()
+        return query
+
+    query = until_its_worker_starts(start)
+    try:
         for _ in range(3):
             log.append(2)
             query.processAllAvailable()
@@ -230,4 +239,4 @@ def test_mistakes(spark: Any, log: GrowingPartition, tmp_path: Path):
         stream = spark.readStream.format("kraftlog").options(**options).load(str(log.folder.parent))
         writer = stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / options.popitem()[0]))
         with pytest.raises(Exception, match=message):
-            writer.trigger(availableNow=True).start().awaitTermination()
+            run_to_its_end(lambda: writer.trigger(availableNow=True).start())  # noqa: B023
