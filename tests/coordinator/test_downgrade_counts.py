@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from downgrade_counts import TOPICS, answers, by_kind, counts
 
+from kraftlog.coordinator.present_tags import present_tags
 from kraftlog.coordinator.record_counts import Count, Kind, RecordCounts, TagKind
+from kraftlog.messages.arrow_types import TAGGED_FIELD, UNKNOWN_TAGGED_FIELDS, arrow_type
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.defaults import default_column
 
 
 @pytest.mark.parametrize(("scenario", "topic"), TOPICS)
@@ -77,3 +82,19 @@ def test_counts_do_not_depend_on_how_records_come() -> None:
         Kind(99, None, True, False): Count(1, 9),
     }
     assert one_by_one.kinds == at_once.kinds
+
+
+def test_a_tagged_struct_that_is_absent_is_not_counted() -> None:
+    """The default of classicMemberMetadata is a struct of defaults, not null."""
+    definition = BUILT_IN.messages["ConsumerGroupMemberMetadataValue"]
+    record_type = next(one for one in BUILT_IN.formats["consumer_offsets"].types.values() if one.value is definition)
+    inner = next(field for field in definition.fields if field.tag is not None)
+    nothing = default_column(inner, arrow_type(inner), 1)[0].as_py()
+    values = pa.array([nothing, None, nothing | {"session_timeout_ms": 9}], arrow_type(inner))
+    columns = {
+        column: values if field is inner else default_column(field, arrow_type(field), 3)
+        for column, field, _ in record_type.columns
+    }
+    unknown = pa.array([[]] * 3, pa.list_(TAGGED_FIELD))
+    found = list(present_tags(record_type, pa.record_batch(columns | {UNKNOWN_TAGGED_FIELDS: unknown})))
+    assert [(tag.name, tag.rows.tolist()) for tag in found] == [("classicMemberMetadata", [2])]

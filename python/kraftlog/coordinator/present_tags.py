@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS
+from kraftlog.messages.defaults import has_content
 from kraftlog.messages.definition import Field
 from kraftlog.messages.record_type import VALUE, RecordType
 
@@ -45,7 +46,7 @@ def present_tags(record_type: RecordType, fields: pa.RecordBatch) -> Iterator[Pr
 
 def _of_field(field: Field, column: pa.Array, rows: Rows, structs: str) -> Iterator[PresentTag]:
     if field.tag is not None:
-        found = rows[_is_not_default(field, column)]
+        found = rows[has_content(field, column).to_numpy(zero_copy_only=False)]
         if len(found):
             yield PresentTag(structs, field.tag, field.name, np.unique(found))
     if field.kind != kinds.STRUCT:
@@ -66,14 +67,3 @@ def _unknown(column: pa.Array, rows: Rows, structs: str) -> Iterator[PresentTag]
     tags = np.asarray(pc.struct_field(pc.list_flatten(column), "tag").to_numpy(zero_copy_only=False))
     for tag in np.unique(tags).tolist():
         yield PresentTag(structs, int(tag), "", np.unique(parents[tags == tag]))
-
-
-def _is_not_default(field: Field, column: pa.Array) -> npt.NDArray[np.bool_]:
-    if field.default is None or field.kind == kinds.STRUCT:
-        found = column.is_valid()
-    elif field.is_array:
-        found = pc.greater(pc.list_value_length(column), 0)
-    else:
-        default = b"" if field.kind == kinds.BYTES else field.default
-        found = pc.not_equal(column, pa.scalar(default, column.type))
-    return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False))

@@ -1,8 +1,19 @@
-"""What a field is where it is absent."""
+"""The value of a field that is absent: the one rule, from which columns and programs are filled.
+
+Kafka's generated classes decide by the same rule which values need a version that has the field: those that differ from
+its default. ``native/c/message_encode.h`` has the rule for values that are written.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kraftlog.messages import definition as kinds
+from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS
+from kraftlog.messages.definition import Field
 
 INTEGERS = {
     kinds.INT8: (-(1 << 7), (1 << 7) - 1),
@@ -55,3 +66,65 @@ def _integer(kind: str, text: str) -> int:
     if not low <= number <= high:
         raise ValueError(f"the default of an {kind} is from {low} to {high}, not {text}")
     return number
+
+
+def default_value(field: Field, kind: pa.DataType) -> Any:
+    """Return the default of a field as a column of a type holds it.
+
+    Parameters
+    ----------
+    field : Field
+    kind : pyarrow.DataType
+        Of the column: that of a uuid may be text or 16 bytes.
+    """
+    if field.default is None:
+        return None
+    if field.is_array:
+        return []
+    if field.kind == kinds.STRUCT:
+        inner = {one.column: default_value(one, kind.field(one.column).type) for one in field.fields}
+        return inner | {UNKNOWN_TAGGED_FIELDS: []}
+    if field.kind == kinds.UUID:  # the only uuid that is a default
+        return bytes(kind.byte_width) if pa.types.is_fixed_size_binary(kind) else ZERO_UUID
+    return b"" if field.kind == kinds.BYTES else field.default
+
+
+def default_column(field: Field, kind: pa.DataType, count: int) -> pa.Array:
+    """Return a column of a field that is absent in all rows."""
+    return pa.repeat(pa.scalar(default_value(field, kind), kind), count)
+
+
+def differs(field: Field, column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return whether each value of a field's column differs from the default.
+
+    Examples
+    --------
+    >>> from kraftlog.messages.catalog import BUILT_IN
+    >>> epoch = next(f for f in BUILT_IN.messages["OffsetCommitValue"].fields if f.name == "leaderEpoch")
+    >>> differs(epoch, pa.array([-1, 0], pa.int32())).to_pylist()
+    [False, True]
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if field.default is None:
+        return column.is_valid()
+    if field.is_array:
+        found = pc.greater(pc.list_value_length(column), 0)
+    elif field.kind == kinds.STRUCT:
+        parts = [differs(one, pc.struct_field(column, one.column)) for one in field.fields]
+        found = pc.greater(pc.list_value_length(pc.struct_field(column, UNKNOWN_TAGGED_FIELDS)), 0)
+        found = pc.fill_null(found, False)
+        for part in parts:
+            found = pc.or_(found, part)
+        found = pc.or_(found, column.is_null())
+    else:
+        found = pc.not_equal(column, pa.scalar(default_value(field, column.type), column.type))
+    return pc.fill_null(found, True)
+
+
+def has_content(field: Field, column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return whether each value of a field's column is lost when the field is: neither default, null nor empty."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    found = pc.and_(differs(field, column), column.is_valid())
+    return pc.and_(found, pc.fill_null(pc.greater(pc.list_value_length(column), 0), False)) if field.is_array else found

@@ -11,7 +11,8 @@ from kraftlog._native import status
 from kraftlog.errors import InvalidRecordError
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_BINARY, UUID_TEXT, message_schema
 from kraftlog.messages.columns import sources
-from kraftlog.messages.definition import BYTES, STRUCT, UUID, Definition, Field
+from kraftlog.messages.defaults import default_column
+from kraftlog.messages.definition import Definition
 from kraftlog.messages.program import field_path, program
 
 
@@ -70,7 +71,7 @@ def encode_messages(
     twice = [name for name in fields.names if batch.schema.names.count(name) > 1]
     if twice:
         raise ValueError(f"{definition.name}: two columns {twice[0]}")
-    arrays = [_column(batch, field, definition, uuid) for field in fields]
+    arrays = [_column(batch, field, definition) for field in fields]
     wanted = np.arange(batch.num_rows, dtype=np.int64) if rows is None else np.ascontiguousarray(rows, np.int64)
     table = pa.StructArray.from_arrays(arrays, fields=list(fields)) if batch.num_rows else None
     if table is None or not len(wanted):
@@ -104,7 +105,7 @@ def _uuid_form(schema: pa.Schema) -> str:
     return UUID_BINARY if any(is_binary(field.type) for field in schema) else UUID_TEXT
 
 
-def _column(batch: pa.RecordBatch, field: pa.Field, definition: Definition, uuid: str) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field, definition: Definition) -> pa.Array:
     if field.name in batch.schema.names:
         column = batch.column(field.name)
         if isinstance(column, pa.ChunkedArray):
@@ -113,18 +114,6 @@ def _column(batch: pa.RecordBatch, field: pa.Field, definition: Definition, uuid
             raise ValueError(f"{definition.name}: column {field.name} is {column.type}, not {field.type}")
         return column
     if field.name == UNKNOWN_TAGGED_FIELDS:
-        return pa.array([[]] * 1, field.type).take(pa.array(np.zeros(batch.num_rows, np.int64)))
+        return pa.repeat(pa.scalar([], field.type), batch.num_rows)
     own = next(one for one in definition.fields if one.column == field.name)
-    return pa.array([_default(own, uuid)], field.type).take(pa.array(np.zeros(batch.num_rows, np.int64)))
-
-
-def _default(field: Field, uuid: str) -> object:
-    if field.default is None:
-        return None
-    if field.is_array:
-        return []
-    if field.kind == STRUCT:
-        return {one.column: _default(one, uuid) for one in field.fields} | {UNKNOWN_TAGGED_FIELDS: []}
-    if field.kind == BYTES:
-        return b""
-    return bytes(16) if field.kind == UUID and uuid == UUID_BINARY else field.default
+    return default_column(own, field.type, batch.num_rows)

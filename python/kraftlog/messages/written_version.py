@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.messages.definition import BYTES, STRUCT, UUID, Definition, Field
+from kraftlog.messages.defaults import differs
+from kraftlog.messages.definition import Definition, Field
 
 
 def written_version(definition: Definition, columns: pa.RecordBatch | pa.Table) -> int:
@@ -50,19 +51,4 @@ def _is_needed(field: Field, columns: pa.RecordBatch | pa.Table) -> bool:
     """Whether a field has a value that is not its default."""
     if field.column not in columns.schema.names:
         return False
-    column = columns.column(field.column)
-    if field.default is None:
-        return bool(column.null_count < len(column))
-    if column.null_count:
-        return True
-    if field.is_array:
-        return bool(pc.any(pc.greater(pc.list_value_length(column), 0)).as_py())
-    if field.kind == STRUCT:
-        return True
-    return bool(pc.any(pc.not_equal(column, pa.scalar(_default(field, column.type), column.type))).as_py())
-
-
-def _default(field: Field, kind: pa.DataType) -> object:
-    if field.kind == UUID and pa.types.is_fixed_size_binary(kind):
-        return bytes(16)
-    return b"" if field.kind == BYTES else field.default
+    return bool(pc.any(differs(field, columns.column(field.column)), min_count=0).as_py())

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kraftlog.codec.metadata_version import has_metadata_transactions
 from kraftlog.metadata import levels, schemas
-from kraftlog.metadata.absent_fields import absent, fields_without_place, has_content
+from kraftlog.metadata.absent_fields import fields_without_place, loses_content
 from kraftlog.metadata.kafka_names import METADATA_VERSION
 from kraftlog.metadata.record_keys import record_keys
 from kraftlog.metadata.versions import record_version
@@ -104,7 +104,9 @@ def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple
             continue
         for field in fields_without_place(name, version):
             at = table.schema.get_field_index(field.column)
-            table = table.set_column(at, table.schema.field(at), absent(name, field, table.num_rows))
+            table = table.set_column(
+                at, table.schema.field(at), schemas.absent_column(name, field.column, table.num_rows)
+            )
         written[name] = (version, table)
     return written
 
@@ -156,7 +158,7 @@ def _of_type(name: str, table: pa.Table, tables: Mapping[str, pa.Table], to_leve
         yield _rows(name, record_keys(name, table, tables), None, DROPPED, f"{after} has no records of this type")
         return
     for field in fields_without_place(name, version):
-        losing = table.filter(has_content(table.column(field.column), field))
+        losing = table.filter(loses_content(field, table.column(field.column)))
         message = f"{after} writes version {version}, which has no such field"
         yield _rows(name, record_keys(name, losing, tables), field.name, LOSSY, message)
 

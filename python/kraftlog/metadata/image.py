@@ -111,18 +111,15 @@ class Image:
         ----------
         metadata_version_level : int
             Types that this level does not have are left out; ``versions`` says which those are. Fields that the version
-            of a type has no place for are absent, unless they say something that would be lost. Eligible leader
-            replicas are written, as Kafka does, only when their feature is on.
+            of a type does not have are absent, unless their content would be lost. Eligible leader replicas are
+            written, as Kafka does, only when their feature is on.
         """
         has_elr = dict(self.feature_levels()).get(ELR_VERSION, 0) > 0
         for name, batch in self.records():
             version = versions.record_version(name, metadata_version_level)
             if version is not None:
-                yield (
-                    name,
-                    version,
-                    without_absent_fields(name, version, batch if has_elr else without_elr(name, batch)),
-                )
+                rows = batch if has_elr else without_elr(name, batch)
+                yield name, version, without_absent_fields(name, version, rows)
 
     @property
     def metadata_version(self) -> int | None:

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog.messages import arrow_types
-from kraftlog.messages import definition as kinds
 from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.defaults import default_column
 from kraftlog.messages.definition import Field
 
 OFFSET = "offset"
@@ -37,7 +37,7 @@ def column_of(batch: pa.RecordBatch, name: str, column: str) -> pa.Array:
     wanted = schema_of(name).field(column).type
     at = batch.schema.get_field_index(column)
     if at < 0 or column == arrow_types.UNKNOWN_TAGGED_FIELDS:
-        return _absent(_fields(name).get(column), wanted, batch.num_rows)
+        return absent_column(name, column, batch.num_rows)
     found = batch.column(at)
     return found if found.type == wanted else pa.array(found.to_pylist(), wanted)
 
@@ -48,14 +48,8 @@ def rows_of_type(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([column_of(batch, name, column) for column in schema.names], schema=schema)
 
 
-def _absent(field: Field | None, wanted: pa.DataType, count: int) -> pa.Array:
-    if field is None or field.default is None:
-        return pa.nulls(count, wanted)
-    value: object = field.default
-    if field.is_array:
-        value = []
-    elif field.kind == kinds.BYTES:
-        value = b""
-    elif field.kind == kinds.UUID:
-        value = bytes(16)
-    return pa.repeat(pa.scalar(value, wanted), count)
+def absent_column(name: str, column: str, count: int) -> pa.Array:
+    """Return a field of a type of record that is absent in all rows: its default, of which uuids are 16 bytes."""
+    wanted = schema_of(name).field(column).type
+    field = _fields(name).get(column)
+    return pa.nulls(count, wanted) if field is None else default_column(field, wanted, count)
