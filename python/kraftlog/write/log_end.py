@@ -170,5 +170,6 @@ def _check(segment: Segment, interval: int, producers: LogProducers, sound_befor
 def _refusal(segment: Segment, state: SegmentState, later: int) -> CorruptRecordError:
     fault = state.fault or Fault("torn_tail", f"torn tail of {segment.size - state.size} bytes", state.size)
     located = fault.located(segment.name, segment.topic, segment.partition, segment.base_offset)
-    behind = "there are sound batches behind it" if state.sound_behind else f"{later} segments follow"
+    follows = "1 segment follows" if later == 1 else f"{later} segments follow"
+    behind = "there are sound batches behind it" if state.sound_behind else follows
     return CorruptRecordError(f"{located.message}; {behind}: see `kraftlog recover`", located)
