@@ -17,7 +17,8 @@ typedef struct {
 
 enum { KR_MAX_FAULTS = 16, KR_FAULTS_OF_A_BATCH = 2 };
 
-/* An aborted transaction: transactional batches of the producer that start at bytes [first, marker). */
+/* An aborted transaction: transactional batches of the producer that start at bytes [first, marker), or whose base
+ * offsets are within that. */
 typedef struct {
     int64_t producer_id, first, marker;
 } kr_aborted;
@@ -33,6 +34,7 @@ typedef struct {
     /* hidden from a read_committed reader: batches of these, which are in the order of their fields, */
     const kr_aborted *aborted;
     int64_t aborted_count;
+    int8_t aborted_by_offset;
     int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
@@ -73,18 +75,19 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
 static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
     int is_data = (h->attributes & (KR_TRANSACTIONAL_BIT | KR_CONTROL_BIT)) == KR_TRANSACTIONAL_BIT;
     if (!d->aborted_count || h->magic < 2 || !is_data) return 0;
+    int64_t at = d->aborted_by_offset ? h->base_offset : h->position;
     int64_t low = 0, high = d->aborted_count; /* the first that lies behind the batch */
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         const kr_aborted *t = &d->aborted[middle];
-        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first > h->position))
+        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first > at))
             high = middle;
         else
             low = middle + 1;
     }
     if (low == 0) return 0;
     const kr_aborted *t = &d->aborted[low - 1];
-    return t->producer_id == h->producer_id && h->position < t->marker;
+    return t->producer_id == h->producer_id && at < t->marker;
 }
 
 /* A batch that is not decoded is not checked either: its length must lead to something. */

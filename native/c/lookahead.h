@@ -1,9 +1,9 @@
-/* Which transactions end in a stretch of log, from batch headers: a scan that runs ahead of a read_committed reader.
+/* Which transactions begin and end in a log file, from its batch headers: one pass over the headers.
  *
- * A transaction of a producer begins with its first transactional batch and ends with its next marker. Where is told by
- * places, which rise along the log whatever offsets say: number of the file, then byte in it. Open transactions are
- * kept in a table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters
- * full.
+ * A transaction of a producer begins with its first transactional batch and ends with its next marker. Nothing needs to
+ * be known of the files before: a marker of a producer without data in front of it is put out as well, since its
+ * transaction may have begun there. Positions rise along the file whatever offsets say. Open transactions are kept in a
+ * table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters full.
  *
  * A header is believed when the next one follows from it. Else, and of markers always, the crc is compared, and a batch
  * whose crc does not match is passed over as the decoder passes over it.
@@ -13,14 +13,16 @@
 
 #include "scanner.h"
 
-enum { KR_NO_PRODUCER = -1, KR_COMMIT_MARKER = 1, KR_PLACE_BITS = 40 /* of the byte: files of up to 1 TiB */ };
+enum { KR_NO_PRODUCER = -1, KR_COMMIT_MARKER = 1 };
 
 typedef struct {
-    int64_t producer_id, first_offset, first_place;
+    int64_t producer_id, first_offset, first_position;
 } kr_open_transaction;
 
 typedef struct {
-    int64_t producer_id, first_place, marker_place, marker_offset, state; /* of the marker: 0 aborted, 1 committed */
+    int64_t producer_id, first_offset, first_position; /* -1: no data in front of the marker */
+    int64_t marker_offset, marker_position;
+    int64_t state; /* of the marker: 0 aborted, 1 committed */
 } kr_ended_transaction;
 
 typedef struct {
@@ -31,19 +33,13 @@ typedef struct {
 typedef struct {
     kr_input input;
     int64_t position;
-    int64_t file;        /* number of the input */
     int64_t base_offset; /* of the batch before; -1 at the start */
     int8_t is_chain;     /* every header so far follows plausibly from the one before */
-    int8_t every;        /* whether committed transactions are put out as well */
     int8_t check_all;    /* whether the crc of every batch is compared */
     kr_open_table open;
     kr_ended_transaction *ended;
     int64_t ended_count, ended_capacity;
 } kr_lookahead;
-
-static inline int64_t kr_place(const kr_lookahead *l, int64_t position) {
-    return (int64_t)((uint64_t)l->file << KR_PLACE_BITS) + position;
-}
 
 static inline int64_t kr_open_slot(const kr_open_table *t, int64_t producer_id) {
     uint64_t mask = (uint64_t)t->capacity - 1, at = ((uint64_t)producer_id * 0x9e3779b97f4a7c15ull) >> 20 & mask;
@@ -84,20 +80,23 @@ static inline int kr_look_at(kr_lookahead *l, const kr_batch_header *h) {
     if (!kr_is_control(h)) {
         if (!(h->attributes & KR_TRANSACTIONAL_BIT)) return KR_OK;
         if (kr_open_is_full(&l->open)) return KR_NEEDS_ROOM;
-        kr_open_transaction opened = {h->producer_id, h->base_offset, kr_place(l, h->position)};
+        kr_open_transaction opened = {h->producer_id, h->base_offset, h->position};
         kr_open_add(&l->open, opened);
         return KR_OK;
     }
     if (!kr_is_marker_type(h) || kr_batch_crc(&l->input, h) != h->crc) return KR_OK;
+    if (l->ended_count == l->ended_capacity) return KR_NEEDS_ROOM;
     int64_t at = kr_open_slot(&l->open, h->producer_id);
-    if (l->open.slots[at].producer_id != h->producer_id) return KR_OK; /* a transaction without data */
-    if (l->every || h->control_type != KR_COMMIT_MARKER) {
-        if (l->ended_count == l->ended_capacity) return KR_NEEDS_ROOM;
-        kr_ended_transaction ended = {h->producer_id, l->open.slots[at].first_place, kr_place(l, h->position),
-                                      h->base_offset, h->control_type};
-        l->ended[l->ended_count++] = ended;
-    }
-    kr_open_remove(&l->open, at);
+    const kr_open_transaction *open = &l->open.slots[at];
+    int has_data = open->producer_id == h->producer_id;
+    kr_ended_transaction ended = {h->producer_id,
+                                  has_data ? open->first_offset : -1,
+                                  has_data ? open->first_position : -1,
+                                  h->base_offset,
+                                  h->position,
+                                  h->control_type};
+    l->ended[l->ended_count++] = ended;
+    if (has_data) kr_open_remove(&l->open, at);
     return KR_OK;
 }
 

@@ -3,7 +3,7 @@
 #include "check.h"
 #include "lookahead.h"
 
-enum { PRODUCERS = 40, STEPS = 400, SLOTS = 64, FILE_NUMBER = 3, TRANSACTIONAL = 0x10, CONTROL = 0x20 };
+enum { PRODUCERS = 40, STEPS = 400, SLOTS = 64, TRANSACTIONAL = 0x10, CONTROL = 0x20 };
 
 static bytes b, records;
 
@@ -39,7 +39,6 @@ static kr_lookahead lookahead_of(const uint8_t *p, int64_t size, kr_open_transac
     memset(&l, 0, sizeof l);
     l.input = kr_input_make(p, size);
     l.base_offset = -1;
-    l.file = FILE_NUMBER;
     l.is_chain = 1;
     l.open.slots = slots;
     l.open.capacity = SLOTS;
@@ -57,12 +56,12 @@ static void check_open(const kr_lookahead *l, const int64_t *first, const int64_
         if (first[i] < 0) continue;
         count++;
         CHECK_INT(first[i], slot->first_offset);
-        CHECK_INT(((int64_t)FILE_NUMBER << KR_PLACE_BITS) + position[i], slot->first_place);
+        CHECK_INT(position[i], slot->first_position);
     }
     CHECK_INT(count, l->open.count);
 }
 
-static void test_against_search(int every) {
+static void test_against_search(void) {
     int64_t first[PRODUCERS], position[PRODUCERS], offset = 0, expected_count = 0;
     static kr_ended_transaction expected[STEPS], ended[STEPS];
     kr_open_transaction slots[SLOTS];
@@ -77,17 +76,15 @@ static void test_against_search(int every) {
                 first[i] = offset;
                 position[i] = at;
             }
-        } else if (first[i] >= 0) {
-            int64_t file = (int64_t)FILE_NUMBER << KR_PLACE_BITS;
-            kr_ended_transaction e = {producer(i), file + position[i], file + at, offset, marker};
-            if (every || marker == 0) expected[expected_count++] = e;
+        } else {
+            kr_ended_transaction e = {producer(i), first[i], first[i] < 0 ? -1 : position[i], offset, at, marker};
+            expected[expected_count++] = e;
             first[i] = -1;
         }
     }
     uint8_t *p = exact_copy(b.at, b.size);
     for (int64_t window = 50; window < 3 * b.size; window *= 7) {
         kr_lookahead l = lookahead_of(p, b.size, slots, ended, STEPS);
-        l.every = (int8_t)every;
         int status = KR_CHUNK_FULL;
         for (int64_t stop = window; status == KR_CHUNK_FULL; stop += window) {
             status = kr_lookahead_run(&l, stop);
@@ -163,7 +160,7 @@ static void test_bad_length(void) {
         CHECK_STATUS(KR_END, kr_lookahead_run(&l, b.size));
         CHECK_INT(2, l.open.count);
         CHECK_INT(1, l.ended_count);
-        CHECK_INT(((int64_t)FILE_NUMBER << KR_PLACE_BITS) + second, ended[0].first_place);
+        CHECK_INT(second, ended[0].first_position);
         CHECK_INT(0, l.is_chain);
     }
 }
@@ -208,8 +205,7 @@ static void test_damage(void) {
 
 int main(void) {
     kr_crc_init();
-    test_against_search(0);
-    test_against_search(1);
+    test_against_search();
     test_room();
     test_what_does_not_count();
     test_bad_length();

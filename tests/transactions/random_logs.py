@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from model import ProducerModel
 
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.small_files import producer_snapshot_bytes
 from kraftlog.transactions.producer_state import ProducerStates
 
@@ -59,3 +60,15 @@ def write_snapshots(folder: Path) -> None:
             path.with_suffix(".snapshot").write_bytes(producer_snapshot_bytes(states.states()))
         for headers in HeaderScan(path.read_bytes()).headers():
             states.add(headers)
+
+
+def write_indexes(folder: Path, model: ProducerModel) -> None:
+    """Write the files that a broker keeps beside each segment, the index without entries."""
+    write_snapshots(folder)
+    paths = sorted(folder.glob("*.log"))
+    for path, following in zip(paths, [*paths[1:], None], strict=True):
+        path.with_suffix(".index").touch()
+        end = model.next_offset if following is None else int(following.stem)
+        entries = [(0, *entry) for entry in model.aborted if int(path.stem) <= entry[2] < end]
+        if entries:
+            path.with_suffix(".txnindex").write_bytes(np.array(entries, ENTRY_TYPES["txnindex"]).tobytes())

@@ -114,6 +114,7 @@ cdef extern from "decoder.h" nogil:
         int64_t start_offset, end_offset, start_timestamp
         const kr_aborted *aborted
         int64_t aborted_count
+        int8_t aborted_by_offset
         kr_columns columns
         kr_fault faults[16]
         int32_t faults_count

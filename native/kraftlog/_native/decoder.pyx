@@ -140,7 +140,7 @@ cdef class Decoder:
 
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
-                 int64_t chunk_bytes, aborted=None):
+                 int64_t chunk_bytes, aborted=None, bint aborted_by_offset=False):
         self.source = Input(buffer)
         self.state.input = kr_input_make(self.source.data, self.source.size)
         self.state.position = start
@@ -156,6 +156,7 @@ cdef class Decoder:
             self.aborted = Input(aborted)
             self.state.aborted = <const kr_aborted *>self.aborted.data
             self.state.aborted_count = self.aborted.size // sizeof(kr_aborted)
+            self.state.aborted_by_offset = aborted_by_offset
         self.chunk_rows = chunk_rows
         self.chunk_bytes = chunk_bytes
         self._open_chunk(chunk_rows, chunk_bytes, 2 * chunk_rows, chunk_rows)

@@ -1,4 +1,4 @@
-"""Transactions that end ahead of a reader: owns the tables of native/c/lookahead.h and releases the GIL around it."""
+"""Transactions of a log file: owns the tables of native/c/lookahead.h and releases the GIL around it."""
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from kraftlog._native.memory cimport Arena, Input
 cdef extern from "lookahead.h" nogil:
     enum:
         KR_NO_PRODUCER
-        KR_PLACE_BITS
 
     ctypedef struct kr_open_transaction:
-        int64_t producer_id, first_offset, first_place
+        int64_t producer_id, first_offset, first_position
 
     ctypedef struct kr_ended_transaction:
-        int64_t producer_id, first_place, marker_place, marker_offset, state
+        int64_t producer_id, first_offset, first_position, marker_offset, marker_position, state
 
     ctypedef struct kr_open_table:
         kr_open_transaction *slots
@@ -27,8 +26,8 @@ cdef extern from "lookahead.h" nogil:
 
     ctypedef struct kr_lookahead:
         kr_input input
-        int64_t position, file, base_offset
-        int8_t is_chain, every, check_all
+        int64_t position, base_offset
+        int8_t is_chain, check_all
         kr_open_table open
         kr_ended_transaction *ended
         int64_t ended_count, ended_capacity
@@ -42,35 +41,30 @@ cdef enum:
     FIRST_SLOTS = 64
     FIRST_ENDED = 1024
 
-PLACE_BITS = KR_PLACE_BITS
-ENDED_DTYPE = np.dtype(
-    [(name, "i8") for name in ("producer_id", "first_place", "marker_place", "marker_offset", "state")]
-)
-if ENDED_DTYPE.itemsize != sizeof(kr_ended_transaction):
-    raise ImportError(f"ENDED_DTYPE has {ENDED_DTYPE.itemsize} bytes")
+_OPEN = ("producer_id", "first_offset", "first_position")
+OPEN_DTYPE = np.dtype([(name, "i8") for name in _OPEN])
+ENDED_DTYPE = np.dtype([(name, "i8") for name in (*_OPEN, "marker_offset", "marker_position", "state")])
+if OPEN_DTYPE.itemsize != sizeof(kr_open_transaction) or ENDED_DTYPE.itemsize != sizeof(kr_ended_transaction):
+    raise ImportError(f"OPEN_DTYPE has {OPEN_DTYPE.itemsize} bytes, ENDED_DTYPE {ENDED_DTYPE.itemsize}")
 
 
 cdef class Lookahead:
-    """Goes over the headers of a partition's files, one after the other."""
+    """Goes over the headers of a log file."""
 
     cdef Input source
     cdef Arena slots, ended
     cdef kr_lookahead state
 
-    def __init__(self, opened, bint every, bint check_all):
-        """``opened``: producer id and first offset of transactions that are open at the start."""
-        cdef kr_open_transaction added
-        self.state.every = every
+    def __init__(self, buffer, bint check_all):
+        """``check_all``: compare the crc of every batch."""
+        self.source = Input(buffer)
+        self.state.input = kr_input_make(self.source.data, self.source.size)
+        self.state.base_offset = -1
+        self.state.is_chain = True
         self.state.check_all = check_all
-        self.state.file = -1
         self._grow_table(FIRST_SLOTS)
-        for producer_id, first_offset in opened:
-            if 2 * (self.state.open.count + 1) > self.state.open.capacity:
-                self._grow_table(2 * self.state.open.capacity)
-            added.producer_id, added.first_offset, added.first_place = producer_id, first_offset, -1
-            kr_open_add(&self.state.open, added)
 
-    cdef void _grow_table(self, int64_t capacity):
+    cdef int _grow_table(self, int64_t capacity) except -1:
         cdef Arena fresh = Arena(capacity * sizeof(kr_open_transaction))
         cdef kr_open_table table
         cdef int64_t i
@@ -84,23 +78,16 @@ cdef class Lookahead:
                 kr_open_add(&table, self.state.open.slots[i])
         self.state.open = table
         self.slots = fresh
+        return 0
 
-    cdef void _grow_ended(self, int64_t capacity):
+    cdef int _grow_ended(self, int64_t capacity) except -1:
         cdef Arena fresh = Arena(capacity * sizeof(kr_ended_transaction))
         if self.state.ended_count:
             memcpy(fresh.data, self.state.ended, self.state.ended_count * sizeof(kr_ended_transaction))
         self.state.ended = <kr_ended_transaction *>fresh.data
         self.state.ended_capacity = capacity
         self.ended = fresh
-
-    def begin(self, buffer):
-        """Goes on with the next file."""
-        self.source = Input(buffer)
-        self.state.input = kr_input_make(self.source.data, self.source.size)
-        self.state.position = 0
-        self.state.file += 1
-        self.state.base_offset = -1
-        self.state.is_chain = True
+        return 0
 
     def run(self, int64_t stop):
         """Goes on to the first batch at or behind byte ``stop``. Returns whether the file goes on behind it, and the
@@ -130,21 +117,6 @@ cdef class Lookahead:
         return bool(self.state.is_chain)
 
     def open(self):
-        """Producer id, first offset and first place (-1: before the first file) of the open transactions."""
-        table = self.state.open
-        return [
-            (table.slots[i].producer_id, table.slots[i].first_offset, table.slots[i].first_place)
-            for i in range(table.capacity) if table.slots[i].producer_id != KR_NO_PRODUCER
-        ]
-
-    @property
-    def first_unstable_place(self):
-        """Where the earliest open transaction begins; None when none is open."""
-        cdef int64_t i, least = 0
-        cdef bint found = False
-        for i in range(self.state.open.capacity):
-            if self.state.open.slots[i].producer_id != KR_NO_PRODUCER:
-                if not found or self.state.open.slots[i].first_place < least:
-                    least = self.state.open.slots[i].first_place
-                found = True
-        return least if found else None
+        """The transactions that have begun and not ended up to here, as OPEN_DTYPE."""
+        rows = np.frombuffer(self.slots, OPEN_DTYPE, self.state.open.capacity)
+        return rows[rows["producer_id"] != KR_NO_PRODUCER]

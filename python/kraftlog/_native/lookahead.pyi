@@ -1,4 +1,3 @@
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -6,14 +5,12 @@ import numpy.typing as npt
 
 from kraftlog.types import Buffer
 
+OPEN_DTYPE: np.dtype[Any]
 ENDED_DTYPE: np.dtype[Any]
-PLACE_BITS: int
 
 class Lookahead:
     position: int
     is_chain: bool
-    first_unstable_place: int | None
-    def __init__(self, opened: Iterable[tuple[int, int]], every: bool, check_all: bool) -> None: ...
-    def begin(self, buffer: Buffer) -> None: ...
+    def __init__(self, buffer: Buffer, check_all: bool) -> None: ...
     def run(self, stop: int) -> tuple[bool, npt.NDArray[np.void]]: ...
-    def open(self) -> list[tuple[int, int, int]]: ...
+    def open(self) -> npt.NDArray[np.void]: ...

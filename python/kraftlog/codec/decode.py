@@ -80,6 +80,7 @@ class RecordDecoder:
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
             aborted=_bytes(origin.transactions.aborted() if hides and origin.transactions else None),
+            aborted_by_offset=bool(origin.transactions and origin.transactions.aborted_by_offset),
         )
         self._decompressor = Decompressor(options.max_decompressed_bytes)
         self._decompression_detail = ""

@@ -33,10 +33,15 @@ class TransactionView(Protocol):
     def hides_offsets(self) -> bool:
         """Whether some records that it hides share a batch with others."""
 
+    @property
+    def aborted_by_offset(self) -> bool:
+        """Whether ``aborted`` has offsets, not bytes of the file."""
+
     def aborted(self) -> npt.NDArray[np.int64] | None:
         """Return the transactions whose batches are not decoded.
 
-        Rows, in order, are producer_id and the bytes of the file from which on and up to which batches are theirs.
+        Rows, in order, are producer_id and the bytes of the file, or base offsets, from which on and up to which
+        batches are theirs.
         """
 
     def shows(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

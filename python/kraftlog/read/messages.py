@@ -20,10 +20,10 @@ from kraftlog.messages.catalog import BUILT_IN, Catalog, format_of_topic
 from kraftlog.messages.control_format import control_format, read_control
 from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader, Messages
+from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, located, read_range
-from kraftlog.read.visible import needs_transactions, visible_ranges
 
 BAD_MESSAGE = "bad_message"
 NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
@@ -132,7 +132,7 @@ def _parts(
     segments: list[Segment], options: ReadOptions, columns: Sequence[str], faults: list[Fault], notes: list[str]
 ) -> Iterator[Range]:
     if needs_transactions(options, columns):
-        return visible_ranges(segments, options, None, columns, faults, notes)
+        return ranges_with_transactions(segments, options, None, columns, faults, notes)
     return plan(segments, options, None)
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.in_order import in_order
-from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Segment
+from kraftlog.read.committed_ranges import PartitionRanges, metadata_ranges, needs_transactions
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
-from kraftlog.read.standalone import standalone_ranges
-from kraftlog.read.visible import needs_transactions, visible_ranges
+from kraftlog.read.segment_transactions import Fold, in_threads
+from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
 from kraftlog.tables.log import Log
@@ -64,12 +64,21 @@ class Part:
 Wanted = list[tuple[list[Segment], ReadOptions]]
 """The segments of each partition, and what is asked of it."""
 
+Maps = list[TransactionMap | None]
+"""The transactions of each partition; None where they are not needed, and of a metadata log."""
 
-def plan_parts(request: Request) -> list[Part]:
+
+def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     """Return what tasks read; the files are those of this moment.
 
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
     a partition at a time, and what is folded over partitions in one part.
+
+    Parameters
+    ----------
+    request : Request
+    fold : callable
+        Makes the passes over headers that transactions need.
     """
     log = request.log()
     unreadable = tuple(log.unreadable())
@@ -80,7 +89,7 @@ def plan_parts(request: Request) -> list[Part]:
         options = request.interval.of_fold(request.options, request.table)
         parts.append(Part(WholePartition(tuple(log.found.segments)), options))
     else:
-        parts += _plan_partitions(request, list(_wanted(request, log)))
+        parts += _plan_partitions(request, list(_wanted(request, log)), fold)
     if request.table in ("errors", "segments"):
         parts.append(Part(LeftAlone(), request.options))
     return [replace(part, number=number) for number, part in enumerate(parts)]
@@ -95,14 +104,51 @@ def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOpt
             yield group, request.narrowing.within(options)
 
 
-def _plan_partitions(request: Request, wanted: Wanted) -> list[Part]:
+def _plan_partitions(request: Request, wanted: Wanted, fold: Fold) -> list[Part]:
     size = sum(segment.size for group, _ in wanted for segment in group)
     range_bytes = max(1, min(range_bytes_of(request, wanted), size // request.min_partitions))
+    maps = maps_of(request, wanted, fold)
     while True:
-        parts = list(chain.from_iterable(parts_of(request, wanted, range_bytes)))
+        parts = list(chain.from_iterable(parts_of(request, wanted, range_bytes, maps)))
         if len(parts) >= request.min_partitions or request.table not in RANGE_TABLES or range_bytes == 1:
             return parts
         range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
+
+
+def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
+    """Return the transactions of each partition, as far as a request needs them.
+
+    Parameters
+    ----------
+    request : Request
+    wanted : list of tuple
+    fold : callable
+        Makes the passes over headers of all segments that no files beside them tell of.
+    """
+    columns = library_columns(request.columns)
+    maps: Maps = [
+        TransactionMap(group, every="visible_at" in columns, strict=options.strict)
+        if request.table == "records" and needs_transactions(options, columns) and not is_metadata(group[0])
+        else None
+        for group, options in wanted
+    ]
+
+    def lacking(at: int) -> list[int]:
+        group, options = wanted[at]
+        paths = {segment.path for segment in relevant(group, options)}
+        numbers = [number for number, segment in enumerate(group) if segment.path in paths]
+        found = maps[at]
+        return [] if found is None else found.header_passes(numbers)
+
+    todo = list(in_order(lacking, range(len(maps)), PARTITIONS_AT_ONCE))
+    passes = [
+        found.header_pass(number) for found, numbers in zip(maps, todo, strict=True) if found for number in numbers
+    ]
+    results = iter(fold(passes)) if passes else iter(())
+    for found, numbers in zip(maps, todo, strict=True):
+        if found is not None:
+            found.take(numbers, list(islice(results, len(numbers))))
+    return maps
 
 
 def range_bytes_of(request: Request, wanted: Wanted) -> int:
@@ -113,7 +159,7 @@ def range_bytes_of(request: Request, wanted: Wanted) -> int:
     return DEFAULT_RANGE_BYTES if segments < MANY_SEGMENTS else NO_BOUND
 
 
-def parts_of(request: Request, wanted: Wanted, range_bytes: int) -> Iterator[list[Part]]:
+def parts_of(request: Request, wanted: Wanted, range_bytes: int, maps: Maps | None = None) -> Iterator[list[Part]]:
     """Return what tasks read of each partition, in order; several are planned at the same time.
 
     Parameters
@@ -123,14 +169,24 @@ def parts_of(request: Request, wanted: Wanted, range_bytes: int) -> Iterator[lis
         The segments of each partition, in order, and options with its bounds of offset.
     range_bytes : int
         Of log in a range.
+    maps : list of TransactionMap or None, optional
+        The transactions of each partition.
     """
-    return in_order(lambda one: _parts_of_one(request, *one, range_bytes), wanted, PARTITIONS_AT_ONCE)
+    maps = maps_of(request, wanted) if maps is None else maps
+    each = zip(wanted, maps, strict=True)
+    return in_order(lambda one: _parts_of_one(request, *one[0], range_bytes, one[1]), each, PARTITIONS_AT_ONCE)
 
 
-def _parts_of_one(request: Request, group: list[Segment], options: ReadOptions, range_bytes: int) -> list[Part]:
+def _parts_of_one(
+    request: Request,
+    group: list[Segment],
+    options: ReadOptions,
+    range_bytes: int,
+    transactions: TransactionMap | None,
+) -> list[Part]:
     parts: list[Part] = []
     faults: list[Fault] = []
-    for work in _works(request, group, options, range_bytes, faults):
+    for work in _works(request, group, options, range_bytes, transactions, faults):
         parts.append(Part(work, options, tuple(faults)))
         faults.clear()
     if faults:  # and nothing to read
@@ -139,14 +195,19 @@ def _parts_of_one(request: Request, group: list[Segment], options: ReadOptions, 
 
 
 def _works(
-    request: Request, group: list[Segment], options: ReadOptions, range_bytes: int, faults: list[Fault]
+    request: Request,
+    group: list[Segment],
+    options: ReadOptions,
+    range_bytes: int,
+    transactions: TransactionMap | None,
+    faults: list[Fault],
 ) -> Iterator[Work]:
-    columns = library_columns(request.columns)
-    if request.table == "records" and needs_transactions(options, columns):
-        if isinstance(group[0].path, RemotePath) or is_metadata(group[0]):
-            yield from visible_ranges(group, options, range_bytes, columns, faults, [])
-        else:
-            yield from standalone_ranges(group, options, range_bytes, faults)
+    if transactions is not None:
+        ranges = list(PartitionRanges(transactions, options, range_bytes, [], all_at_once=True).ranges())
+        faults += transactions.faults
+        yield from ranges
+    elif request.table == "records" and needs_transactions(options, library_columns(request.columns)):
+        yield from metadata_ranges(group, options, range_bytes, faults)
     elif request.table in RANGE_TABLES:
         yield from plan_at_once(group, options, range_bytes)
     elif request.table in SEGMENT_TABLES:

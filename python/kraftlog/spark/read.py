@@ -13,11 +13,9 @@ from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.metadata_log.gaps import incomplete_faults
-from kraftlog.read.open_transactions import map_as_listed
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
-from kraftlog.read.resolve import resolve
-from kraftlog.read.standalone import StandaloneRange
+from kraftlog.read.segment_transactions import map_as_listed
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import as_spark, library_columns
@@ -45,9 +43,6 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
         With the columns of ``request.schema``.
     """
     faults += part.faults
-    if isinstance(part.work, StandaloneRange):
-        found = resolve(part.work, library_columns(request.columns))
-        return _read_range(request, part, found, faults)
     if isinstance(part.work, Range):
         return _read_range(request, part, part.work, faults)
     if isinstance(part.work, LeftAlone):

@@ -14,7 +14,6 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.names import parse_segment_file
 from kraftlog.read.ranges import Range, relevant
-from kraftlog.read.standalone import StandaloneRange
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.parts import Part, WholePartition
 from kraftlog.spark.request import Request
@@ -45,9 +44,6 @@ def read_what_is_there(request: Request, part: Part) -> Iterator[pa.RecordBatch]
         part = replace(part, work=WholePartition(there))
     elif gone:
         part = replace(part, work=WholePartition(()))
-    if isinstance(part.work, StandaloneRange):  # without those behind it transactions would seem to have no end
-        for segment in part.work.following:
-            _is_there(request, segment)
     faults: list[Fault] = []
     yield from read_part(request, part, faults, quarantine_name=name)
     unread = {fault.segment_base_offset for fault in faults if fault.error == "unreadable_file"}

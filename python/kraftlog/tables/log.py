@@ -19,13 +19,13 @@ from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.gaps import incomplete_faults
 from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.read.partitions import is_metadata
-from kraftlog.read.producer_transactions import last_stable_offsets
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.arguments import catalog_of, read_options, read_until
 from kraftlog.tables.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
 from kraftlog.tables.totals import collect
+from kraftlog.tables.transaction_tables import last_stable_offsets
 
 
 class Log:

@@ -14,10 +14,10 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery, Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.metadata_log.gaps import incomplete_faults
+from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 from kraftlog.read.messages import topics_of
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, read_ranges
-from kraftlog.read.visible import needs_transactions, visible_ranges
 from kraftlog.stream import errors_table
 from kraftlog.tables import file_tables as tables
 from kraftlog.tables.coordinator_tables import (
@@ -133,7 +133,7 @@ def record_ranges(
 ) -> Iterator[Range]:
     """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
     if needs_transactions(options, columns):
-        return visible_ranges(found.segments, options, range_bytes, columns, faults, notes)
+        return ranges_with_transactions(found.segments, options, range_bytes, columns, faults, notes)
     return plan(found.segments, options, range_bytes)
 
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import compress
+from itertools import compress, zip_longest
 
 import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.metadata_boundaries import Scanned, scan_boundaries
-from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.producer_transactions import fold_segments
-from kraftlog.read.records import Progress, located
+from kraftlog.read.partitions import by_partition, is_metadata, opened_before_segment
+from kraftlog.read.records import Progress, located, open_segment
+from kraftlog.read.segment_transactions import read_opened
+from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.stream import rows_of
 from kraftlog.transactions.boundaries import MetadataTransactions
-from kraftlog.transactions.producer import NONE, Transactions
+from kraftlog.transactions.producer import NONE, TransactionFold, Transactions
 
 _WITHOUT_DATA = ("producer_epoch", "first_offset", "last_offset")
 _OF_MARKER = ("marker_offset", "marker_epoch", "coordinator_epoch")
@@ -39,11 +42,67 @@ def transaction_rows(
         if is_metadata(group[0]):
             continue
         found: list[Fault] = []
-        for part in fold_segments(group, found, on_progress):
-            yield from _within(part.segment, part.ended, arrow_schema, options)
+        for transactions in _folded(group, found, on_progress):
+            yield from _within(group[0], transactions, arrow_schema, options)
             _pass_on(found, faults, strict=options.strict)
-            if part.segment is group[-1]:
-                yield from _within(part.segment, part.still_open, arrow_schema, options)
+
+
+def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | None) -> Iterator[Transactions]:
+    """Go through the headers of a partition, with each crc compared; what cannot be read is in ``faults``.
+
+    Returns
+    -------
+    iterator of numpy.ndarray
+        Of each segment the transactions that ended in it; in the end those that are open. What may have ended in a
+        segment that cannot be read is open as far as is known.
+    """
+    opened = opened_before_segment(group[0], faults)
+    fold = TransactionFold() if opened is None else TransactionFold(opened)
+    for segment, following in zip_longest(group, group[1:]):
+        known = len(faults)
+        buffer = open_segment(segment, faults, strict=False)
+        if len(faults) > known:
+            still_open = read_opened(following, faults) if following is not None else None
+            is_kept = np.array([(still_open or {}).get(one) is not None for one in fold.open["producer_id"].tolist()])
+            yield fold.open[~is_kept.astype(bool)]
+            fold = TransactionFold(fold.open[is_kept.astype(bool)])
+        scan = HeaderScan(buffer, check_crc=True)
+        yield np.concatenate([fold.open[:0], *(fold.add(headers) for headers in scan.headers())])
+        faults.extend(located(segment, fault) for fault in scan.faults)
+        if on_progress:
+            on_progress(segment.size)
+    yield fold.open
+
+
+def last_stable_offsets(segments: list[Segment]) -> pa.Table:
+    """Return the last stable offset of each partition, as far as its log tells.
+
+    Raises
+    ------
+    CorruptRecordError
+        When a segment cannot be read that decides it.
+    """
+    rows = []
+    for group in by_partition(segments):
+        if group[0].state:
+            continue
+        found = TransactionMap(group)
+        opened = found.open_at_end()
+        unread = [fault for fault in found.faults if fault.error == "unreadable_file"]
+        if unread:
+            raise error_from_fault(unread[0])
+        stable = opened[0].first_offset if opened else _next_offset(group[-1])
+        rows.append({"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable})
+    return pa.Table.from_pylist(rows, schema=schema.LAST_STABLE_OFFSETS.select())
+
+
+def _next_offset(segment: Segment) -> int:
+    """Return the offset behind the last sound batch of a segment."""
+    found = segment.base_offset or 0
+    for headers in HeaderScan(open_segment(segment, [], strict=True), check_crc=True).headers():
+        sound = headers[headers["crc_ok"] != 0]
+        found = max(found, int(last_offsets(sound).max(initial=-1)) + 1)
+    return found
 
 
 def _pass_on(found: list[Fault], faults: list[Fault], *, strict: bool) -> None:

@@ -8,69 +8,83 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.lookahead import PLACE_BITS
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.records import NEVER, NO_TRANSACTION
 from kraftlog.transactions.boundaries import METADATA_TRANSACTION_DTYPE, MetadataTransactions
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN
 
-_FOREVER = np.iinfo(np.int64).max
+FOREVER = int(np.iinfo(np.int64).max)
+BY_POSITION, BY_OFFSET = "position", "base_offset"  # fields of headers
+VIEW_DTYPE = np.dtype(
+    [("producer_id", "i8"), ("first", "i8"), ("marker", "i8"), ("marker_offset", "i8"), ("state", "i1")]
+)
 
 
 @dataclass(frozen=True)
 class ProducerView:
-    """Transactions of producers around a range of a segment.
+    """Transactions of producers around a range of a segment, as a fetch response names the aborted ones.
 
     Attributes
     ----------
     transactions : numpy.ndarray
-        Of ``ENDED_DTYPE``, by producer id and place. Those that reach into the range and are aborted or open; for
-        ``visible_at`` committed ones, too. An open one has its marker behind all others; the offset of its marker is
-        behind all others as well, or -1 when it holds nothing back.
-    file : int
-        Number of the segment, by which places count.
+        Of ``VIEW_DTYPE``, by producer id and ``first``. Batches of the producer from ``first`` on and before
+        ``marker`` are of the transaction. Those that reach into the range and are aborted or open; for ``visible_at``
+        committed ones, too. An open one has its marker at ``FOREVER``; its ``marker_offset`` is ``FOREVER`` as well, or
+        -1 when it holds nothing back.
+    by : str
+        Whether ``first`` and ``marker`` are bytes of the segment (``BY_POSITION``), which hold where offsets are
+        damaged, or offsets (``BY_OFFSET``), as a ``.txnindex`` has them.
+    last_stable_offset : int
+        Records from here on are hidden. Only with ``BY_OFFSET``; else the range ends where the reader does.
     """
 
     transactions: npt.NDArray[np.void]
-    file: int
-    hides_offsets: bool = False
+    by: str = BY_POSITION
+    last_stable_offset: int = FOREVER
 
-    def _positions(self, name: str) -> npt.NDArray[np.int64]:
-        """Return places as bytes of the segment; what lies before it is 0, what lies behind it behind every byte."""
-        places = self.transactions[name] - (self.file << PLACE_BITS)
-        return np.where(places < 0, 0, np.where(places >> PLACE_BITS != 0, _FOREVER, places))
+    @property
+    def hides_offsets(self) -> bool:
+        """Whether some records that it hides share a batch with others."""
+        return self.last_stable_offset != FOREVER
+
+    @property
+    def aborted_by_offset(self) -> bool:
+        """Whether ``aborted`` has offsets."""
+        return self.by == BY_OFFSET
 
     def aborted(self) -> npt.NDArray[np.int64] | None:
         """Return the transactions whose batches need not be decoded."""
-        chosen = self.transactions["state"] != COMMITTED
-        if not chosen.any():
+        chosen = self.transactions[self.transactions["state"] != COMMITTED]
+        if not len(chosen):
             return None
-        columns = [self.transactions["producer_id"], self._positions("first_place"), self._positions("marker_place")]
-        return np.stack([column[chosen] for column in columns], axis=1)
+        return np.stack([chosen[name] for name in ("producer_id", "first", "marker")], axis=1)
 
     def shows(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return True for every record: what is hidden is hidden by whole batches."""
-        return np.ones(len(offsets), bool)
-
-    @cached_property
-    def _ordered(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the producers, and a key for each transaction that rises with producer and first byte."""
-        producers, number = np.unique(self.transactions["producer_id"], return_inverse=True)
-        return producers, (number.astype(np.int64) << PLACE_BITS) + self._positions("first_place")
+        """Return whether records are before the last stable offset; what is aborted is hidden by whole batches."""
+        return np.asarray(offsets < self.last_stable_offset)
 
     def _states_of_batches(self, headers: Headers) -> npt.NDArray[np.int8]:
         is_data = headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) == TRANSACTIONAL_BIT
-        states = np.where(is_data & (headers["magic"] >= 2), COMMITTED, NO_TRANSACTION).astype(np.int8)
+        is_data &= headers["magic"] >= 2
+        states = np.where(is_data, COMMITTED, NO_TRANSACTION).astype(np.int8)
         if not len(self.transactions):
             return states
-        producers, keys = self._ordered
-        number = np.searchsorted(producers, headers["producer_id"]).clip(max=len(producers) - 1)
-        key = (number << PLACE_BITS) + headers["position"]
-        at = np.searchsorted(keys, key, side="right") - 1  # the last that begins at or before the batch
+        at = self._last_begun(headers)
         own = is_data & (at >= 0) & (self.transactions["producer_id"][at] == headers["producer_id"])
-        own &= headers["position"] < self._positions("marker_place")[at]
+        own &= headers[self.by] < self.transactions["marker"][at]
         return np.where(own, self.transactions["state"][at], states).astype(np.int8)
+
+    def _last_begun(self, headers: Headers) -> npt.NDArray[np.int64]:
+        """Return, for each batch, the last transaction that is not behind it in the order of producers and starts."""
+        rows = self.transactions
+        producers = np.concatenate((rows["producer_id"], headers["producer_id"]))
+        starts = np.concatenate((rows["first"], headers[self.by]))
+        is_batch = np.arange(len(producers)) >= len(rows)
+        order = np.lexsort((is_batch, starts, producers))
+        begun = np.empty(len(producers), np.int64)
+        begun[order] = np.cumsum(~is_batch[order]) - 1
+        return begun[len(rows) :]
 
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return the state of the transaction that each record belongs to."""
@@ -78,17 +92,17 @@ class ProducerView:
 
     @cached_property
     def _latest(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return first bytes in order, and the largest marker offset up to each, behind one for no transaction."""
-        order = np.argsort(self._positions("first_place"), kind="stable")
+        """Return starts in order, and the largest marker offset up to each, behind one for no transaction."""
+        order = np.argsort(self.transactions["first"], kind="stable")
         offsets = np.maximum.accumulate(self.transactions["marker_offset"][order])
-        return self._positions("first_place")[order], np.append(NONE, offsets)
+        return self.transactions["first"][order], np.append(NONE, offsets)
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the offset that moved the last stable offset behind each record, or its own."""
         first, latest = self._latest
-        ended = latest[np.searchsorted(first, headers["position"], side="right")]
+        ended = latest[np.searchsorted(first, headers[self.by], side="right")]
         states = self._states_of_batches(headers)
-        hidden = np.isin(states, (ABORTED, OPEN)) | (ended == _FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
+        hidden = np.isin(states, (ABORTED, OPEN)) | (ended == FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
         at = np.maximum(offsets, np.repeat(ended, headers["rows"]))
         return np.where(np.repeat(hidden, headers["rows"]), NEVER, at)
 
@@ -108,6 +122,7 @@ class MetadataView:
     transactions: MetadataTransactions = field(default_factory=lambda: np.empty(0, METADATA_TRANSACTION_DTYPE))
     illegal: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     hides_offsets: bool = True
+    aborted_by_offset: bool = False
 
     def aborted(self) -> None:
         """Return None: a batch may lie in a transaction with a part of its records only."""
@@ -126,7 +141,7 @@ class MetadataView:
     def _ends(self) -> npt.NDArray[np.int64]:
         """Where each transaction ends; one more for what is before the first."""
         rows = self.transactions
-        return np.append(np.where(rows["state"] == OPEN, _FOREVER, rows["end_offset"]), NONE)
+        return np.append(np.where(rows["state"] == OPEN, FOREVER, rows["end_offset"]), NONE)
 
     @cached_property
     def _states(self) -> npt.NDArray[np.int8]:

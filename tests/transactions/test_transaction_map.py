@@ -13,20 +13,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model import ProducerModel
-from random_logs import STEPS, in_segments, producer_log, write_snapshots, written
+from random_logs import STEPS, in_segments, producer_log, write_indexes, write_snapshots, written
 
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.read.open_transactions import OpenTransactions
+from kraftlog.layout.discover import Segment
+from kraftlog.read.committed_ranges import PartitionRanges
 from kraftlog.read.partitions import by_partition
+from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
-from kraftlog.read.resolve import resolve
-from kraftlog.read.standalone import standalone_ranges
+from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.tables.arguments import read_options
 
 COLUMNS = ["offset", "value", "transaction_state", "visible_at"]
+FEWER = COLUMNS[:-1]  # what the files beside segments tell
 LEVELS = ("read_committed", "read_uncommitted")
 WHOLE = 1 << 30
 WITH_TRANSACTIONS = (
@@ -42,24 +45,35 @@ DAMAGED = sorted(path.parent.name for path in GOLDEN.glob("damaged/*/log"))
 Rows = list[dict[str, Any]]
 
 
-def rows_of_ranges(folder: Path, range_bytes: int, faults: list[Fault] | None = None, **bounds: Any) -> Rows:
+def planned(
+    segments: list[Segment], options: ReadOptions, range_bytes: int, faults: list[Fault], columns: list[str] = COLUMNS
+) -> list[Range]:
+    """Plan the ranges of a partition as a driver does: by the files beside the segments, as far as these are there."""
+    found = TransactionMap(segments, every="visible_at" in columns, strict=options.strict)
+    ranges = list(PartitionRanges(found, options, range_bytes, [], all_at_once=True).ranges())
+    faults += found.faults
+    return ranges
+
+
+def rows_of_ranges(
+    folder: Path, range_bytes: int, faults: list[Fault] | None = None, columns: list[str] = COLUMNS, **bounds: Any
+) -> Rows:
     """Read ranges backwards, each as another process gets it, and put their rows into the order of the log."""
     options = read_options(**bounds)
     faults = [] if faults is None else faults
     rows: Rows = []
     for group in by_partition(kraftlog.open(folder).found.segments):
-        ranges = [pickle.dumps(one) for one in standalone_ranges(group, options, range_bytes, faults)]
+        ranges = [pickle.dumps(one) for one in planned(group, options, range_bytes, faults, columns)]
         of_ranges: list[Rows] = []
         for packed in reversed(ranges):
-            part = resolve(pickle.loads(packed), COLUMNS)
-            batches = read_range(part, schema.RECORDS.select(COLUMNS), options, faults)
+            batches = read_range(pickle.loads(packed), schema.RECORDS.select(columns), options, faults)
             of_ranges.append([row for batch in batches for row in batch.to_pylist()])
         rows += [row for of_range in reversed(of_ranges) for row in of_range]
     return rows
 
 
-def rows_of_log(folder: Path, **bounds: Any) -> Rows:
-    return kraftlog.open(folder).records(COLUMNS, **bounds).to_table().to_pylist()
+def rows_of_log(folder: Path, columns: list[str] = COLUMNS, **bounds: Any) -> Rows:
+    return kraftlog.open(folder).records(columns, **bounds).to_table().to_pylist()
 
 
 def log_files(folder: Path) -> list[Path]:
@@ -76,25 +90,27 @@ def without_snapshots(tmp_path: Path) -> Callable[[Path], Path]:
     return copy
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, FEWER], ids=len)
 @pytest.mark.parametrize("name", WITH_TRANSACTIONS)
-def test_golden_logs(name: str, without_snapshots: Callable[[Path], Path]):
+def test_golden_logs(name: str, columns: list[str], without_snapshots: Callable[[Path], Path]):
     folder = GOLDEN / name / "log"
     for level in LEVELS:
-        expected = rows_of_log(folder, isolation_level=level)
+        expected = rows_of_log(folder, columns, isolation_level=level)
         assert expected
         for source in (folder, without_snapshots(folder) if level == LEVELS[0] else folder):
             for range_bytes in (100, 1000, WHOLE):
-                assert rows_of_ranges(source, range_bytes, isolation_level=level) == expected
+                assert rows_of_ranges(source, range_bytes, columns=columns, isolation_level=level) == expected
 
 
+@pytest.mark.parametrize("columns", [COLUMNS, FEWER], ids=len)
 @pytest.mark.parametrize("name", DAMAGED)
-def test_damaged_logs(name: str):
+def test_damaged_logs(name: str, columns: list[str]):
     folder = GOLDEN / "damaged" / name / "log"
-    log = kraftlog.open(folder).records(COLUMNS, isolation_level="read_committed")
+    log = kraftlog.open(folder).records(columns, isolation_level="read_committed")
     expected = log.to_table().to_pylist()
     for range_bytes in (200, WHOLE):
         faults: list[Fault] = []
-        assert rows_of_ranges(folder, range_bytes, faults, isolation_level="read_committed") == expected
+        assert rows_of_ranges(folder, range_bytes, faults, columns, isolation_level="read_committed") == expected
         assert faults == log.faults
 
 
@@ -114,15 +130,43 @@ def test_random_logs(steps: list[tuple], cuts: list[int], has_snapshots: bool):
             assert shown == model.visible_at
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(STEPS, min_size=1, max_size=25), st.integers(0, 80), st.integers(0, 80), st.lists(st.integers(0, 30)))
-def test_within_bounds(steps: list[tuple], start: int, size: int, cuts: list[int]):
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(STEPS, min_size=1, max_size=25),
+    st.lists(st.integers(0, 30), max_size=4),
+    st.lists(st.sampled_from(["index", "snapshot"]), max_size=2),
+    st.integers(0, 3),
+)
+def test_by_the_files_beside(steps: list[tuple], cuts: list[int], lacking: list[str], number: int):
+    """Whichever of them are there."""
     model = producer_log(steps)
     with written(in_segments(model, cuts)) as folder:
-        write_snapshots(folder)
+        write_indexes(folder, model)
+        for kind in lacking:
+            for path in sorted(folder.glob(f"*.{kind}"))[number : number + 1]:
+                path.unlink()
+        for range_bytes in (1, 300, WHOLE):
+            committed = rows_of_ranges(folder, range_bytes, columns=FEWER, isolation_level="read_committed")
+            assert [row["offset"] for row in committed] == model.visible
+            rows = rows_of_ranges(folder, range_bytes, columns=FEWER)
+            assert {row["offset"]: row["transaction_state"] for row in rows} == model.state
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, FEWER], ids=len)
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(STEPS, min_size=1, max_size=25),
+    start=st.integers(0, 80),
+    size=st.integers(0, 80),
+    cuts=st.lists(st.integers(0, 30)),
+)
+def test_within_bounds(columns: list[str], steps: list[tuple], start: int, size: int, cuts: list[int]):
+    model = producer_log(steps)
+    with written(in_segments(model, cuts)) as folder:
+        write_indexes(folder, model)
         bounds = {"isolation_level": "read_committed", "start_offset": start, "end_offset": start + size}
         expected = [offset for offset in model.visible if start <= offset < start + size]
-        assert [row["offset"] for row in rows_of_ranges(folder, 200, **bounds)] == expected
+        assert [row["offset"] for row in rows_of_ranges(folder, 200, columns=columns, **bounds)] == expected
 
 
 @settings(max_examples=60, deadline=None)
@@ -143,12 +187,13 @@ def test_last_stable_offset(name: str):
     state = json.loads((GOLDEN / name / "expected" / "broker_state.json").read_text())
     for group in by_partition(kraftlog.open(GOLDEN / name / "log").found.segments):
         partition = state["partitions"][f"{group[0].topic}-{group[0].partition}"]
-        opened = OpenTransactions(group, []).before(len(group))
-        stable = min((first_offset for _, first_offset in opened), default=partition["high_watermark"])
+        opened = TransactionMap(group).open_at_end()
+        stable = min((one.first_offset for one in opened), default=partition["high_watermark"])
         assert stable == partition["last_stable_offset"]
 
 
-def test_planning_reads_headers_of_two_segments_at_most(monkeypatch: pytest.MonkeyPatch):
+def test_planning_reads_headers_of_the_last_segment_alone(monkeypatch: pytest.MonkeyPatch):
+    """And of the one in which a read_committed reader stops."""
     opened: set[Path] = set()
     real = Path.open
 
@@ -163,14 +208,16 @@ def test_planning_reads_headers_of_two_segments_at_most(monkeypatch: pytest.Monk
         assert len(segments) > 3
         largest = max(segment.size for segment in segments)
         opened.clear()
-        list(standalone_ranges(segments, read_options(isolation_level="read_committed"), largest, []))
+        planned(segments, read_options(isolation_level="read_committed"), largest, [], FEWER)
         stable = state["partitions"][folder.name]["last_stable_offset"]
         unstable = [segment.path for segment in segments if segment.base_offset <= stable][-1]
-        assert {path for path in opened if path.suffix == ".log"} == {segments[-1].path, unstable}
+        logs = {path for path in opened if path.suffix == ".log"}
+        assert segments[-1].path in logs
+        assert logs <= {segments[-1].path, unstable}
 
 
-def test_a_range_carries_only_the_segments_that_it_waits_for(tmp_path: Path):
-    """A transaction that reaches over three segments, among transactions within one."""
+def test_a_range_carries_only_the_transactions_that_reach_into_it(tmp_path: Path):
+    """A transaction that reaches over three segments, among aborted and committed ones within one."""
     model = ProducerModel()
     starts = []
     for number in range(6):
@@ -178,18 +225,17 @@ def test_a_range_carries_only_the_segments_that_it_waits_for(tmp_path: Path):
         if number == 1:
             model.data(9, 1, transactional=True)
         model.data(number, 1, transactional=True)
-        model.marker(number, "COMMIT")
+        model.marker(number, "ABORT" if number == 4 else "COMMIT")
         if number == 3:
             model.marker(9, "ABORT")
     model.data(8, 1, transactional=True)
-    with written(in_segments(model, starts)) as folder:
-        write_snapshots(folder)
-        segments = kraftlog.open(folder).found.segments
-        ranges = list(standalone_ranges(segments, read_options(), WHOLE, []))
-    names = [[segment.base_offset for segment in one.following] for one in ranges]
-    bases = [segment.base_offset for segment in segments]
-    assert names == [[], bases[2:4], bases[3:4], [], [], []]
-    assert [len(one.hanging) for one in ranges] == [0, 0, 0, 0, 0, 1]
+    for write in (write_snapshots, lambda folder: write_indexes(folder, model)):
+        with written(in_segments(model, starts)) as folder:
+            write(folder)
+            segments = kraftlog.open(folder).found.segments
+            ranges = planned(segments, read_options(), WHOLE, [], FEWER)
+        producers = [one.transactions.transactions["producer_id"].tolist() for one in ranges]
+        assert producers == [[], [9], [9], [9], [4], [8]]
 
 
 def test_what_is_appended_after_planning_does_not_count(tmp_path: Path):
@@ -202,7 +248,7 @@ def test_what_is_appended_after_planning_does_not_count(tmp_path: Path):
     plans = {}
     for level in LEVELS:
         options = read_options(isolation_level=level)
-        plans[options] = list(standalone_ranges(kraftlog.open(path.parent).found.segments, options, WHOLE, []))
+        plans[options] = list(planned(kraftlog.open(path.parent).found.segments, options, WHOLE, []))
     model.marker(1, "COMMIT")
     model.data(-1, 1, transactional=False)
     path.write_bytes(model.log)
@@ -210,9 +256,7 @@ def test_what_is_appended_after_planning_does_not_count(tmp_path: Path):
         row
         for options, ranges in plans.items()
         for one in ranges
-        for batch in read_range(
-            resolve(one, COLUMNS), schema.RECORDS.select(["offset", "transaction_state"]), options, []
-        )
+        for batch in read_range(one, schema.RECORDS.select(["offset", "transaction_state"]), options, [])
         for row in batch.to_pylist()
     ]
     plain = {"offset": 0, "transaction_state": None}
@@ -264,7 +308,8 @@ def test_an_open_transaction_whose_first_batch_is_damaged(tmp_path: Path):
     model.data(-1, 1, transactional=False)
     partition = damaged_behind(tmp_path, model, 4, 1)
     rows = rows_of_ranges(partition, 1, isolation_level="read_committed")
-    assert [row["offset"] for row in rows] == [0, 3]
+    assert [row["offset"] for row in rows] == [0]
+    assert [row["offset"] for row in rows_of_log(partition, isolation_level="read_committed")] == [0]
 
 
 def test_an_unreadable_snapshot(tmp_path: Path):
@@ -287,11 +332,11 @@ def test_an_unreadable_snapshot(tmp_path: Path):
 def test_a_segment_that_has_gone(tmp_path: Path):
     partition = lost_marker(tmp_path)
     options = read_options(isolation_level="read_committed")
-    ranges = list(standalone_ranges(kraftlog.open(partition).found.segments, options, WHOLE, []))
+    ranges = list(planned(kraftlog.open(partition).found.segments, options, WHOLE, []))
     log_files(partition)[0].unlink()
     faults: list[Fault] = []
     for one in ranges:
-        list(read_range(resolve(one, COLUMNS), schema.RECORDS.select(COLUMNS), options, faults))
+        list(read_range(one, schema.RECORDS.select(COLUMNS), options, faults))
     assert [fault.error for fault in faults] == ["unreadable_file"]
 
 
@@ -303,4 +348,4 @@ def test_open_transactions(steps: list[tuple], cuts: list[int], has_snapshots: b
         if has_snapshots:
             write_snapshots(folder)
         segments = kraftlog.open(folder).found.segments
-        assert dict(OpenTransactions(segments, []).before(len(segments))) == model.open
+        assert {one.producer_id: one.first_offset for one in TransactionMap(segments).open_at_end()} == model.open

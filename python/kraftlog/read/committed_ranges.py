@@ -1,0 +1,284 @@
+"""Ranges to read, each with the transactions that reach into it.
+
+Whether a transactional record is visible is known when its transaction has ended, which may be much later in the log. A
+range is handed out as soon as all transactions that began before its end have ended. Ranges that wait hold no file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.codec.records import TRANSACTION_COLUMNS
+from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
+from kraftlog.disk.remote_path import RemotePath
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.layout.names import printable
+from kraftlog.read.metadata_boundaries import scan_boundaries
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.ranges import Range, plan, relevant
+from kraftlog.read.seek import seek
+from kraftlog.read.segment_transactions import FILES_AT_ONCE, map_as_listed
+from kraftlog.read.transaction_map import (
+    JOINED_DTYPE,
+    OpenTransaction,
+    Step,
+    TransactionMap,
+    open_rows,
+    place_of,
+)
+from kraftlog.transactions.view import FOREVER, MetadataView
+
+
+def needs_transactions(options: ReadOptions, columns: Sequence[str]) -> bool:
+    """Whether a reader must know of transactions."""
+    return options.isolation_level == READ_COMMITTED or bool(TRANSACTION_COLUMNS & set(columns))
+
+
+def ranges_with_transactions(
+    segments: list[Segment],
+    options: ReadOptions,
+    range_bytes: int | None,
+    columns: Sequence[str],
+    faults: list[Fault],
+    notes: list[str],
+) -> Iterator[Range]:
+    """Return the ranges to read, in order, with what is known of their transactions.
+
+    Of local segments the headers tell, a segment ahead of the reader; of remote ones the files beside them, where these
+    are whole.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    options : ReadOptions
+        With ``read_committed`` ranges end at the last stable offset.
+    range_bytes : int, optional
+        Bytes of log in a range; by default a segment is one.
+    columns : sequence of str
+        Of the ``records`` table.
+    faults : list of Fault
+        Receives snapshots and segments that cannot be read, and markers of metadata transactions out of place.
+    notes : list of str
+        Receives where a read_committed reader stops, and why remote log files must be read for their headers.
+
+    Raises
+    ------
+    CorruptRecordError
+        With ``strict``, for the first of these faults.
+    """
+    for group in by_partition(segments):
+        if is_metadata(group[0]):
+            yield from metadata_ranges(group, options, range_bytes, faults)
+            continue
+        found = TransactionMap(
+            group,
+            by_files=isinstance(group[0].path, RemotePath),
+            every="visible_at" in columns,
+            strict=options.strict,
+            cut_bytes=range_bytes,
+        )
+        for part in PartitionRanges(found, options, range_bytes, notes).ranges():
+            _move(found.faults, faults)
+            yield part
+        _move(found.faults, faults)
+
+
+def _move(found: list[Fault], faults: list[Fault]) -> None:
+    faults += found
+    found.clear()
+
+
+def metadata_ranges(
+    group: list[Segment], options: ReadOptions, range_bytes: int | None, faults: list[Fault]
+) -> Iterator[Range]:
+    """Return the ranges of a metadata log, with the transactions of its own records."""
+    nothing = MetadataView()
+    scanned = list(scan_boundaries(group, faults, strict=options.strict))
+    view = MetadataView(
+        np.concatenate([nothing.transactions, *(part.transactions for part in scanned)]),
+        np.concatenate([nothing.illegal, *(part.illegal for part in scanned)]),
+    )
+    for part in plan(group, options, range_bytes):
+        yield replace(part, transactions=view)
+
+
+@dataclass
+class _Pending:
+    """A range of a segment, and the places [low, high) that it takes."""
+
+    part: Range
+    number: int
+    low: int
+    high: int
+
+
+class PartitionRanges:
+    """The ranges of one partition.
+
+    Parameters
+    ----------
+    found : TransactionMap
+    options : ReadOptions
+    range_bytes : int, optional
+    notes : list of str
+        Receives where a read_committed reader stops.
+    all_at_once : bool
+        Whether all ranges are wanted before anything is read: segments are looked at side by side.
+    """
+
+    def __init__(
+        self,
+        found: TransactionMap,
+        options: ReadOptions,
+        range_bytes: int | None,
+        notes: list[str],
+        *,
+        all_at_once: bool = False,
+    ) -> None:
+        self._found = found
+        self._options = options
+        self._range_bytes = range_bytes
+        self._notes = notes
+        self._all_at_once = all_at_once
+        self._is_remote = isinstance(found.segments[0].path, RemotePath)
+        self._pending: deque[_Pending] = deque()
+        self._ended = [np.empty(0, JOINED_DTYPE)]
+        self._planned: Iterator[list[Range]] | None = None
+        self._stable: tuple[int, int] = (-1, FOREVER)  # number of the segment, and offset in it
+
+    def ranges(self) -> Iterator[Range]:
+        """Return the ranges, in order."""
+        segments = list(self._found.segments)
+        wanted = list(relevant(segments, self._options))
+        if not wanted:
+            return
+        numbers = {segment.path: number for number, segment in enumerate(segments)}
+        wanted_numbers = [numbers[segment.path] for segment in wanted]
+        self._look_ahead(wanted_numbers)
+        if self._all_at_once or self._is_remote:
+            self._planned = in_order(partial(_plan, self._options, self._range_bytes), wanted, SEGMENTS_AT_ONCE)
+        yield from self._along(wanted_numbers)
+
+    def _along(self, wanted: list[int]) -> Iterator[Range]:
+        segments, among, last = self._found.segments, set(wanted), wanted[-1]
+        opened: list[OpenTransaction] = []
+        for step in self._found.along(wanted[0]):
+            if step.number in among:
+                self._cut(step.number)
+            self._ended.append(step.ended)
+            opened = step.opened
+            if step.undecided and self._commits:
+                yield from self._stop(step)
+                return
+            yield from self._before(min((one.unstable_place for one in opened), default=FOREVER))
+            if step.number >= last and not self._pending:
+                return
+            if self._pending and not self._found.is_known(step.number + 1):
+                # they wait for the end of a transaction: several segments are gone over at a time
+                self._found.fill(range(step.number + 1, min(len(segments), step.number + 1 + FILES_AT_ONCE)))
+        self._ended.append(open_rows(opened))
+        if opened and self._commits:
+            yield from self._stop(Step(len(segments), self._ended[0], opened))
+        else:
+            yield from self._before(FOREVER)
+
+    @property
+    def _commits(self) -> bool:
+        return self._options.isolation_level == READ_COMMITTED
+
+    def _look_ahead(self, numbers: list[int]) -> None:
+        if self._all_at_once:
+            self._found.fill(numbers)
+        elif self._is_remote:
+            lacking = self._found.header_passes(numbers)
+            if any(number + 1 < len(self._found.segments) for number in lacking):
+                why = self._found.why_headers
+                self._notes.append(f"{self._where}: log files are read as a whole to find transactions: {why}")
+
+    @property
+    def _where(self) -> str:
+        return printable(self._found.segments[-1].path.parent.name)
+
+    def _cut(self, number: int) -> None:
+        parts = next(self._planned) if self._planned is not None else list(self._cut_by_headers(number))
+        if self._found.found(number).missing is not None:
+            return  # the fault is noted
+        size = self._found.segments[number].size
+        for part in parts:
+            low, high = place_of(number, part.start), place_of(number, min(part.end, size))
+            self._pending.append(_Pending(part, number, low, high))
+
+    def _cut_by_headers(self, number: int) -> Iterator[Range]:
+        segment, found = self._found.segments[number], self._found.found(number)
+        start, end = 0, NO_BOUND
+        if found.missing is None and (self._options.bounds_offsets or self._options.bounds_timestamps):
+            buffer = self._found.buffer(number)
+            with suppress(OSError):  # it was there a moment ago: reading it reports why it cannot be read
+                start, end = seek(segment, map_as_listed(segment) if buffer is None else buffer, self._options)
+        begin = start
+        for cut in found.cuts:
+            if start < cut < min(end, segment.size):
+                yield Range(segment, begin, cut, begin == start)
+                begin = cut
+        yield Range(segment, begin, end, begin == start)
+
+    def _before(self, unstable: int) -> Iterator[Range]:
+        """Return the ranges that lie before every open transaction, each with the transactions that reach into it."""
+        if not self._pending or self._pending[0].high > unstable:
+            return
+        ended = np.concatenate(self._ended)
+        ended = ended[np.argsort(ended["first_place"], kind="stable")]
+        around, begun = ended[:0], 0
+        while self._pending and self._pending[0].high <= unstable:
+            waiting = self._pending.popleft()
+            begins = int(np.searchsorted(ended["first_place"], waiting.high))
+            around = np.concatenate((around, ended[begun:begins]))
+            around = around[around["marker_place"] > waiting.low]
+            begun = begins
+            stable = self._stable[1] if waiting.number == self._stable[0] else FOREVER
+            view = self._found.view(waiting.number, around, stable)
+            yield replace(waiting.part, transactions=view, buffer=self._found.buffer(waiting.number))
+        self._ended = [around, ended[begun:]]
+
+    def _stop(self, step: Step) -> Iterator[Range]:
+        """Return the ranges up to where the earliest transaction begins of those that are open or undecided."""
+        held = [*step.undecided, *step.opened]
+        first = min(held, key=lambda one: (one.unstable_place, one.first_offset))
+        if first.first_offset < self._options.end_offset:
+            why = "open"
+            if step.undecided:
+                why = f"undecided: {self._found.segments[step.number].name} cannot be read"
+            stops = f"{self._where}: read_committed ends at offset {first.first_offset}"
+            self._notes.append(f"{stops}, where a transaction of producer {first.producer_id} is {why}")
+        limit = min((one.place for one in held if one.segment is None), default=FOREVER)
+        number = min((one.segment for one in held if one.segment is not None), default=None)
+        if number is not None:
+            limit = min(limit, place_of(number + 1))
+            self._stable = number, min(one.first_offset for one in held if one.segment == number)
+            self._plan_again(number)
+        yield from self._before(limit)
+        if self._pending and self._pending[0].low < limit:  # it begins inside of a range
+            waiting = self._pending[0]
+            waiting.part, waiting.high = replace(waiting.part, end=limit - place_of(waiting.number)), limit
+            yield from self._before(limit)
+
+    def _plan_again(self, number: int) -> None:
+        """Cut a segment anew in which a read_committed reader stops at an offset: all of its ranges have waited."""
+        if self._planned is None or not any(waiting.number == number for waiting in self._pending):
+            return
+        self._pending = deque(waiting for waiting in self._pending if waiting.number < number)
+        options = replace(self._options, end_offset=min(self._options.end_offset, self._stable[1]))
+        self._planned = iter([_plan(options, self._range_bytes, self._found.segments[number])])
+        self._cut(number)
+
+
+def _plan(options: ReadOptions, range_bytes: int | None, segment: Segment) -> list[Range]:
+    return list(plan([segment], options, range_bytes))

@@ -1,0 +1,246 @@
+"""What one segment says of transactions: which ended in it, and which it opened.
+
+It is known from the headers of the segment, whatever came before it, or from the files beside it. What segments say is
+joined along the log in ``kraftlog.read.transaction_map``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.lookahead import ENDED_DTYPE, OPEN_DTYPE, Lookahead
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.disk.in_order import in_order
+from kraftlog.disk.mapping import map_file
+from kraftlog.disk.remote_path import RemotePath
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.layout.index_files import read_index
+from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.read.records import located
+from kraftlog.read.remote_windows import windows
+from kraftlog.transactions.producer import ABORTED
+from kraftlog.types import Buffer
+
+WINDOW_BYTES = 64 << 20  # of headers between two looks at what has ended
+FILES_AT_ONCE = 16
+
+_open_files = threading.BoundedSemaphore(FILES_AT_ONCE)  # of all partitions that are planned at the same time
+_TXNINDEX_VERSION = 0
+
+Rows = npt.NDArray[np.void]
+Opened = dict[int, int]
+"""First offset of the open transaction of each producer."""
+
+
+@dataclass(frozen=True)
+class SegmentTransactions:
+    """What a segment says of transactions.
+
+    Attributes
+    ----------
+    ended : numpy.ndarray
+        Of ``ENDED_DTYPE``, in the order of the markers: each aborted transaction, and the first marker of each
+        producer, which may end what began before; all transactions where that was asked for.
+    opened : numpy.ndarray
+        Of ``OPEN_DTYPE``: transactions that began in the segment and are open at its end.
+    has_positions : bool
+        False when it is known from the files beside the segment: positions are -1 then, and committed transactions are
+        not named.
+    cuts : tuple of int
+        Bytes at which the segment may be cut into ranges.
+    missing : Fault or None
+        Why nothing is known: the segment could not be read.
+    """
+
+    ended: Rows = field(default_factory=lambda: np.empty(0, ENDED_DTYPE))
+    opened: Rows = field(default_factory=lambda: np.empty(0, OPEN_DTYPE))
+    has_positions: bool = True
+    cuts: tuple[int, ...] = ()
+    missing: Fault | None = None
+
+
+@dataclass(frozen=True)
+class HeaderPass:
+    """A pass over the headers of a segment that is to be made, by any thread or process.
+
+    Attributes
+    ----------
+    segment : Segment
+        As many bytes count as it had when it was listed.
+    every : bool
+        Whether committed transactions matter as well.
+    cut_bytes : int or None
+        Bytes between two places to cut.
+    confirmed : frozenset of tuple
+        Producer id and first offset of the transactions that the snapshot of the next segment knows.
+    """
+
+    segment: Segment
+    every: bool = False
+    cut_bytes: int | None = None
+    confirmed: frozenset[tuple[int, int]] = frozenset()
+
+
+Fold = Callable[[Sequence[HeaderPass]], Iterable[SegmentTransactions]]
+"""Makes passes over headers, and returns what they found in the same order."""
+
+
+def in_threads(passes: Sequence[HeaderPass]) -> Iterator[SegmentTransactions]:
+    """Make passes over the headers of segments, side by side."""
+    if len(passes) == 1:
+        return iter([run(passes[0])])
+    return in_order(run, passes, FILES_AT_ONCE)
+
+
+def run(one: HeaderPass) -> SegmentTransactions:
+    """Make a pass over the headers of a segment."""
+    with _open_files:
+        try:
+            if isinstance(one.segment.path, RemotePath):
+                return _from_windows(one.segment.path, one)
+            return from_headers(map_as_listed(one.segment), one)
+        except OSError as error:
+            return SegmentTransactions(missing=unreadable(one.segment, error))
+
+
+def unreadable(segment: Segment, error: OSError) -> Fault:
+    """Return the fault of a segment that cannot be read."""
+    return located(segment, Fault("unreadable_file", str(error.strerror or error), size_in_bytes=segment.size))
+
+
+def map_as_listed(segment: Segment) -> Buffer:
+    """Map a log file as it was when it was listed: what was appended since does not count.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened.
+    """
+    return memoryview(map_file(segment.path))[: segment.size]
+
+
+def from_headers(buffer: Buffer, one: HeaderPass) -> SegmentTransactions:
+    """Return what the headers of a segment say.
+
+    A damaged header may seem to open a transaction, which would hide all that follows. Where one that is open at the
+    end starts with a bad batch, and no snapshot knows it, all is gone over once more with each crc compared.
+    """
+    found = _walk(buffer, one, check_all=False)
+    for row in found.opened:
+        is_confirmed = (int(row["producer_id"]), int(row["first_offset"])) in one.confirmed
+        if not is_confirmed and not _is_sound(buffer, int(row["first_position"])):
+            return _walk(buffer, one, check_all=True)
+    return found
+
+
+def _walk(buffer: Buffer, one: HeaderPass, *, check_all: bool) -> SegmentTransactions:
+    ahead = Lookahead(buffer, check_all)
+    size, step = memoryview(buffer).nbytes, one.cut_bytes or WINDOW_BYTES
+    ended, cuts, goes_on = np.empty(0, ENDED_DTYPE), [], size > 0
+    while goes_on:
+        goes_on, rows = ahead.run(min(size, ahead.position + step))
+        ended = _with(ended, rows, one)
+        # behind a break in the chain of headers a reader may come to other batches than this pass
+        if goes_on and ahead.is_chain and one.cut_bytes:
+            cuts.append(ahead.position)
+    return SegmentTransactions(ended, ahead.open(), cuts=tuple(cuts))
+
+
+def _from_windows(path: RemotePath, one: HeaderPass) -> SegmentTransactions:
+    """Return what the headers of a remote segment say: it is fetched as a whole, and little of it is held."""
+    ended, ahead = np.empty(0, ENDED_DTYPE), None
+    for memory, _, end in windows(path, 0, NO_BOUND):
+        ahead = ahead or Lookahead(memory, True)
+        ended = _with(ended, ahead.run(end)[1], one)
+    return SegmentTransactions(ended, ahead.open() if ahead else np.empty(0, OPEN_DTYPE))
+
+
+def _with(ended: Rows, rows: Rows, one: HeaderPass) -> Rows:
+    """Add rows; without committed transactions that began in the segment, unless something may end before them."""
+    if not len(rows):
+        return ended
+    ended = np.concatenate((ended, rows))
+    if one.every:
+        return ended
+    keep = ended["state"] == ABORTED
+    keep[np.unique(ended["producer_id"], return_index=True)[1]] = True
+    return np.asarray(ended[keep])
+
+
+def _is_sound(buffer: Buffer, position: int) -> bool:
+    """Whether the crc of the batch at a position matches."""
+    headers = next(HeaderScan(buffer, position, position + 1, check_crc=True).headers(), None)
+    return headers is not None and bool(headers["crc_ok"].all())
+
+
+def read_opened(segment: Segment, faults: list[Fault]) -> Opened | None:
+    """Return what is open where a segment starts, as its ``.snapshot`` says; nothing is open before offset 0.
+
+    Returns
+    -------
+    dict or None
+        None when there is no snapshot, or none that can be read, which is in ``faults``.
+    """
+    path = segment.beside.get("snapshot")
+    if path is not None:
+        try:
+            states = read_producer_snapshot(path)
+        except (OSError, CorruptRecordError) as error:
+            faults.append(located(segment, Fault("bad_snapshot", str(error))))
+        else:
+            first_offsets = {state.producer_id: state.current_transaction_first_offset for state in states}
+            return {producer: first for producer, first in first_offsets.items() if first is not None}
+    return {} if segment.base_offset == 0 else None
+
+
+def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened) -> SegmentTransactions | None:
+    """Return what the files beside a closed segment say.
+
+    Parameters
+    ----------
+    segment : Segment
+    end_offset : int
+        Where the next segment starts.
+    before, behind : dict
+        What is open there and where the next segment starts, by their snapshots.
+
+    Returns
+    -------
+    SegmentTransactions or None
+        None when a file is missing or damaged, or contradicts the snapshots: only the headers tell then.
+    """
+    if "index" not in segment.beside:  # a .txnindex is there only when it has entries; an .index always
+        return None
+    base_offset, path = segment.base_offset or 0, segment.beside.get("txnindex")
+    ended = np.empty(0, ENDED_DTYPE)
+    if path is not None:
+        faults: list[Fault] = []
+        try:
+            entries = read_index(path, "txnindex", base_offset, faults)
+        except OSError:
+            return None
+        first, last = entries["offset"], entries["last_offset"]
+        is_within = (first <= last) & (base_offset <= last) & (last < end_offset)
+        if faults or not (is_within & (entries["version"] == _TXNINDEX_VERSION)).all():
+            return None
+        ended = _aborted(entries)
+        begun = ended[ended["first_offset"] < base_offset]
+        if any(before.get(int(row["producer_id"])) != int(row["first_offset"]) for row in begun):
+            return None
+    opened = np.array([(producer, first, -1) for producer, first in behind.items()], OPEN_DTYPE)
+    return SegmentTransactions(ended, opened, has_positions=False)
+
+
+def _aborted(entries: dict[str, npt.NDArray[np.int64]]) -> Rows:
+    ended = np.empty(len(entries["offset"]), ENDED_DTYPE)
+    ended["producer_id"], ended["first_offset"] = entries["producer_id"], entries["offset"]
+    ended["marker_offset"], ended["state"] = entries["last_offset"], ABORTED
+    ended["first_position"] = ended["marker_position"] = -1
+    return np.sort(ended, order="marker_offset")

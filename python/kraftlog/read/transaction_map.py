@@ -1,0 +1,368 @@
+"""Which transactions touch which stretch of a partition's log.
+
+What each segment says (``kraftlog.read.segment_transactions``) is joined along the log. At the border of two segments a
+``.snapshot`` says what is open there; without one it follows from the segments before. Transactions are told by places,
+which rise along the log whatever offsets say: number of the segment, then byte in it. Of a segment that is known from
+the files beside it only offsets are known; within it transactions are told by these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.disk.in_order import in_order
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.read.segment_transactions import (
+    FILES_AT_ONCE,
+    Fold,
+    HeaderPass,
+    Opened,
+    SegmentTransactions,
+    from_files,
+    from_headers,
+    in_threads,
+    map_as_listed,
+    read_opened,
+    unreadable,
+)
+from kraftlog.transactions.producer import ABORTED, NONE, OPEN
+from kraftlog.transactions.view import BY_OFFSET, BY_POSITION, FOREVER, VIEW_DTYPE, ProducerView
+from kraftlog.types import Buffer
+
+PLACE_BITS = 40  # of the byte: files of up to 1 TiB
+
+JOINED_DTYPE = np.dtype(
+    [
+        ("producer_id", "i8"),
+        ("first_offset", "i8"),
+        ("first_place", "i8"),
+        ("marker_offset", "i8"),  # of an open one FOREVER; -1 when it holds nothing back
+        ("marker_place", "i8"),
+        ("state", "i1"),
+    ]
+)
+Joined = npt.NDArray[np.void]
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that has begun.
+
+    ``place`` is the first at which a batch of it can be. Where its first batch was not seen, ``segment`` is the number
+    of the segment that holds it, and of that only offsets tell what is before it.
+    """
+
+    producer_id: int
+    first_offset: int
+    place: int
+    segment: int | None = None
+
+    @property
+    def unstable_place(self) -> int:
+        """From where on records may have to wait for its end."""
+        return self.place if self.segment is None else place_of(self.segment)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is known when one more segment of the log is.
+
+    Attributes
+    ----------
+    number : int
+        Of the segment.
+    ended : numpy.ndarray
+        Of ``JOINED_DTYPE``: transactions that ended in it, those that are needed, and those of unknown outcome.
+    opened : list of OpenTransaction
+        Open behind it.
+    undecided : list of OpenTransaction
+        May have ended in the segment, which cannot be read.
+    """
+
+    number: int
+    ended: Joined
+    opened: list[OpenTransaction]
+    undecided: list[OpenTransaction] = field(default_factory=list)
+
+
+class TransactionMap:
+    """The transactions of one partition, segment by segment, as far as they are asked for.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Live segments of one partition, in order. Of each as many bytes count as it had when it was listed.
+    by_files : bool
+        Whether the files beside a segment are believed where they are whole: its log file is not read then.
+    every : bool
+        Whether committed transactions are wanted as well, as ``visible_at`` needs them; only headers tell of these.
+    strict : bool
+        Whether the first fault is raised.
+    cut_bytes : int, optional
+        Bytes between two places at which a segment may be cut.
+    fold : callable
+        Makes passes over headers; by default in threads.
+
+    Attributes
+    ----------
+    faults : list of Fault
+        Snapshots and segments that could not be read, up to now.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from kraftlog.read.transaction_map import TransactionMap
+    >>> segments = kraftlog.open("tests/golden/transactions_hanging/log/orders-late-0").found.segments
+    >>> [one.first_offset for one in TransactionMap(segments).open_at_end()]
+    [21]
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        *,
+        by_files: bool = True,
+        every: bool = False,
+        strict: bool = False,
+        cut_bytes: int | None = None,
+        fold: Fold = in_threads,
+    ) -> None:
+        self.segments = segments
+        self.faults: list[Fault] = []
+        self._by_files = by_files and not every
+        self._every = every
+        self._strict = strict
+        self._cut_bytes = cut_bytes
+        self._fold = fold
+        self._opened: dict[int, Opened | None] = {}
+        self._found: dict[int, SegmentTransactions] = {}
+        self._need_headers: set[int] = set()
+        self._noted: set[int] = set()
+        self._mapped: tuple[int, Buffer] | None = None
+
+    def found(self, number: int) -> SegmentTransactions:
+        """Return what a segment says."""
+        if number not in self._found:
+            self.fill([number])
+        return self._found[number]
+
+    def is_known(self, number: int) -> bool:
+        """Whether it is known already what a segment says; behind the last one nothing is to be known."""
+        return number in self._found or number >= len(self.segments)
+
+    @property
+    def why_headers(self) -> str:
+        """Why headers are needed where the files beside segments were asked for."""
+        return "visible_at needs it" if self._every else "a file beside a segment is missing or damaged"
+
+    def header_passes(self, numbers: Sequence[int]) -> list[int]:
+        """Return which of these segments need a pass over their headers; the files beside all of them are read."""
+        new = [number for number in numbers if number not in self._found and number not in self._need_headers]
+        self._read_snapshots(new)
+        if self._by_files:
+            closed = [number for number in new if number + 1 < len(self.segments)]
+            told = in_order(self._from_files, closed, FILES_AT_ONCE)
+            self._found |= {at: one for at, one in zip(closed, told, strict=True) if one is not None}
+        self._need_headers |= {number for number in new if number not in self._found}
+        return [number for number in numbers if number not in self._found]
+
+    def header_pass(self, number: int) -> HeaderPass:
+        """Return the pass over headers that a segment needs."""
+        confirmed = self._opened.get(number + 1) or {}
+        return HeaderPass(self.segments[number], self._every, self._cut_bytes, frozenset(confirmed.items()))
+
+    def fill(self, numbers: Sequence[int]) -> None:
+        """Find out what segments say, several at the same time."""
+        todo = self.header_passes(numbers)
+        if len(todo) == 1 and self._fold is in_threads:
+            self._found[todo[0]] = self._fold_here(todo[0])
+        elif todo:
+            self.take(todo, self._fold([self.header_pass(number) for number in todo]))
+
+    def take(self, numbers: Sequence[int], found: Iterable[SegmentTransactions]) -> None:
+        """Take what passes over the headers of segments found."""
+        self._found |= zip(numbers, found, strict=True)
+
+    def buffer(self, number: int) -> Buffer | None:
+        """Return the segment whose headers were gone over last, if it is this one: it is in memory still."""
+        return self._mapped[1] if self._mapped is not None and self._mapped[0] == number else None
+
+    def along(self, first: int) -> Iterator[Step]:
+        """Join what the segments say, from one of them to the end of the log."""
+        opened = self._open_before(first)
+        for number in range(first, len(self.segments)):
+            step = self._joined(number, opened)
+            opened = {one.producer_id: one for one in step.opened}
+            yield step
+            if not self._by_files:
+                del self._found[number]  # a stream does not come back to it
+
+    def _joined(self, number: int, opened: dict[int, OpenTransaction]) -> Step:
+        found = self.found(number)
+        if found.missing is not None and number not in self._noted:
+            self._noted.add(number)
+            self._note(found.missing)
+        return _join(number, found, opened, self._opened.get(number + 1), every=self._every)
+
+    def open_at_end(self) -> list[OpenTransaction]:
+        """Return the transactions that are open at the end of the log, by first offset."""
+        *_, last = self.along(len(self.segments) - 1)
+        return sorted(last.opened, key=lambda one: one.first_offset)
+
+    def view(self, number: int, rows: Joined, last_stable_offset: int = FOREVER) -> ProducerView:
+        """Return transactions as a reader of a segment wants them."""
+        base = place_of(number)
+        found = self._found.get(number)
+        by = BY_POSITION if found is None or found.has_positions else BY_OFFSET
+        begins_before, ends_behind = rows["first_place"] < base, rows["marker_place"] >= place_of(number + 1)
+        view = np.empty(len(rows), VIEW_DTYPE)
+        for name in ("producer_id", "marker_offset", "state"):
+            view[name] = rows[name]
+        first, marker = (
+            (rows["first_place"] - base, rows["marker_place"] - base)
+            if by == BY_POSITION
+            else (rows["first_offset"], rows["marker_offset"])
+        )
+        view["first"] = np.where(begins_before, 0 if by == BY_POSITION else -FOREVER, first)
+        view["marker"] = np.where(ends_behind, FOREVER, marker)
+        ordered = view[np.lexsort((view["first"], view["producer_id"]))]
+        return ProducerView(ordered, by, last_stable_offset)
+
+    def _open_before(self, number: int) -> dict[int, OpenTransaction]:
+        """Return what is open where a segment starts."""
+        known = number
+        while (told := self._told(known)) is None and known > 0:
+            known -= 1
+        opened = {
+            producer: OpenTransaction(producer, first, place_of(known) - 1) for producer, first in (told or {}).items()
+        }
+        self.fill(range(known, number))
+        for at in range(known, number):
+            opened = {one.producer_id: one for one in self._joined(at, opened).opened}
+        return opened
+
+    def _told(self, border: int) -> Opened | None:
+        self._read_snapshots([border])
+        return self._opened[border]
+
+    def _read_snapshots(self, numbers: Sequence[int]) -> None:
+        """Read the snapshots at both borders of segments."""
+        borders = sorted({border for number in numbers for border in (number, number + 1)} - self._opened.keys())
+        borders = [border for border in borders if 0 <= border < len(self.segments)]
+        if not borders:
+            return
+
+        def read(border: int) -> tuple[Opened | None, list[Fault]]:
+            faults: list[Fault] = []
+            return read_opened(self.segments[border], faults), faults
+
+        results = [read(borders[0])] if len(borders) == 1 else in_order(read, borders, FILES_AT_ONCE)
+        for border, (opened, faults) in zip(borders, results, strict=True):
+            self._opened[border] = opened
+            for fault in faults:
+                self._note(fault)
+
+    def _from_files(self, number: int) -> SegmentTransactions | None:
+        before, behind = self._opened[number], self._opened[number + 1]
+        if before is None or behind is None:
+            return None
+        return from_files(self.segments[number], self.segments[number + 1].base_offset or 0, before, behind)
+
+    def _fold_here(self, number: int) -> SegmentTransactions:
+        """Go over the headers of one segment and keep it in memory for a reader that comes now."""
+        self._mapped = None
+        try:
+            buffer = map_as_listed(self.segments[number])
+        except OSError as error:
+            return SegmentTransactions(missing=unreadable(self.segments[number], error))
+        self._mapped = number, buffer
+        return from_headers(buffer, self.header_pass(number))
+
+    def _note(self, fault: Fault) -> None:
+        if self._strict:
+            raise CorruptRecordError(fault.message, fault)
+        self.faults.append(fault)
+
+
+def place_of(number: int, position: int = 0) -> int:
+    """Return the place of a byte of a segment."""
+    return (number << PLACE_BITS) + position
+
+
+def _join(
+    number: int, found: SegmentTransactions, before: dict[int, OpenTransaction], told: Opened | None, *, every: bool
+) -> Step:
+    """Join what a segment says with what was open before it, and compare that with the snapshot behind it."""
+    border = place_of(number + 1)
+    if found.missing is not None:
+        undecided = [one for one in before.values() if told is None or told.get(one.producer_id) != one.first_offset]
+        kept = {one.producer_id: one for one in before.values() if one not in undecided}
+        new = [
+            OpenTransaction(producer, first, border, number)
+            for producer, first in (told or {}).items()
+            if producer not in kept
+        ]
+        return Step(number, open_rows(undecided, border), [*kept.values(), *new], undecided)
+    ended, ends_in_it = _ended(number, found, before, every=every)
+    rest = {producer: one for producer, one in before.items() if producer not in ends_in_it}
+    if not found.has_positions:  # the snapshot behind it says what is open there
+        begun = dict(zip(found.opened["producer_id"].tolist(), found.opened["first_offset"].tolist(), strict=True))
+        opened = {
+            producer: rest[producer]
+            if producer in rest and rest[producer].first_offset == first
+            else OpenTransaction(producer, first, place_of(number), number)
+            for producer, first in begun.items()
+        }
+        return Step(number, ended, list(opened.values()))
+    opened = rest
+    for producer, first, position in found.opened.tolist():
+        if producer not in opened:
+            opened[producer] = OpenTransaction(producer, first, place_of(number, position))
+    if told is not None:
+        # what the snapshot does not name has ended; how is lost, to damage or to compaction, and holds nothing back
+        lost = [one for producer, one in opened.items() if producer not in told]
+        ended = np.concatenate((ended, open_rows(lost, border, NONE)))
+        opened = {
+            producer: opened[producer]._replace(first_offset=first)
+            if producer in opened
+            else OpenTransaction(producer, first, border, number)
+            for producer, first in told.items()
+        }
+    return Step(number, ended, list(opened.values()))
+
+
+def _ended(
+    number: int, found: SegmentTransactions, before: dict[int, OpenTransaction], *, every: bool
+) -> tuple[Joined, set[int]]:
+    """Return the transactions that ended in a segment, and the producers that had one end there."""
+    rows = found.ended
+    joined = np.empty(len(rows), JOINED_DTYPE)
+    for name in ("producer_id", "first_offset", "marker_offset", "state"):
+        joined[name] = rows[name]
+    has_data = np.ones(len(rows), bool)
+    if found.has_positions:
+        joined["first_place"] = place_of(number) + rows["first_position"]
+        joined["marker_place"] = place_of(number) + rows["marker_position"]
+        has_data = rows["first_position"] >= 0
+    else:
+        joined["first_place"], joined["marker_place"] = place_of(number), place_of(number + 1) - 1
+    ends_in_it = set()
+    producers, first = np.unique(rows["producer_id"], return_index=True)
+    for producer, at in zip(producers.tolist(), first.tolist(), strict=True):
+        one = before.get(producer)
+        if one is not None and (found.has_positions or rows["first_offset"][at] == one.first_offset):
+            joined["first_offset"][at], joined["first_place"][at] = one.first_offset, one.place
+            has_data[at] = True
+            ends_in_it.add(producer)
+    return joined[has_data if every else has_data & (joined["state"] == ABORTED)], ends_in_it
+
+
+def open_rows(opened: Sequence[OpenTransaction], marker_place: int = FOREVER, marker_offset: int = FOREVER) -> Joined:
+    """Return open transactions as rows; their records are hidden up to ``marker_place``."""
+    rows = [(one.producer_id, one.first_offset, one.place, marker_offset, marker_place, OPEN) for one in opened]
+    return np.array(rows, JOINED_DTYPE)
