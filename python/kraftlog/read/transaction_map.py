@@ -307,7 +307,9 @@ def _join(
             for producer, first in (told or {}).items()
             if producer not in kept
         ]
-        return Step(number, open_rows(undecided, border), [*kept.values(), *new], undecided)
+        # with all transactions known it holds records back behind the border, too, and is not taken for a later one
+        rows = open_rows(undecided, FOREVER if every else border)
+        return Step(number, rows, [*kept.values(), *new], undecided)
     ended, ends_in_it = _ended(number, found, before, every=every)
     rest = {producer: one for producer, one in before.items() if producer not in ends_in_it}
     if not found.has_positions:  # the snapshot behind it says what is open there
