@@ -6,6 +6,27 @@ from kraftlog._native.c_decoder cimport kr_error
 
 
 cdef extern from "message_program.h" nogil:
+    enum:
+        KR_KIND_BOOL
+        KR_KIND_INT8
+        KR_KIND_INT16
+        KR_KIND_UINT16
+        KR_KIND_INT32
+        KR_KIND_UINT32
+        KR_KIND_INT64
+        KR_KIND_FLOAT64
+        KR_KIND_UUID
+        KR_KIND_STRING
+        KR_KIND_BYTES
+        KR_KIND_STRUCT
+        KR_PLACE_NONE
+        KR_PLACE_IN_ORDER
+        KR_PLACE_TAGGED
+        KR_LOW_TAGS
+        KR_MOST_TAGGED
+        KR_MOST_FIELDS
+        KR_UUID_SIZE
+
     ctypedef struct kr_field:
         pass
 
@@ -97,7 +118,19 @@ cdef extern from "message_encode.h" nogil:
     int kr_encode_message(kr_message_encoder *e, int64_t row)
 
 
+cdef extern from "message_rows.h" nogil:
+    enum:
+        KR_DEEPEST
+
+
+cdef extern from "record.h" nogil:
+    enum:
+        KR_FIRST_MARKER_KEY
+        KR_LAST_MARKER_KEY
+
+
 cdef extern from "uuid_text.h" nogil:
+    const char *KR_ZERO_UUID_TEXT
     void kr_uuid_text_init()
 
 
@@ -105,6 +138,7 @@ cdef extern from "message_frame.h" nogil:
     enum:
         KR_NO_TYPE
         KR_NO_VERSION
+        KR_FRAME_VERSION
 
     ctypedef struct kr_values:
         const uint8_t *data

@@ -8,12 +8,36 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from kraftlog._native.c_message cimport (
+    KR_DEEPEST,
+    KR_FIRST_MARKER_KEY,
+    KR_FRAME_VERSION,
+    KR_KIND_BOOL,
+    KR_KIND_BYTES,
+    KR_KIND_FLOAT64,
+    KR_KIND_INT16,
+    KR_KIND_INT32,
+    KR_KIND_INT64,
+    KR_KIND_INT8,
+    KR_KIND_STRING,
+    KR_KIND_STRUCT,
+    KR_KIND_UINT16,
+    KR_KIND_UINT32,
+    KR_KIND_UUID,
+    KR_LAST_MARKER_KEY,
+    KR_LOW_TAGS,
     KR_MANY_GROUPS,
+    KR_MOST_FIELDS,
     KR_MOST_GROUPS,
+    KR_MOST_TAGGED,
     KR_NO_TYPE,
     KR_NO_VERSION,
     KR_NULL_KEY,
     KR_OK,
+    KR_PLACE_IN_ORDER,
+    KR_PLACE_NONE,
+    KR_PLACE_TAGGED,
+    KR_UUID_SIZE,
+    KR_ZERO_UUID_TEXT,
     kr_column,
     kr_column_free,
     kr_decode_messages,
@@ -51,12 +75,31 @@ kr_uuid_text_init()
 INT32, INT64, UINT8 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8)
 NO_TYPE = KR_NO_TYPE
 NO_VERSION = KR_NO_VERSION
+FRAME_VERSION = KR_FRAME_VERSION
+FIRST_MARKER_KEY, LAST_MARKER_KEY = KR_FIRST_MARKER_KEY, KR_LAST_MARKER_KEY
+LOW_TAGS, MOST_TAGGED, MOST_FIELDS, DEEPEST = KR_LOW_TAGS, KR_MOST_TAGGED, KR_MOST_FIELDS, KR_DEEPEST
+PLACE_NONE, PLACE_IN_ORDER, PLACE_TAGGED = KR_PLACE_NONE, KR_PLACE_IN_ORDER, KR_PLACE_TAGGED
+ZERO_UUID = KR_ZERO_UUID_TEXT.decode()
+KINDS = {
+    "bool": KR_KIND_BOOL,
+    "int8": KR_KIND_INT8,
+    "int16": KR_KIND_INT16,
+    "uint16": KR_KIND_UINT16,
+    "int32": KR_KIND_INT32,
+    "uint32": KR_KIND_UINT32,
+    "int64": KR_KIND_INT64,
+    "float64": KR_KIND_FLOAT64,
+    "uuid": KR_KIND_UUID,
+    "string": KR_KIND_STRING,
+    "bytes": KR_KIND_BYTES,
+    "struct": KR_KIND_STRUCT,
+}
 
 FIELD_DTYPE = np.dtype([
     ("kind", "u1"), ("is_array", "u1"), ("is_nullable", "u1"), ("null_default", "u1"), ("is_ignorable", "u1"),
     ("place", "u1"), ("tagged_slot", "u1"), ("unused", "u1"), ("tag", "i4"), ("first", "i4"), ("count", "i4"),
-    ("tagged", "i4"), ("unknown", "i4"), ("by_tag", "u1", 16),
-    ("default_bits", "i8"), ("default_wire", "u1", 16), ("default_at", "i4"), ("default_size", "i4"),
+    ("tagged", "i4"), ("unknown", "i4"), ("by_tag", "u1", KR_LOW_TAGS),
+    ("default_bits", "i8"), ("default_wire", "u1", KR_UUID_SIZE), ("default_at", "i4"), ("default_size", "i4"),
     ("name_at", "i4"), ("name_size", "i4"),
 ], align=True)
 assert FIELD_DTYPE.itemsize == sizeof(kr_field)

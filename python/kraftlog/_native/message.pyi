@@ -7,6 +7,18 @@ from kraftlog.types import Buffer
 
 NO_TYPE: int
 NO_VERSION: int
+FRAME_VERSION: int
+FIRST_MARKER_KEY: int
+LAST_MARKER_KEY: int
+LOW_TAGS: int
+MOST_TAGGED: int
+MOST_FIELDS: int
+DEEPEST: int
+PLACE_NONE: int
+PLACE_IN_ORDER: int
+PLACE_TAGGED: int
+ZERO_UUID: str
+KINDS: dict[str, int]
 FIELD_DTYPE: np.dtype[np.void]
 
 Int32s = npt.NDArray[np.int32]

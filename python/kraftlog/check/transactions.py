@@ -17,10 +17,10 @@ from kraftlog.layout.small_files import read_producer_snapshot
 from kraftlog.read.metadata_boundaries import scan_boundaries
 from kraftlog.read.partitions import by_partition, is_metadata, producers_before
 from kraftlog.read.records import Progress, located, open_segment
+from kraftlog.topics import COORDINATOR_TOPICS
 from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.transactions.sequences import SequenceCheck
 
-COORDINATOR_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_transaction_first_offset", "coordinator_epoch")
 
 

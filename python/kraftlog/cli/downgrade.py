@@ -17,7 +17,8 @@ from kraftlog.metadata.downgrade import COLUMNS, IMPOSSIBLE, SAFE, DowngradeRepo
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.image_snapshot import write_image
-from kraftlog.read.partitions import METADATA_TOPIC, is_metadata
+from kraftlog.read.partitions import is_metadata
+from kraftlog.topics import CLUSTER_METADATA
 
 FORMATS = ("table", "jsonl", "csv")
 
@@ -63,7 +64,7 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
         print(f"nothing was written{hint}", file=sys.stderr)
         sys.exit(EXIT_FAULTS)
     records = [(name, version, table) for name, (version, table) in downgraded(tables, level).items()]
-    print(write_image(target / f"{METADATA_TOPIC}-0", at, records), file=sys.stderr)
+    print(write_image(target / f"{CLUSTER_METADATA}-0", at, records), file=sys.stderr)
     sys.exit(code)
 
 

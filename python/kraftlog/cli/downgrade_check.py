@@ -27,11 +27,12 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
 from kraftlog.read.messages import format_of, topics_of, typed_chunks
-from kraftlog.read.partitions import METADATA_TOPIC, by_partition
+from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
 from kraftlog.tables.log import Log
 from kraftlog.tables.log import open as open_log
+from kraftlog.topics import CLUSTER_METADATA
 
 METADATA = "metadata"
 
@@ -119,7 +120,7 @@ def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = 
     chosen = [segment for segment in log.found.segments if format_of(segment) in counts and not segment.state]
     for chunk in typed_chunks(chosen, [], ReadOptions(), faults, on_progress=on_progress):
         name = format_of(chunk.segment) or METADATA
-        where = chunk.segment.topic or METADATA_TOPIC, chunk.segment.partition
+        where = chunk.segment.topic or CLUSTER_METADATA, chunk.segment.partition
         counted = counts[name].setdefault(where, RecordCounts())
         count_messages(counted, BUILT_IN.formats[name], chunk.messages, np.asarray(chunk.records.column("offset")))
     return counts
@@ -141,7 +142,7 @@ def _as_shown(tables: list[pa.Table]) -> pa.Table:
     for table in tables:
         if "kind" in table.column_names:
             table = table.rename_columns({"kind": "type"})
-            topic = pa.repeat(pa.scalar(METADATA_TOPIC), table.num_rows)
+            topic = pa.repeat(pa.scalar(CLUSTER_METADATA), table.num_rows)
             table = table.append_column("topic", topic)
         given = [
             table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)

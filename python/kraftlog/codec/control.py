@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kraftlog._native.message import ZERO_UUID
 from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.errors import InvalidRecordError
@@ -53,9 +54,6 @@ def _uuid(cursor: Cursor) -> str:
     return base64.urlsafe_b64encode(cursor.take(16)).decode().rstrip("=")
 
 
-_NO_UUID = "A" * 22
-
-
 def _from_version(first: int, field: Field, default: Any) -> Field:
     return lambda cursor: field(cursor) if cursor.version >= first else default
 
@@ -80,7 +78,7 @@ def _array(element: Field) -> Field:
 
 
 _INT16, _UINT16, _INT32, _INT64 = _number(">h"), _number(">H"), _number(">i"), _number(">q")
-_LEADER_CHANGE_VOTER = _struct({"voterId": _INT32, "voterDirectoryId": _from_version(1, _uuid, _NO_UUID)})
+_LEADER_CHANGE_VOTER = _struct({"voterId": _INT32, "voterDirectoryId": _from_version(1, _uuid, ZERO_UUID)})
 _ENDPOINT = _struct({"name": _string, "host": _string, "port": _UINT16})
 _VERSION_RANGE = _struct({"minSupportedVersion": _INT16, "maxSupportedVersion": _INT16})
 _VOTER = _struct(

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kraftlog._native.message import FIRST_MARKER_KEY, FRAME_VERSION, LAST_MARKER_KEY
 from kraftlog.codec.cursor import Cursor, uvarint
 from kraftlog.errors import InvalidRecordError
 from kraftlog.types import Buffer
 
-BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25  # api keys
+BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = range(FIRST_MARKER_KEY, LAST_MARKER_KEY + 1)  # api keys
 MARKER_NAMES = {
     BEGIN_TRANSACTION: "BeginTransactionRecord",
     END_TRANSACTION: "EndTransactionRecord",
     ABORT_TRANSACTION: "AbortTransactionRecord",
 }
 LONGEST_TEXT = 255  # bytes of UTF-8; what KIP-868 says of names and reasons
-_FRAME_VERSION = 1
 _RECORD_VERSION = 0
 _TEXT_TAG = 0
 
@@ -63,7 +63,7 @@ def abort_transaction(reason: str | None = None) -> bytes:
 
 
 def _marker(api_key: int, what: str, text: str | None) -> bytes:
-    head = uvarint(_FRAME_VERSION) + uvarint(api_key) + uvarint(_RECORD_VERSION)
+    head = uvarint(FRAME_VERSION) + uvarint(api_key) + uvarint(_RECORD_VERSION)
     if text is None:
         return head + uvarint(0)
     encoded = text.encode()
@@ -99,7 +99,7 @@ def read_marker(value: Buffer) -> Marker | None:
     Marker(kind='AbortTransactionRecord', text=None)
     """
     cursor = Cursor(value, "metadata record")
-    _expect("frame version", cursor.uvarint(), _FRAME_VERSION)
+    _expect("frame version", cursor.uvarint(), FRAME_VERSION)
     api_key = cursor.uvarint()
     if api_key not in MARKER_NAMES:
         return None

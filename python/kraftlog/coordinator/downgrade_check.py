@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from kraftlog.coordinator.record_counts import Count, Kind, RecordCounts, TagKind
 from kraftlog.coordinator.releases import Reader, Release, Tag, name_of_type, readers, skips_unknown_types, tags
+from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA, SHARE_GROUP_STATE
 
 FAILS, SKIPPED, FIELD_IGNORED = "fails", "skipped", "field_ignored"
-METADATA, SHARE_GROUP_STATE, CONSUMER_OFFSETS = "metadata", "share_group_state", "consumer_offsets"
 
 # in schema.py's own form once it is a table of the command line
 COLUMNS = pa.schema(

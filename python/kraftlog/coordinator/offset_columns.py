@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog._native.message import ZERO_UUID
 from kraftlog.codec.headers import timestamps
 from kraftlog.coordinator.offsets import NO_PRODUCER_ID, OffsetFold
 from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of
 
 COMMITTED, PENDING = "committed", "pending"
-NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _NO_LEADER_EPOCH = -1
 _SORTED_BY = ("group", "key_topic", "key_partition", "is_pending", "offset")
 
@@ -41,7 +41,7 @@ def topic_names(fold: OffsetFold) -> dict[str, str]:
         return {}
     ids, topics = (rows.column(name).dictionary_encode() for name in ("topic_id", "key_topic"))
     pairs = pa.table({"topic_id": ids, "key_topic": topics}).group_by(["topic_id", "key_topic"]).aggregate([])
-    return {row["topic_id"]: row["key_topic"] for row in pairs.to_pylist() if row["topic_id"] != NO_TOPIC_ID}
+    return {row["topic_id"]: row["key_topic"] for row in pairs.to_pylist() if row["topic_id"] != ZERO_UUID}
 
 
 def _column(name: str, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
@@ -79,7 +79,7 @@ _COLUMNS: dict[str, Callable[[pa.Table], pa.ChunkedArray | pa.Array]] = {
     "metadata": _plain("metadata"),
     "commit_timestamp": _timestamp("commit_timestamp"),
     "expire_timestamp": _timestamp("expire_timestamp"),
-    "topic_id": _without("topic_id", NO_TOPIC_ID),
+    "topic_id": _without("topic_id", ZERO_UUID),
     "state": _state,
     "commit_timestamp_ms": _plain("commit_timestamp"),
     "expire_timestamp_ms": _plain("expire_timestamp"),

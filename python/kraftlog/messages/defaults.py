@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog._native.message import ZERO_UUID
 from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS
 from kraftlog.messages.definition import Field
@@ -23,7 +24,6 @@ INTEGERS = {
     kinds.UINT32: (0, (1 << 32) - 1),
     kinds.INT64: (-(1 << 63), (1 << 63) - 1),
 }
-ZERO_UUID = "A" * 22
 EMPTY = ""
 _BOOLS = {"": False, "false": False, "true": True}
 

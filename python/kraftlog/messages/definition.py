@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kraftlog._native import message as native
+
 LAST_VERSION = 32767
 _VERSIONS = re.compile(r"(\d+)(?:(\+)|-(\d+))?", re.ASCII)
 
 BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64 = "bool", "int8", "int16", "uint16", "int32", "uint32", "int64"
 FLOAT64, STRING, BYTES, UUID, STRUCT = "float64", "string", "bytes", "uuid", "struct"
-KINDS = (BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT)  # as in kr_kind
+KINDS = tuple(native.KINDS)
 
 
 @dataclass(frozen=True)

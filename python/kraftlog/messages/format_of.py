@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kraftlog import topics
+
 METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE = "metadata", "consumer_offsets", "transaction_state"
 SHARE_GROUP_STATE, REMOTE_LOG_METADATA = "share_group_state", "remote_log_metadata"
 FORMATS = (METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REMOTE_LOG_METADATA)
 _FORMATS_OF_TOPICS = {
-    "__cluster_metadata": METADATA,
-    "__consumer_offsets": CONSUMER_OFFSETS,
-    "__transaction_state": TRANSACTION_STATE,
-    "__share_group_state": SHARE_GROUP_STATE,
-    "__remote_log_metadata": REMOTE_LOG_METADATA,
+    topics.CLUSTER_METADATA: METADATA,
+    topics.CONSUMER_OFFSETS: CONSUMER_OFFSETS,
+    topics.TRANSACTION_STATE: TRANSACTION_STATE,
+    topics.SHARE_GROUP_STATE: SHARE_GROUP_STATE,
+    topics.REMOTE_LOG_METADATA: REMOTE_LOG_METADATA,
 }
 # Releases before 4.0 have all messages of coordinators in one folder.
 _NAMES = {

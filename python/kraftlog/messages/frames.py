@@ -14,7 +14,7 @@ from kraftlog._native import status
 from kraftlog.codec.cursor import uvarint
 from kraftlog.messages.record_type import KEY, VALUE
 
-FRAME_VERSION = 1
+FRAME_VERSION = native.FRAME_VERSION
 UNKNOWN_TYPE = native.NO_TYPE
 NO_VERSION = native.NO_VERSION
 

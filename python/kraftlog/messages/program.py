@@ -14,18 +14,14 @@ import numpy as np
 
 from kraftlog._native import message as native
 from kraftlog.messages import definition as kinds
-from kraftlog.messages.defaults import ZERO_UUID
 from kraftlog.messages.definition import LAST_VERSION, Definition, Field, Versions
 
-LOW_TAGS, MOST_TAGGED, MOST_FIELDS, MOST_DEEP = 16, 16, 64, 8
-_NOT_THERE, _IN_ORDER, _TAGGED = range(3)
 _WIRE_WIDTHS = {
     **dict.fromkeys((kinds.BOOL, kinds.INT8), 1),
     **dict.fromkeys((kinds.INT16, kinds.UINT16), 2),
     **dict.fromkeys((kinds.INT32, kinds.UINT32), 4),
     **dict.fromkeys((kinds.INT64, kinds.FLOAT64), 8),
 }
-_KIND_NUMBERS = {kind: number for number, kind in enumerate(kinds.KINDS)}
 
 
 @dataclass(frozen=True)
@@ -87,15 +83,15 @@ def layout(definition: Definition) -> Layout:
         first.append(len(fields))
         fields += field.fields
         depths += [depth + 1] * len(field.fields)
-        if depth > MOST_DEEP:
-            raise ValueError(f"{definition.name}: {field.name} is in more than {MOST_DEEP} structs")
-        if field.kind == kinds.UUID and field.default not in (None, "", ZERO_UUID):
+        if depth > native.DEEPEST:
+            raise ValueError(f"{definition.name}: {field.name} is in more than {native.DEEPEST} structs")
+        if field.kind == kinds.UUID and field.default not in (None, "", native.ZERO_UUID):
             raise ValueError(f"{definition.name}: the default of {field.name} is a uuid that is not zero")
         tagged = sum(child.tag is not None for child in field.fields)
-        if len(field.fields) > MOST_FIELDS or tagged > MOST_TAGGED:
+        if len(field.fields) > native.MOST_FIELDS or tagged > native.MOST_TAGGED:
             raise ValueError(
                 f"{definition.name}: {field.name} has {len(field.fields)} fields, of which {tagged} are tagged; "
-                f"at most {MOST_FIELDS} and {MOST_TAGGED} are supported"
+                f"at most {native.MOST_FIELDS} and {native.MOST_TAGGED} are supported"
             )
     structs = [index for index, field in enumerate(fields) if field.kind == kinds.STRUCT]
     unknown = {index: len(fields) + number for number, index in enumerate(structs)}
@@ -127,18 +123,18 @@ def program(definition: Definition, version: int) -> native.Program:
     for node, row in zip(places.nodes, rows, strict=True):
         _write_field(row, node, version, text, is_compact=is_compact)
     for node in places.nodes:
-        tagged = [child.index for child in node.children if rows["place"][child.index] == _TAGGED]
+        tagged = [child.index for child in node.children if rows["place"][child.index] == native.PLACE_TAGGED]
         rows["tagged"][node.index] = len(tagged)
         rows["tagged_slot"][tagged] = np.arange(len(tagged))
         for number, child in enumerate(node.children, 1):
-            if rows["place"][child.index] == _TAGGED and rows["tag"][child.index] < LOW_TAGS:
+            if rows["place"][child.index] == native.PLACE_TAGGED and rows["tag"][child.index] < native.LOW_TAGS:
                 rows["by_tag"][node.index, rows["tag"][child.index]] = number
     return native.Program(rows.tobytes(), bytes(text), is_compact, places.columns)
 
 
 def _write_field(row: np.void, node: Node, version: int, text: bytearray, *, is_compact: bool) -> None:
     field = node.field
-    row["kind"] = _KIND_NUMBERS[field.kind]
+    row["kind"] = native.KINDS[field.kind]
     row["is_array"] = field.is_array
     row["is_nullable"] = version in field.nullable
     row["null_default"] = field.default is None
@@ -165,8 +161,9 @@ def _bits(number: float) -> int:
 
 def _place(field: Field, version: int, *, is_compact: bool) -> int:
     if version not in field.versions:
-        return _NOT_THERE
-    return _TAGGED if is_compact and field.tag is not None and version in field.tagged else _IN_ORDER
+        return native.PLACE_NONE
+    is_tagged = is_compact and field.tag is not None and version in field.tagged
+    return native.PLACE_TAGGED if is_tagged else native.PLACE_IN_ORDER
 
 
 def _append(text: bytearray, word: str) -> tuple[int, int]:

@@ -18,8 +18,9 @@ from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.discover import Segment, discover
 from kraftlog.messages.format_of import format_of_topic
-from kraftlog.read.partitions import METADATA_TOPIC, by_partition, is_metadata
+from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import open_segment
+from kraftlog.topics import CLUSTER_METADATA
 
 SNAPSHOT = ".checkpoint"
 
@@ -61,7 +62,7 @@ class MetadataLog:
             folders = ", ".join(sorted({str(group[0].path) for group in groups}))
             raise ValueError(f"one metadata log is needed, not {len(groups)}{': ' if groups else ''}{folders}")
         # whatever the folder is called: one like ``node-1`` would be taken for the partition of a topic
-        self.segments = [replace(segment, topic=METADATA_TOPIC, partition=0) for segment in groups[0]]
+        self.segments = [replace(segment, topic=CLUSTER_METADATA, partition=0) for segment in groups[0]]
         self.is_snapshot = self.segments[0].state == SNAPSHOT
 
     @classmethod
@@ -81,11 +82,13 @@ class MetadataLog:
         entry = disk().entry(given)
         if entry is not None and entry.is_file:
             segments = discover(path).segments
-            others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {METADATA_TOPIC}
+            others = {segment.topic for segment in segments if format_of_topic(segment.topic or "")} - {
+                CLUSTER_METADATA
+            }
             if others:
                 raise ValueError(f"{path} is of {others.pop()}, not of the metadata log")
             return cls(segments)
-        for folder in (given, given / f"{METADATA_TOPIC}-0"):
+        for folder in (given, given / f"{CLUSTER_METADATA}-0"):
             snapshots = disk().matches(folder, "[0-9]*-[0-9]*.checkpoint")
             latest = max(snapshots, default=None, key=str)
             if latest is not None and not disk().matches(folder, "*.log"):  # Kafka starts from a snapshot alone as well

@@ -11,10 +11,10 @@ from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.small_files import read_producer_snapshot
 from kraftlog.read.records import located, open_segment
+from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
 
-METADATA_TOPIC = "__cluster_metadata"
 FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records that only a Raft log has
 
 
@@ -33,7 +33,7 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
 def is_metadata(segment: Segment) -> bool:
     """Whether a segment is of the metadata log; outside of a partition's folder its first batch tells."""
     if segment.topic is not None:
-        return segment.topic == METADATA_TOPIC
+        return segment.topic == CLUSTER_METADATA
     headers = next(HeaderScan(open_segment(segment, [], strict=False)).headers(1), None)
     return headers is not None and bool(headers["control_type"][0] >= FIRST_RAFT_TYPE)
 

@@ -18,7 +18,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.errors import error_from_fault
 from kraftlog.layout.discover import Discovery, Segment
 from kraftlog.layout.small_files import read_offset_checkpoint
-from kraftlog.read.partitions import METADATA_TOPIC, by_partition
+from kraftlog.read.partitions import by_partition
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.log_ends import LogBounds, LogEnd
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
@@ -28,6 +28,7 @@ from kraftlog.spark.stream_offsets import Offsets
 from kraftlog.spark.task import size_of
 from kraftlog.spark.wanted_bytes import within_bounds
 from kraftlog.tables.table_rows import unreadable
+from kraftlog.topics import CLUSTER_METADATA
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 
@@ -213,7 +214,7 @@ def begun(start: Mapping[Partition, int], bounds: Mapping[Partition, LogBounds])
 def _up_to_high_watermarks(looked: Looked) -> Looked:
     """Return the bounds with the high watermarks of the checkpoint in each log directory; none is 0 to a broker."""
     for topic, number in looked:
-        if topic == METADATA_TOPIC:
+        if topic == CLUSTER_METADATA:
             raise ValueError(
                 f"{_name((topic, number))}: no broker writes its high watermark into {HIGH_WATERMARKS}; with option"
                 " highWatermark a stream reads other topics, those of subscribe, subscribePattern or assign"

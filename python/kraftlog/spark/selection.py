@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraftlog.layout.discover import Discovery
+from kraftlog.topics import INTERNAL_TOPICS
 
 # A consumer that subscribes by a pattern does not get these.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 
 _WAYS = ("subscribe", "subscribePattern", "assign")
 

@@ -18,7 +18,7 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.names import LARGEST_PARTITION
-from kraftlog.read.partitions import METADATA_TOPIC
+from kraftlog.topics import CLUSTER_METADATA
 
 SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
 MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment
@@ -159,8 +159,8 @@ def check_topic(topic: str) -> None:
     """Raise a ValueError for a name that is not one of a topic of Kafka, or is that of the metadata log."""
     if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
         raise ValueError(f"topic {topic!r} is not 1 to 249 letters, digits, '.', '_' or '-'")
-    if topic == METADATA_TOPIC:
-        raise ValueError(f"{METADATA_TOPIC} is no topic for records")
+    if topic == CLUSTER_METADATA:
+        raise ValueError(f"{CLUSTER_METADATA} is no topic for records")
 
 
 def headers_path(path: Path) -> Path:

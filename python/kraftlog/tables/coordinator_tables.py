@@ -23,8 +23,8 @@ from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk, typed_chunks
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
-OFFSETS_TOPIC, TRANSACTION_TOPIC = "__consumer_offsets", "__transaction_state"
 OFFSET_COMMIT = "OffsetCommit"
 
 
@@ -36,7 +36,7 @@ def offset_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``offsets``, a record batch for each partition of ``__consumer_offsets``."""
-    for group in replicas(segments, OFFSETS_TOPIC):
+    for group in replicas(segments, CONSUMER_OFFSETS):
         fold, _ = _folds(group, options, faults, on_progress, with_groups=False)
         rows = offset_columns(fold, arrow_schema)
         if rows is not None:
@@ -52,7 +52,7 @@ def group_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``groups``, a record batch for each partition of ``__consumer_offsets``."""
     folds = [
-        _folds(group, options, faults, on_progress, with_groups=True) for group in replicas(segments, OFFSETS_TOPIC)
+        _folds(group, options, faults, on_progress, with_groups=True) for group in replicas(segments, CONSUMER_OFFSETS)
     ]
     names = {topic_id: name for offsets, _ in folds for topic_id, name in topic_names(offsets).items()}
     for _, groups in folds:
@@ -69,7 +69,7 @@ def transactional_id_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``transactional_ids``, a record batch for each partition of ``__transaction_state``."""
-    for group in replicas(segments, TRANSACTION_TOPIC):
+    for group in replicas(segments, TRANSACTION_STATE):
         rows = transactional_id_columns(fold_transactional_ids(group, options, faults, on_progress), arrow_schema)
         if rows is not None:
             yield rows

@@ -23,8 +23,9 @@ from kraftlog.layout.discover import Segment, discover
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
-from kraftlog.tables.coordinator_tables import TRANSACTION_TOPIC, fold_transactional_ids, replicas
+from kraftlog.tables.coordinator_tables import fold_transactional_ids, replicas
 from kraftlog.tables.producer_tables import producer_states
+from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions.producer_state import ProducerState
 
 _ABORT = "kafka-transactions.sh --bootstrap-server <broker> abort"
@@ -46,7 +47,7 @@ def hanging_rows(
     by_producer, partitions = _transactional_ids(segments, everything, faults)
     rows = []
     for group in by_partition(segments):
-        if is_metadata(group[0]) or group[0].topic == TRANSACTION_TOPIC:
+        if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
         for state in producer_states(_whole(group), everything, faults, on_progress):
             if state.current_transaction_first_offset is None:
@@ -74,8 +75,8 @@ def _transactional_ids(
     Also returns how many partitions of ``__transaction_state`` were found there.
     """
     directories = sorted({segment.path.absolute().parent.parent for segment in segments if segment.topic is not None})
-    folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_TOPIC}-*")]
-    partitions = replicas(discover(folders).segments, TRANSACTION_TOPIC) if folders else []
+    folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
+    partitions = replicas(discover(folders).segments, TRANSACTION_STATE) if folders else []
     found: dict[int, TransactionalId] = {}
     for group in partitions:
         rows = transactional_id_columns(fold_transactional_ids(group, options, faults), _KNOWN)
@@ -87,9 +88,9 @@ def _transactional_ids(
 def _why_hanging(segment: Segment, known: TransactionalId | None, partitions: int) -> str | None:
     """Return why no coordinator will end a transaction; None when one will."""
     if not partitions:
-        return f"not known: the log directory has no {TRANSACTION_TOPIC}"
+        return f"not known: the log directory has no {TRANSACTION_STATE}"
     if known is None:
-        return f"no transactional id has this producer id, in {partitions} partitions of {TRANSACTION_TOPIC}"
+        return f"no transactional id has this producer id, in {partitions} partitions of {TRANSACTION_STATE}"
     if not any(
         each["topic"] == segment.topic and segment.partition in each["partitions"] for each in known["partitions"]
     ):

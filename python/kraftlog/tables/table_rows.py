@@ -21,8 +21,6 @@ from kraftlog.read.records import Progress, read_ranges
 from kraftlog.stream import errors_table
 from kraftlog.tables import file_tables as tables
 from kraftlog.tables.coordinator_tables import (
-    OFFSETS_TOPIC,
-    TRANSACTION_TOPIC,
     group_rows,
     offset_rows,
     transactional_id_rows,
@@ -31,6 +29,7 @@ from kraftlog.tables.hanging import hanging_rows
 from kraftlog.tables.message_tables import message_rows, note_bad_messages, type_rows, type_schema
 from kraftlog.tables.producer_tables import producer_rows
 from kraftlog.tables.transaction_tables import metadata_transaction_rows, transaction_rows
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 PARALLEL_RANGE_BYTES = 16 << 20
 
@@ -47,9 +46,9 @@ _BY_SEGMENTS = {
 
 
 FOLDED_TOPICS = {
-    "offsets": OFFSETS_TOPIC,
-    "groups": OFFSETS_TOPIC,
-    "transactional_ids": TRANSACTION_TOPIC,
+    "offsets": CONSUMER_OFFSETS,
+    "groups": CONSUMER_OFFSETS,
+    "transactional_ids": TRANSACTION_STATE,
 }
 
 

@@ -11,7 +11,6 @@ from kraftlog.codec.encode import MOST_RECORDS
 from kraftlog.errors import RecordTooLargeError
 
 DEFAULT_BATCH_BYTES = 8192  # of KIP-868: what a fetch of the metadata log takes at a time
-_FRAME = 5  # bytes of attributes, timestamp delta, offset delta, null key, number of headers
 
 
 def plan_batches(
@@ -78,13 +77,10 @@ def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.in
 def _refusal(index: int, size: int, max_batch_bytes: int) -> ValueError:
     if size < -1:
         return ValueError(f"record {index}: size {size} is less than -1")
-    length = max(size, 0)
-    body = _FRAME + _varint_size(length) + length
-    alone = RECORD_BATCH_OVERHEAD + _varint_size(body) + body
+    from kraftlog.transactions.packing_kernels import body_size
+
+    body = body_size(size)
+    alone = RECORD_BATCH_OVERHEAD + len(uvarint(2 * body)) + body
     return RecordTooLargeError(
         f"record {index}: a batch of it alone takes {alone} bytes, max_batch_bytes is {max_batch_bytes}"
     )
-
-
-def _varint_size(value: int) -> int:
-    return len(uvarint(2 * value))

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.compiled import compiled
 
-RECORD_BATCH_OVERHEAD = 61
 FRAME = 5  # bytes of attributes, timestamp delta, offset delta of one byte, null key, number of headers
 SHORT_DELTAS = 1 << 6  # offset deltas below this take one byte
 

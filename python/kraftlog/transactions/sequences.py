@@ -16,10 +16,10 @@ import numpy.typing as npt
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.transactions.producer import ABORTED, COMMITTED, by_producer
+from kraftlog.transactions.producer_state import SEQUENCES
 
 _IN_TRANSACTION, _PLAIN, _MARKER = 0, 1, 2
 _NO_SEQUENCE = -1
-_SEQUENCES = 2**31
 
 _DTYPE = np.dtype(
     [
@@ -91,7 +91,7 @@ class SequenceCheck:
         rows["missing"] = missing[chosen]
         rows["sequence"] = batches["base_sequence"]
         following = batches["base_sequence"].astype(np.int64) + batches["last_offset_delta"] + 1
-        rows["next_sequence"] = np.where(batches["base_sequence"] == _NO_SEQUENCE, _NO_SEQUENCE, following % _SEQUENCES)
+        rows["next_sequence"] = np.where(batches["base_sequence"] == _NO_SEQUENCE, _NO_SEQUENCE, following % SEQUENCES)
         transactional = batches["attributes"] & TRANSACTIONAL_BIT != 0
         rows["kind"] = np.select([marker[chosen], transactional], [_MARKER, _IN_TRANSACTION], _PLAIN)
         rows["is_new"] = True
