@@ -77,10 +77,15 @@ def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.in
 def _refusal(index: int, size: int, max_batch_bytes: int) -> ValueError:
     if size < -1:
         return ValueError(f"record {index}: size {size} is less than -1")
-    from kraftlog.transactions.packing_kernels import body_size
+    from kraftlog.transactions.packing_kernels import FRAME
 
-    body = body_size(size)
-    alone = RECORD_BATCH_OVERHEAD + len(uvarint(2 * body)) + body
+    length = max(size, 0)
+    body = FRAME + _varint_size(length) + length
+    alone = RECORD_BATCH_OVERHEAD + _varint_size(body) + body
     return RecordTooLargeError(
         f"record {index}: a batch of it alone takes {alone} bytes, max_batch_bytes is {max_batch_bytes}"
     )
+
+
+def _varint_size(value: int) -> int:
+    return len(uvarint(2 * value))
