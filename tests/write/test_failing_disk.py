@@ -47,8 +47,7 @@ def write(folder: Path, disk: FaultyDisk) -> list[bytes]:
                     writer.append([record(number)])
                     acknowledged.append(record(number))
                 with writer.transaction("over segments") as transaction:
-                    for number in range(APPENDS, 2 * APPENDS):
-                        transaction.append([record(number)])
+                    transaction.append([record(number) for number in range(APPENDS, 2 * APPENDS)])
                 acknowledged += map(record, range(APPENDS, 2 * APPENDS))
         except OSError:
             pass

@@ -51,9 +51,13 @@ class ActiveSegment:
 
     def fitting(self, headers: Headers, segment_bytes: int) -> int:
         """Return how many of the next batches go to the segment as it is; an empty one takes any batch."""
-        fits = ends(headers) - headers["position"][0] <= segment_bytes - self.state.size
+        sizes, relative = ends(headers) - headers["position"][0], last_offsets(headers) - self.base_offset
+        room = segment_bytes - self.state.size
+        if sizes[-1] <= room and relative[-1] <= LARGEST_RELATIVE_OFFSET:
+            return len(headers)
+        fits = sizes <= room
         fits[0] |= self.state.size == 0
-        fits &= last_offsets(headers) - self.base_offset <= LARGEST_RELATIVE_OFFSET
+        fits &= relative <= LARGEST_RELATIVE_OFFSET
         return len(fits) if fits.all() else int(np.argmin(fits))
 
     def write(self, view: memoryview, headers: Headers) -> None:

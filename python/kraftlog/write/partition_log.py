@@ -263,10 +263,11 @@ class PartitionLog:
     def _check_offsets(self, headers: Headers) -> None:
         if not len(headers):
             return
+        if len(headers) == 1 and headers["base_offset"][0] == self.next_offset and headers["magic"][0] == 2:
+            return  # as nearly all appends to a metadata log are
         expected = np.concatenate(([self.next_offset], last_offsets(headers)[:-1] + 1))
         bad = (headers["base_offset"] != expected) | (headers["magic"] != 2)
-        if bad.any():
-            at = int(np.argmax(bad))
+        for at in np.flatnonzero(bad)[:1]:
             header = headers[at]
             raise ValueError(
                 f"{self._folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "

@@ -39,7 +39,7 @@ class LogProducers:
 
     def add(self, headers: Headers) -> bytes:
         """Take the next batches; return entries for ``.txnindex``, of the transactions that they abort."""
-        if int(headers["producer_id"].max(initial=-1)) < 0:
+        if not (headers["producer_id"] >= 0).any():
             return b""
         self._states.add(headers)
         return aborted_entries(self._transactions.add(headers), self._transactions.open)

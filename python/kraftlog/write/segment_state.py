@@ -53,10 +53,12 @@ class SegmentState:
         self.next_offset = int(last_offsets(headers)[-1]) + 1
         self.last_timestamp = int(headers["max_timestamp"][-1])
         epochs = headers["partition_leader_epoch"]
-        before = self.epochs[-1][0] if self.epochs else -1
-        for at in np.flatnonzero(np.diff(epochs, prepend=before)).tolist():
-            if not self.epochs or epochs[at] > self.epochs[-1][0]:
-                self.epochs.append((int(epochs[at]), int(headers["base_offset"][at])))
+        last = self.epochs[-1][0] if self.epochs else -1
+        if epochs.max() > last:
+            for at in np.flatnonzero(np.diff(epochs, prepend=last)).tolist():
+                if epochs[at] > last:
+                    last = int(epochs[at])
+                    self.epochs.append((last, int(headers["base_offset"][at])))
 
 
 def empty_segment(base_offset: int, index_interval_bytes: int) -> SegmentState:
