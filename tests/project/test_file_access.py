@@ -32,7 +32,6 @@ NOT_YET = {
     "metadata_log/image_snapshot.py",
     "read/ranges.py",
     "spark/still_there.py",
-    "store/write.py",
     "write/recovery_action.py",
     "write/recovery_plan.py",
 }

@@ -5,15 +5,18 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from crashes import Crashes
+from crashes import crash_after
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from written import Values, assert_sound, stage, states, visible
 
-from kraftlog.store import WriteId, abort_unfinished, commit, recover, write_of_batch
+from faulty_disk import FaultyDisk, only
+from kraftlog.disk.disk import use_disk
+from kraftlog.store import CommitUnfinishedError, WriteId, abort_unfinished, commit, recover, write_of_batch
 from kraftlog.store.decision import is_decided
 
 BEFORE: list[Values] = [
@@ -25,10 +28,10 @@ AFTER: list[Values] = [
 ]
 
 
-@pytest.fixture
-def crashes() -> Iterator[Crashes]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield Crashes(patch)
+@pytest.fixture(autouse=True)
+def without_waiting() -> Iterator[None]:
+    with use_disk(FaultyDisk()):
+        yield
 
 
 def merged(before: Values, tasks: list[Values], *, overwrite: bool) -> Values:
@@ -41,7 +44,7 @@ def merged(before: Values, tasks: list[Values], *, overwrite: bool) -> Values:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_at_every_step(tmp_path: Path, crashes: Crashes, overwrite: bool):
+def test_at_every_step(tmp_path: Path, overwrite: bool):
     source = tmp_path / "source"
     first = write_of_batch("row", 1)
     commit(source, first, stage(source, first, BEFORE), topics={"t": 3})
@@ -53,7 +56,7 @@ def test_at_every_step(tmp_path: Path, crashes: Crashes, overwrite: bool):
     for moment in range(overwrite, 1000, 3):  # the two take different moments
         directory = tmp_path / f"crash-{moment}"
         shutil.copytree(source, directory)
-        with crashes.after(moment):
+        with crash_after(moment):
             commit(directory, write, staged, overwrite=overwrite, topics={"new": 2})
             break
         decided = is_decided(write.folder(directory))
@@ -76,7 +79,31 @@ def test_at_every_step(tmp_path: Path, crashes: Crashes, overwrite: bool):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_nothing_of_it_is_visible_halfway(tmp_path: Path, crashes: Crashes, overwrite: bool):
+def test_steps_that_fail(tmp_path: Path, overwrite: bool):
+    """A disk that fails once: the write is there, or is there after a recovery, or nothing of it is."""
+    source = tmp_path / "source"
+    first, write = write_of_batch("row", 1), write_of_batch("row", 2)
+    commit(source, first, stage(source, first, BEFORE))
+    before, after = visible(source), merged(visible(source), AFTER, overwrite=overwrite)
+    staged = stage(source, write, AFTER)
+    for moment in range(2 * overwrite, 1000, 4):
+        directory = tmp_path / f"failed-{moment}"
+        shutil.copytree(source, directory)
+        with use_disk(FaultyDisk(only(moment))) as disk, suppress(OSError, CommitUnfinishedError):
+            commit(directory, write, staged, overwrite=overwrite)
+        if len(disk.steps) <= moment:
+            break
+        recover(directory)
+        assert visible(directory) in (before, after), disk.steps[moment]
+        commit(directory, write, stage(directory, write, AFTER), overwrite=overwrite)
+        assert visible(directory) == after, disk.steps[moment]
+        assert_sound(directory)
+        shutil.rmtree(directory)
+    assert moment > 60
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_nothing_of_it_is_visible_halfway(tmp_path: Path, overwrite: bool):
     """Each partition shows the old rows, nothing, or the new ones; never both, and never a part."""
     source = tmp_path / "source"
     first = write_of_batch("row", 1)
@@ -87,7 +114,7 @@ def test_nothing_of_it_is_visible_halfway(tmp_path: Path, crashes: Crashes, over
     for moment in range(0, 1000, 5):
         directory = tmp_path / f"crash-{moment}"
         shutil.copytree(source, directory)
-        with crashes.after(moment):
+        with crash_after(moment):
             commit(directory, write, staged, overwrite=overwrite)
             break
         shown = visible(directory)
@@ -109,8 +136,8 @@ WRITE = st.tuples(TASKS, st.booleans(), st.lists(TRY, max_size=3))
 @given(st.lists(WRITE, min_size=1, max_size=4))
 def test_rows_of_many_tries(writes: list[tuple[list[dict[tuple[str, int], int]], bool, list[tuple[int, str]]]]):
     """A write is tried, dies, is perhaps recovered, and tried again; all of it is a rerun after a restart."""
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        directory, crashes = Path(name), Crashes(patch)
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
         expected: Values = {}
         for batch_id, (shape, overwrite, tries) in enumerate(writes):
             write = write_of_batch("row", batch_id)
@@ -119,7 +146,7 @@ def test_rows_of_many_tries(writes: list[tuple[list[dict[tuple[str, int], int]],
                 for task, partitions in enumerate(shape)
             ]
             for moment, afterwards in tries:
-                with crashes.after(moment):
+                with crash_after(moment):
                     write_once(directory, write, tasks, overwrite)
                 if directory.exists() and afterwards != "nothing":
                     {"recover": recover, "abort_unfinished": abort_unfinished}[afterwards](directory)

@@ -15,7 +15,7 @@ import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
-from kraftlog.layout.small_files import read_leader_epochs, read_producer_snapshot
+from kraftlog.layout.small_files import read_leader_epochs, read_offset_checkpoint, read_producer_snapshot
 from kraftlog.store import (
     CommitUnfinishedError,
     Stager,
@@ -127,6 +127,34 @@ def test_damage_before_sound_batches_is_refused(tmp_path: Path):
     assert (tmp_path / "t-0" / f"{0:020d}.log").read_bytes() == data
     abort(tmp_path, one)
     assert not (tmp_path / ".kraftlog").exists()
+
+
+def test_damage_behind_the_recovery_point_is_cut(tmp_path: Path):
+    """What a broker did not know to be on disk when it died goes, as when it starts again."""
+    (tmp_path / "t-0").mkdir()
+    data = bytearray(kraftlog.encode(rows(["a" * 50, "b" * 50, "c"]), max_batch_records=1).to_pybytes())
+    data[200] ^= 1  # in the second batch
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(data)
+    checkpoint = tmp_path / "recovery-point-offset-checkpoint"
+    checkpoint.write_text("0\n2\nother 0 5\nt 0 1\n")
+    one = new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["d"]}]))
+    assert visible(tmp_path) == {("t", 0): ["a" * 50, "d"]}
+    assert read_offset_checkpoint(checkpoint) == {("other", 0): 5, ("t", 0): 3}
+    assert_sound(tmp_path)
+
+
+def test_a_partition_of_another_log_directory(tmp_path: Path):
+    """The folder of a partition may be a link into the log directory of a broker that runs."""
+    one, elsewhere = new_write(), tmp_path / "elsewhere"
+    (elsewhere / "t-0").mkdir(parents=True)
+    directory = tmp_path / "logs"
+    staged = stage(directory, one, [{("t", 0): ["a"]}])
+    (directory / "t-0").symlink_to(elsewhere / "t-0")
+    with LogDirectoryLock(elsewhere), pytest.raises(LogDirectoryLockedError, match="elsewhere"):
+        commit(directory, one, staged)
+    commit(directory, one, staged)
+    assert visible(directory) == visible(elsewhere) == {("t", 0): ["a"]}
 
 
 def test_overwrite(tmp_path: Path):

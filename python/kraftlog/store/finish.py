@@ -84,7 +84,9 @@ def _place_files(folder: Path, write_folder: Path, decision: Decision, partition
     waiting = [file for file in partition.files if disk().entry(write_folder / file.path) is not None]
     if partition.files and not waiting:
         return
-    end = _log_end(folder, partition, partition.base_offset)
+    # what lies behind the end that was decided is cut off, as long as nothing of the write is there
+    known = partition.base_offset if len(waiting) == len(partition.files) else None
+    end = _log_end(folder, partition, partition.base_offset, recovery_point=known)
     is_new = end.next_offset == partition.base_offset
     if is_new and not decision.overwrite:
         _warn_of_open_transactions(end)
@@ -104,10 +106,13 @@ def _place_files(folder: Path, write_folder: Path, decision: Decision, partition
         log.abandon()  # it is completed behind the marker
 
 
-def _log_end(folder: Path, partition: PartitionDecision, sound_before: int) -> LogEnd:
+def _log_end(
+    folder: Path, partition: PartitionDecision, sound_before: int, recovery_point: int | None = None
+) -> LogEnd:
     return find_log_end(
         folder,
         index_interval_bytes=partition.interval_bytes,
+        recovery_point=recovery_point,
         sound_before=sound_before,
         start_offset=partition.base_offset,
     )
@@ -150,6 +155,8 @@ def _delete_older(folder: Path, base_offset: int) -> None:
 def _end_transaction(folder: Path, decision: Decision, partition: PartitionDecision) -> None:
     """Append the marker, unless it is there, and complete the files beside the segments."""
     with PartitionLog(_log_end(folder, partition, partition.next_offset), _options(decision)) as log:
+        if log.next_offset < partition.next_offset:
+            raise CorruptRecordError(f"{folder}: the log ends at {log.next_offset}, not at {partition.next_offset}")
         if log.next_offset == partition.next_offset:
             marker = encode_marker(
                 "COMMIT",

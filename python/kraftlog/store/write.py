@@ -59,7 +59,7 @@ def begin(log_directory: Path, write: WriteId) -> Path:
 def make_write_folder(log_directory: Path, write: WriteId) -> Path:
     """Make the folder of a write, if it is missing, without a look at what others do."""
     folder = write.folder(log_directory)
-    while not folder.is_dir():
+    while not _is_there(folder):
         with suppress(FileNotFoundError):  # the folder of all writes goes at the end of another write
             disk().make_folder(folder)
     return folder
@@ -163,7 +163,7 @@ def _unfinished(log_directory: Path, write: WriteId, error: Exception) -> Commit
 def abort(log_directory: Path, write: WriteId) -> None:
     """Remove what was staged of a write; one that is decided is left to be finished."""
     folder = write.folder(log_directory)
-    if not folder.exists():
+    if not _is_there(folder):
         return
     try:
         with _locked(log_directory):
@@ -173,7 +173,7 @@ def abort(log_directory: Path, write: WriteId) -> None:
 
 
 def _remove_undecided(folder: Path) -> None:
-    if folder.exists() and not is_decided(folder):
+    if _is_there(folder) and not is_decided(folder):
         _remove(folder)
 
 
@@ -258,8 +258,12 @@ def _directories_of_links(log_directory: Path) -> list[Path]:
     return list(dict.fromkeys(each for folder in folders for each in containing_directories(folder)[1:]))
 
 
+def _is_there(folder: Path) -> bool:
+    return disk().entry(folder) is not None
+
+
 def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
-    if not folder.is_dir():
+    if not _is_there(folder):
         raise WriteEndedError(f"{folder}: the write was aborted or has ended; its folder is gone")
     for file in staged:
         path = folder / file.path
@@ -294,7 +298,7 @@ def _remove_row(log_directory: Path, write: WriteId) -> None:
 def _write_folders(log_directory: Path) -> list[Path]:
     """Return the folders of writes, rid of those that were to be removed already."""
     store = log_directory / STORE_FOLDER
-    if disk().entry(store) is None:
+    if not _is_there(store):
         return []
     folders = []
     for entry in disk().entries(store):
