@@ -21,8 +21,8 @@
 
 #include "crc.h"
 #include "endian.h"
+#include "input.h"
 #include "status.h"
-#include "varint.h"
 
 enum {
     KR_LENGTH_AT = 8,
@@ -83,24 +83,6 @@ typedef struct {
     int8_t crc_ok;
 } kr_batch_header;
 
-/* What a search for sound batches has learnt: none starts between `from` and `found`. */
-typedef struct {
-    int64_t from;
-    int64_t found;
-} kr_search;
-
-typedef struct {
-    const uint8_t *start;
-    int64_t size;
-    kr_search search;
-    int64_t wasted; /* bytes summed whose crc did not match */
-} kr_input;
-
-static inline kr_input kr_input_make(const uint8_t *start, int64_t size) {
-    kr_input in = {start, size, {0, 0}, 0};
-    return in;
-}
-
 /* Crafted input can hold many headers whose batches overlap, and each one asks for a sum over megabytes. Work stays in
  * proportion to the input: beyond this much in vain the rest is given up, in a fault that says so. */
 enum { KR_WASTE_PASSES = 16, KR_WASTE_ALLOWED = 64 << 20 };
@@ -118,7 +100,11 @@ static inline int64_t kr_last_offset(const kr_batch_header *h) {
 
 /* Of an uncompressed control batch, its first record: the key is version int16, type int16; the value of an ABORT (0)
  * or COMMIT (1) marker is version int16, coordinator_epoch int32. Reads at most KR_CONTROL_PREFIX bytes. */
-enum { KR_CONTROL_PREFIX = KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 3 * KR_VARINT_MAX + 4 + 6, KR_LAST_MARKER = 1 };
+enum {
+    KR_CONTROL_PREFIX = KR_VARINT_MAX + 1 + KR_VARLONG_MAX + 3 * KR_VARINT_MAX + 4 + 6,
+    KR_HEADER_READ = KR_RECORD_BATCH_OVERHEAD + KR_CONTROL_PREFIX, /* what kr_header_read looks at */
+    KR_LAST_MARKER = 1
+};
 
 static inline void kr_control_load(const uint8_t *p, const uint8_t *end, kr_batch_header *h) {
     int64_t timestamp_delta;
@@ -166,10 +152,12 @@ static inline void kr_header_load_v2(const uint8_t *p, kr_batch_header *h) {
 }
 
 /* The header at `position`. KR_TORN_TAIL means that the batch would end behind the input; nothing else is judged. */
-static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_header *h, kr_error *e) {
-    const uint8_t *p = in->start + position;
+static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e) {
     int64_t left = in->size - position;
     if (left <= 0) return KR_END;
+    if (!kr_need(in, position, left < KR_HEADER_READ ? in->size : position + KR_HEADER_READ))
+        return kr_fail(e, KR_UNREADABLE, position, 0, 0);
+    const uint8_t *p = in->start + position;
     if (left < KR_HEADER_UP_TO_MAGIC) return kr_fail(e, KR_TORN_TAIL, position, KR_HEADER_UP_TO_MAGIC, left);
     h->position = position;
     h->base_offset = kr_load_int64(p);
@@ -194,23 +182,43 @@ static inline int kr_header_read(const kr_input *in, int64_t position, kr_batch_
         return KR_OK;
     }
     kr_header_load_v2(p, h);
-    if ((h->attributes & KR_CONTROL_BIT) && !kr_compression(h) && h->records_count > 0)
-        kr_control_load(p + KR_RECORD_BATCH_OVERHEAD, in->start + kr_batch_end(h), h);
+    if ((h->attributes & KR_CONTROL_BIT) && !kr_compression(h) && h->records_count > 0) {
+        int64_t end = kr_batch_end(h), read = position + KR_HEADER_READ;
+        kr_control_load(p + KR_RECORD_BATCH_OVERHEAD, in->start + (end < read ? end : read), h);
+    }
     return KR_OK;
 }
 
-/* The crc over a batch; what does not match counts as wasted. */
+/* The crc over a batch; what does not match counts as wasted. Of an input that fails it does not match. */
 static inline uint32_t kr_batch_crc(kr_input *in, const kr_batch_header *h) {
-    const uint8_t *end = in->start + kr_batch_end(h);
-    const uint8_t *p = in->start + h->position + (h->magic >= 2 ? KR_ATTRIBUTES_AT : KR_MAGIC_AT);
-    uint32_t crc = h->magic >= 2 ? kr_crc32c(0, p, (size_t)(end - p)) : kr_crc32(0, p, (size_t)(end - p));
+    uint32_t crc = 0;
+    int64_t end = kr_batch_end(h), at = h->position + (h->magic >= 2 ? KR_ATTRIBUTES_AT : KR_MAGIC_AT);
+    if (end - h->position <= KR_LARGE_BATCH && !kr_need(in, h->position, end)) return ~h->crc;
+    while (at < end) {
+        int64_t piece = end - at < KR_LARGE_BATCH ? end : at + KR_LARGE_BATCH;
+        if (!kr_need(in, at, piece)) return ~h->crc;
+        const uint8_t *p = in->start + at;
+        crc = h->magic >= 2 ? kr_crc32c(crc, p, (size_t)(piece - at)) : kr_crc32(crc, p, (size_t)(piece - at));
+        at = piece;
+    }
     if (crc != h->crc) in->wasted += h->batch_length;
     return crc;
 }
 
+/* Brings a batch into memory. A large one only if its crc matches, or is not to be checked: its length may be damaged.
+ * KR_OK, KR_BAD_CRC, KR_UNREADABLE. */
+static inline int kr_batch_need(kr_input *in, const kr_batch_header *h, int check_crc, kr_error *e) {
+    int64_t end = kr_batch_end(h);
+    if (check_crc && in->move && end - h->position > KR_LARGE_BATCH) {
+        uint32_t crc = kr_batch_crc(in, h);
+        if (crc != h->crc) return kr_fail(e, KR_BAD_CRC, h->position, h->crc, crc);
+    }
+    return kr_need(in, h->position, end) ? KR_OK : kr_fail(e, KR_UNREADABLE, h->position, 0, 0);
+}
+
 /* Whether the bytes look like a header that a broker would write. Asked only next to damage: a reader of undamaged
  * input accepts all that Kafka accepts. */
-static inline int kr_is_plausible(const kr_input *in, int64_t position, kr_batch_header *h) {
+static inline int kr_is_plausible(kr_input *in, int64_t position, kr_batch_header *h) {
     kr_error ignored;
     if (kr_header_read(in, position, h, &ignored) != KR_OK || h->magic > 2 || h->base_offset < 0) return 0;
     if (h->magic < 2) return (h->attributes & ~0x0f) == 0 && kr_compression(h) < KR_LAST_COMPRESSION;
@@ -220,15 +228,21 @@ static inline int kr_is_plausible(const kr_input *in, int64_t position, kr_batch
 
 /* Whether a header at `position` looks like that of the batch behind h: plausible, and with an offset that is not less
  * and, as all offsets of a segment, within 31 bits. */
-static inline int kr_is_followed(const kr_input *in, const kr_batch_header *h, int64_t position) {
+static inline int kr_is_followed(kr_input *in, const kr_batch_header *h, int64_t position) {
     kr_batch_header next;
     if (!kr_is_plausible(in, position, &next) || next.base_offset < h->base_offset) return 0;
     return (uint64_t)next.base_offset - (uint64_t)h->base_offset <= INT32_MAX;
 }
 
-static inline int kr_is_zero(const uint8_t *p, const uint8_t *end) {
-    while (p < end && *p == 0) p++;
-    return p == end;
+/* Whether nothing but zeros stands from `position` to the end of the input. */
+static inline int kr_is_zero(kr_input *in, int64_t position) {
+    while (position < in->size) {
+        int64_t end = in->size - position < KR_SEARCH_AHEAD ? in->size : position + KR_SEARCH_AHEAD;
+        if (!kr_need(in, position, end)) return 0;
+        while (position < end)
+            if (in->start[position++]) return 0;
+    }
+    return 1;
 }
 
 /* The first sound batch at or behind `position`: a plausible header and a matching crc. Returns the input's size when
@@ -236,16 +250,22 @@ static inline int kr_is_zero(const uint8_t *p, const uint8_t *end) {
 static inline int64_t kr_find_batch(kr_input *in, int64_t position) {
     if (position >= in->search.from && position < in->search.found) return in->search.found;
     kr_batch_header h;
+    int64_t ahead = in->ahead, stop = in->stop, found = in->size;
+    if (in->ahead < KR_SEARCH_AHEAD) in->ahead = KR_SEARCH_AHEAD;
+    in->stop = in->size;
     in->search.from = position;
     for (; position + KR_HEADER_UP_TO_MAGIC <= in->size && !kr_is_hopeless(in); position++) {
+        if (!kr_need(in, position, position + KR_HEADER_UP_TO_MAGIC)) break;
         if (in->start[position + KR_MAGIC_AT] > 2 || !kr_is_plausible(in, position, &h)) continue;
         if (kr_batch_crc(in, &h) == h.crc) {
-            in->search.found = position;
-            return position;
+            found = position;
+            break;
         }
     }
-    in->search.found = in->size;
-    return in->size;
+    in->search.found = found;
+    in->ahead = ahead;
+    in->stop = stop;
+    return found;
 }
 
 /* Where to go on behind a batch whose header is whole but whose content is not. Its length is believed when a sound
@@ -260,8 +280,8 @@ static inline int64_t kr_behind_bad_batch(kr_input *in, const kr_batch_header *h
 }
 
 /* One step along the input: the header at `position`, and where the next batch is expected.
- * KR_OK, KR_END, KR_TORN_TAIL (zeros of a preallocated file, or a batch cut off, and no sound batch behind), or a
- * fault; then `next` is where to go on and the bytes between are lost. */
+ * KR_OK, KR_END, KR_TORN_TAIL (zeros of a preallocated file, or a batch cut off, and no sound batch behind),
+ * KR_UNREADABLE (the input failed), or a fault; then `next` is where to go on and the bytes between are lost. */
 static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e, int64_t *next) {
     int status = kr_header_read(in, position, h, e);
     if (status != KR_END && kr_is_hopeless(in)) {
@@ -270,18 +290,20 @@ static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr
     }
     if (status == KR_OK) {
         *next = kr_batch_end(h);
+        if (in->move) kr_input_see(in, position);
         return KR_OK;
     }
     *next = in->size;
     if (status == KR_END) return KR_END;
-    *next = kr_find_batch(in, position + 1);
+    *next = status == KR_UNREADABLE ? in->size : kr_find_batch(in, position + 1);
+    if (in->failed) return KR_UNREADABLE;
     if (*next < in->size)
         return status == KR_TORN_TAIL
                    ? kr_fail(e, KR_BAD_BATCH_LENGTH, position, KR_LEGACY_MIN_LENGTH_V0, h->batch_length)
                    : status;
-    if (status == KR_TORN_TAIL || kr_is_zero(in->start + position, in->start + in->size))
+    if (status == KR_TORN_TAIL || kr_is_zero(in, position))
         return kr_fail(e, KR_TORN_TAIL, position, 0, in->size - position);
-    return status;
+    return in->failed ? KR_UNREADABLE : status;
 }
 
 #endif

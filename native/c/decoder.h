@@ -1,7 +1,8 @@
 /* Decoding a stretch of input into columns, batch after batch.
  *
- * kr_decoder_run goes on until the columns are full, the stretch ends, or a batch must be decompressed, which is the
- * caller's business. Faults do not stop it: each one is kept as a kr_fault, and decoding goes on behind it.
+ * kr_decoder_run goes on until the columns are full, the stretch ends, the input cannot be read, or a batch must be
+ * decompressed, which the caller does. Faults do not stop it: each one is kept as a kr_fault, and decoding goes on
+ * behind it.
  */
 #ifndef KRAFTLOG_DECODER_H
 #define KRAFTLOG_DECODER_H
@@ -91,7 +92,7 @@ static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
 }
 
 /* A batch that is not decoded is not checked either: its length must lead to something. */
-static inline int kr_length_is_believed(const kr_decoder *d, const kr_batch_header *h, int64_t next) {
+static inline int kr_length_is_believed(kr_decoder *d, const kr_batch_header *h, int64_t next) {
     return next >= d->input.size || kr_is_followed(&d->input, h, next);
 }
 
@@ -139,13 +140,13 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
     int status;
     int64_t bytes = kr_batch_end(h) - h->position;
-    const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
     kr_columns *c = &d->columns;
     kr_mark mark = kr_columns_mark(c);
     if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
+    const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
     kr_walk w = {p + KR_RECORD_BATCH_OVERHEAD,
                  end,
-                 start + d->input.size - KR_PADDING,
+                 start + d->input.until + d->input.spare - KR_PADDING,
                  0,
                  h->records_count,
                  {d->check_crc ? p + KR_ATTRIBUTES_AT : end, end, 0}};
@@ -200,9 +201,9 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
 /* Checks a compressed batch as far as its bytes allow and points at its payload. */
 static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
-    const uint8_t *start = d->input.start;
     uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, h) : (uint32_t)h->crc;
     int status = KR_OK;
+    const uint8_t *start = d->input.start;
     h->crc_ok = d->check_crc ? crc == h->crc : KR_CRC_NOT_CHECKED;
     if (h->crc_ok == 0)
         status = kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
@@ -238,13 +239,14 @@ static inline int kr_decode_next(kr_decoder *d) {
         d->position = next;
         return KR_OK;
     }
-    if (next < d->input.size) __builtin_prefetch(d->input.start + next);
+    if (next < d->input.until) __builtin_prefetch(d->input.start + next);
     d->is_hidden = (int8_t)kr_is_aborted(d, &h);
     int is_checked = !d->is_hidden || !d->check_crc || kr_batch_crc(&d->input, &h) == h.crc; /* whose batch it is */
     if ((d->is_hidden || kr_is_outside(d, &h)) && is_checked && kr_length_is_believed(d, &h, next)) {
         d->position = next;
         return KR_OK;
     }
+    if (d->input.failed) return KR_OK;
     if (h.records_count < 0 && h.magic >= 2) {
         uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, &h) : (uint32_t)h.crc;
         if (crc != h.crc)
@@ -254,13 +256,23 @@ static inline int kr_decode_next(kr_decoder *d) {
         kr_give_up_batch(d, &h, &e);
         return KR_OK;
     }
+    status = kr_batch_need(&d->input, &h, d->check_crc, &e);
+    if (status == KR_BAD_CRC) kr_give_up_batch(d, &h, &e);
+    if (status != KR_OK) return KR_OK;
     return kr_compression(&h) ? kr_open_compressed(d, &h) : kr_decode_plain(d, &h);
 }
 
 static inline int kr_decoder_run(kr_decoder *d) {
     while (d->position < d->end) {
         if (d->faults_count + KR_FAULTS_OF_A_BATCH > KR_MAX_FAULTS) return KR_CHUNK_FULL;
+        int64_t position = d->position;
+        int32_t faults = d->faults_count;
         int status = kr_decode_next(d);
+        if (d->input.failed) { /* nothing was put out for the batch, and nothing that was noted counts */
+            d->position = position;
+            d->faults_count = faults;
+            return KR_UNREADABLE;
+        }
         if (status != KR_OK) return status;
     }
     return KR_END;

@@ -119,8 +119,8 @@ static inline int kr_is_believed(kr_lookahead *l, const kr_batch_header *h, int6
     return 0;
 }
 
-/* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM.
- */
+/* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM,
+ * KR_UNREADABLE when the input failed: the batch at the position has not been taken. */
 static inline int kr_lookahead_run(kr_lookahead *l, int64_t stop) {
     kr_batch_header h;
     kr_error e;
@@ -128,10 +128,14 @@ static inline int kr_lookahead_run(kr_lookahead *l, int64_t stop) {
     while (l->position < l->input.size) {
         if (l->position >= stop) return KR_CHUNK_FULL;
         int status = kr_step(&l->input, l->position, &h, &e, &next);
+        if (l->input.failed) return KR_UNREADABLE;
         if (status == KR_OK) {
             kr_prefetch_headers(&l->input, &h, next);
+            kr_choose_ahead(&l->input, next - l->position);
             int is_believed = kr_is_believed(l, &h, &next);
+            if (l->input.failed) return KR_UNREADABLE;
             if (is_believed && (status = kr_look_at(l, &h)) != KR_OK) return status;
+            if (l->input.failed) return KR_UNREADABLE;
             if (is_believed) l->base_offset = h.base_offset;
         } else if (status != KR_TORN_TAIL) {
             l->is_chain = 0;

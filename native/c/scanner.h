@@ -21,23 +21,33 @@ enum { KR_PREFETCH_AHEAD = 8 }; /* batches */
  * if all of them were as long as this one. */
 static inline void kr_prefetch_headers(const kr_input *in, const kr_batch_header *h, int64_t next) {
     int64_t guess = next + KR_PREFETCH_AHEAD * ((int64_t)h->batch_length + KR_LOG_OVERHEAD);
-    if (guess + 128 < in->size) {
+    if (guess + 128 < in->until) {
         __builtin_prefetch(in->start + guess);
         __builtin_prefetch(in->start + guess + 64);
     }
 }
 
-/* Fills up to `max` headers. KR_CHUNK_FULL, KR_END, or the status of a fault, which lies in [fault_at, position). */
+/* Long batches are passed over by a small read of each header; what lies between is not read. */
+static inline void kr_choose_ahead(kr_input *in, int64_t batch_bytes) {
+    in->ahead = batch_bytes < in->long_batch ? in->window_bytes : 0;
+}
+
+/* Fills up to `max` headers. KR_CHUNK_FULL, KR_END, KR_UNREADABLE (the input failed; `position` is where), or the
+ * status of a fault, which lies in [fault_at, position). */
 static inline int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t max, int64_t *count) {
-    int64_t n = 0, next;
+    int64_t n = 0, next, at = s->position;
     int status = KR_END;
     while (s->position < s->end) {
         if (n == max) {
             status = KR_CHUNK_FULL;
             break;
         }
-        int64_t at = s->position;
+        at = s->position;
         status = kr_step(&s->input, at, &out[n], &s->error, &next);
+        if (s->input.failed) {
+            status = KR_UNREADABLE;
+            break;
+        }
         s->position = next;
         if (status == KR_TORN_TAIL) {
             s->torn_at = at;
@@ -49,8 +59,11 @@ static inline int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t ma
             break;
         }
         kr_prefetch_headers(&s->input, &out[n], next);
-        if (s->check == KR_CHECK_CONTROL && kr_is_control(&out[n]))
+        if (s->check != KR_CHECK_ALL) kr_choose_ahead(&s->input, next - at);
+        if (s->check == KR_CHECK_CONTROL && kr_is_control(&out[n])) {
             out[n].crc_ok = kr_batch_crc(&s->input, &out[n]) == out[n].crc;
+            if (s->input.failed) break;
+        }
         if (s->check == KR_CHECK_ALL) {
             uint32_t crc = kr_batch_crc(&s->input, &out[n]);
             out[n].crc_ok = crc == out[n].crc;
@@ -58,12 +71,17 @@ static inline int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t ma
                 status = kr_fail(&s->error, KR_BAD_CRC, at, out[n].crc, crc);
                 s->fault_at = at;
                 s->position = kr_behind_bad_batch(&s->input, &out[n]);
+                if (s->input.failed) break;
                 n++; /* the header is a row all the same, with crc_ok false */
                 break;
             }
         }
         n++;
         status = KR_END;
+    }
+    if (s->input.failed) {
+        s->position = at;
+        status = KR_UNREADABLE;
     }
     *count = n;
     return status;

@@ -167,6 +167,23 @@ class RecordTooLargeError(RecordError):
     kafka_code = 10
 
 
+class InputError(OSError):
+    """A file that cannot be read to its end: it was truncated meanwhile, or the device fails.
+
+    Attributes
+    ----------
+    position : int
+        Byte of the first batch that was not read.
+    """
+
+    def __init__(self, error: OSError, position: int) -> None:
+        super().__init__(error.errno, error.strerror or str(error), error.filename)
+        self.position = position
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.strerror}" if self.filename else str(self.strerror)
+
+
 class InvalidTransactionStateError(ValueError):
     """Work that the state of the log's transaction does not allow (Kafka: INVALID_TXN_STATE)."""
 

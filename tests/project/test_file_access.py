@@ -30,7 +30,6 @@ NOT_YET = {
     "cli/shell.py",
     "layout/listing.py",
     "metadata_log/image_snapshot.py",
-    "read/ranges.py",
     "spark/still_there.py",
     "write/recovery_action.py",
     "write/recovery_plan.py",

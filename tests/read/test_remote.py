@@ -19,9 +19,9 @@ from kraftlog import schema
 from kraftlog.cli import commands
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk import remote_files
+from kraftlog.disk.remote_files import RemoteFile
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.read import remote_windows
 from kraftlog.read.records import read_range
 from kraftlog.tables.arguments import read_options
 from kraftlog.tables.log import Log
@@ -149,7 +149,7 @@ def test_visible_at(store: ObjectStore, golden: dict[str, str]):
 
 @pytest.mark.parametrize("case", damaged_cases(), ids=name_of)
 def test_damaged(store: ObjectStore, case: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(remote_windows, "WINDOW_BYTES", 2048)
+    monkeypatch.setattr(RemoteFile, "window_bytes", 2048)
     uri = store.put(case / "log", name_of(case))
     local = records(kraftlog.open(case / "log"), ReadOptions(), None)
     remote = records(kraftlog.open(uri, storage_options=store.options), ReadOptions(), None)
@@ -159,7 +159,7 @@ def test_damaged(store: ObjectStore, case: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("window_bytes", [1, 700, 1 << 14])
 def test_windows(store: ObjectStore, golden: dict[str, str], window_bytes: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(remote_windows, "WINDOW_BYTES", window_bytes)
+    monkeypatch.setattr(RemoteFile, "window_bytes", window_bytes)
     monkeypatch.setattr(remote_files, "READ_BYTES", 500)
     remote = kraftlog.open(f"{golden['codecs']}/codec-mixed-0", storage_options=store.options)
     local = kraftlog.open(GOLDEN / "codecs" / "log" / "codec-mixed-0")

@@ -19,6 +19,8 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.disk import Disk, ReadableFile, use_disk
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.committed_ranges import PartitionRanges
@@ -192,23 +194,23 @@ def test_last_stable_offset(name: str):
         assert stable == partition["last_stable_offset"]
 
 
-def test_planning_reads_headers_of_the_last_segment_alone(monkeypatch: pytest.MonkeyPatch):
+def test_planning_reads_headers_of_the_last_segment_alone():
     """And of the one in which a read_committed reader stops."""
-    opened: set[Path] = set()
-    real = Path.open
+    opened: set[LogPath] = set()
 
-    def recording(path: Path, *arguments: Any, **options: Any) -> Any:
-        opened.add(path)
-        return real(path, *arguments, **options)
+    class Recording(Disk):
+        def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+            opened.add(path)
+            return super().open(path, size)
 
     state = json.loads((GOLDEN / "compaction" / "expected" / "broker_state.json").read_text())
-    monkeypatch.setattr(Path, "open", recording)
     for folder in sorted((GOLDEN / "compaction" / "log").glob("cpt-*")):
         segments = kraftlog.open(folder).found.segments
         assert len(segments) > 3
         largest = max(segment.size for segment in segments)
         opened.clear()
-        planned(segments, read_options(isolation_level="read_committed"), largest, [], FEWER)
+        with use_disk(Recording()):
+            planned(segments, read_options(isolation_level="read_committed"), largest, [], FEWER)
         stable = state["partitions"][folder.name]["last_stable_offset"]
         unstable = [segment.path for segment in segments if segment.base_offset <= stable][-1]
         logs = {path for path in opened if path.suffix == ".log"}

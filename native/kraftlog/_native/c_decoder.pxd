@@ -1,5 +1,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 
+from kraftlog._native.memory cimport kr_input
+
 
 cdef extern from "status.h" nogil:
     enum kr_status:
@@ -8,6 +10,7 @@ cdef extern from "status.h" nogil:
         KR_CHUNK_FULL
         KR_NEEDS_ROOM
         KR_NEEDS_DECOMPRESSION
+        KR_UNREADABLE
         KR_DECOMPRESSION_FAILED
         KR_DECOMPRESSION_LIMIT
         KR_RECORD_TOO_LARGE
@@ -42,12 +45,8 @@ cdef extern from "batch.h" nogil:
         int32_t rows
         int8_t magic
 
-    ctypedef struct kr_input:
-        const uint8_t *start
-        int64_t size
-
-    kr_input kr_input_make(const uint8_t *start, int64_t size)
     int kr_compression(const kr_batch_header *h)
+    int kr_header_read(kr_input *input, int64_t position, kr_batch_header *h, kr_error *e)
 
 
 cdef extern from "columns.h" nogil:

@@ -15,6 +15,7 @@ from kraftlog._native.c_decoder cimport (
     KR_NEEDS_ROOM,
     KR_ONLY_MARKERS,
     KR_PADDING,
+    KR_UNREADABLE,
     KR_UTF8_GROWTH,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
@@ -32,7 +33,6 @@ from kraftlog._native.c_decoder cimport (
     kr_decoder,
     kr_decoder_run,
     kr_decompression_failed,
-    kr_input_make,
 )
 from kraftlog._native.memory cimport Arena, Input
 
@@ -52,6 +52,7 @@ ONLY_MARKERS = KR_ONLY_MARKERS
 END = KR_END
 CHUNK_FULL = KR_CHUNK_FULL
 NEEDS_DECOMPRESSION = KR_NEEDS_DECOMPRESSION
+UNREADABLE = KR_UNREADABLE
 
 DECOMPRESSION_PADDING = KR_PADDING  # readable bytes that must follow what is given to ``decompressed``
 
@@ -141,8 +142,8 @@ cdef class Decoder:
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
                  int64_t chunk_bytes, aborted=None, bint aborted_by_offset=False):
-        self.source = Input(buffer)
-        self.state.input = kr_input_make(self.source.data, self.source.size)
+        self.source = Input(buffer, True)
+        self.state.input = self.source.make(end)
         self.state.position = start
         self.state.end = min(end, self.source.size)
         self.state.want = want
@@ -201,7 +202,7 @@ cdef class Decoder:
         self._open_chunk(self.state.needs_rows + 1, size, size // 2 + 1, 1)
 
     def run(self):
-        """Decodes until something is to be done: END, CHUNK_FULL or NEEDS_DECOMPRESSION."""
+        """Decodes until something is to be done: END, CHUNK_FULL, NEEDS_DECOMPRESSION or UNREADABLE."""
         cdef int status
         while True:
             with nogil:
@@ -210,8 +211,13 @@ cdef class Decoder:
                 return status
             self._make_room()
 
+    def failure(self):
+        """Why the input cannot be read, after UNREADABLE."""
+        return self.source.failure()
+
     def payload(self):
-        """The compressed bytes of the batch that waits, with its compression type and magic. Borrowed from the input."""
+        """The compressed bytes of the batch that waits, with its compression type and magic. Borrowed from the input
+        until the next call of ``run``."""
         data = PyMemoryView_FromMemory(<char *>self.state.payload, self.state.payload_size, PyBUF_READ)
         return data, kr_compression(&self.state.batch), self.state.batch.magic
 

@@ -6,8 +6,8 @@ from libc.stdint cimport int8_t, int64_t
 from libc.string cimport memcpy
 
 from kraftlog._native.c_crc cimport kr_crc_init
-from kraftlog._native.c_decoder cimport KR_END, KR_NEEDS_ROOM, kr_input, kr_input_make
-from kraftlog._native.memory cimport Arena, Input
+from kraftlog._native.c_decoder cimport KR_END, KR_NEEDS_ROOM, KR_UNREADABLE
+from kraftlog._native.memory cimport Arena, Input, kr_input
 
 
 cdef extern from "lookahead.h" nogil:
@@ -57,8 +57,8 @@ cdef class Lookahead:
 
     def __init__(self, buffer, bint check_all):
         """``check_all``: compare the crc of every batch."""
-        self.source = Input(buffer)
-        self.state.input = kr_input_make(self.source.data, self.source.size)
+        self.source = Input(buffer, True)
+        self.state.input = self.source.make(self.source.size)
         self.state.base_offset = -1
         self.state.is_chain = True
         self.state.check_all = check_all
@@ -91,7 +91,7 @@ cdef class Lookahead:
 
     def run(self, int64_t stop):
         """Goes on to the first batch at or behind byte ``stop``. Returns whether the file goes on behind it, and the
-        transactions that ended, as ENDED_DTYPE."""
+        transactions that ended, as ENDED_DTYPE. Raises OSError when the file cannot be read."""
         cdef int status = KR_NEEDS_ROOM
         self.state.ended_count = 0
         self.state.ended_capacity = 0
@@ -103,6 +103,8 @@ cdef class Lookahead:
                     self._grow_ended(max(FIRST_ENDED, 2 * self.state.ended_capacity))
                 if 2 * (self.state.open.count + 1) > self.state.open.capacity:
                     self._grow_table(2 * self.state.open.capacity)
+        if status == KR_UNREADABLE:
+            raise self.source.failure()
         if not self.state.ended_count:
             return status != KR_END, np.empty(0, ENDED_DTYPE)
         return status != KR_END, np.frombuffer(self.ended, ENDED_DTYPE, self.state.ended_count)

@@ -2,10 +2,43 @@ from libc.stdint cimport int64_t, uint8_t
 from cpython.buffer cimport Py_buffer
 
 
+cdef extern from "input.h" nogil:
+    ctypedef struct kr_input:
+        const uint8_t *start
+        int64_t size, from_ "from", until, spare
+        int (*move)(kr_input *input, int64_t a, int64_t b)
+        void *owner
+        int64_t ahead, stop, window_bytes, long_batch
+        int failed
+
+    kr_input kr_input_make(const uint8_t *start, int64_t size)
+
+
+cdef extern from "file_window.h" nogil:
+    enum:
+        KR_WINDOW_SPARE
+
+    ctypedef struct kr_window:
+        int file
+        uint8_t *block
+        int64_t capacity, failed_at, failed_end
+        uint8_t *(*grow)(kr_window *w, int64_t capacity, const uint8_t *kept, int64_t size)
+        int (*fill)(kr_window *w, uint8_t *target, int64_t start, int64_t size)
+        void *owner
+
+    int kr_window_move(kr_input *input, int64_t a, int64_t b)
+
+
 cdef class Input:
     cdef Py_buffer view
     cdef const uint8_t *data
     cdef int64_t size
+    cdef object file, error
+    cdef Arena staging
+    cdef kr_window window
+
+    cdef kr_input make(self, int64_t stop) except *
+    cdef object failure(self)
 
 
 cdef class Arena:

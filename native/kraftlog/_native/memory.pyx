@@ -1,8 +1,19 @@
 """Memory that crosses the edge between Python and C: borrowed input, and arenas that Arrow buffers are cut from."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_SIMPLE,
+    PyBUF_WRITE,
+    PyBuffer_FillInfo,
+    PyBuffer_Release,
+    PyObject_CheckBuffer,
+    PyObject_GetBuffer,
+)
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from errno import EIO
+
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free
+from libc.string cimport memcpy
 from posix.stdlib cimport posix_memalign
 
 
@@ -10,16 +21,96 @@ cdef extern from "large_memory.h" nogil:
     void kr_advise_large(void *begin, size_t size)
 
 
-cdef class Input:
-    """A contiguous buffer of any object, held as long as this object lives."""
+WINDOW_BYTES = 1 << 20  # of a local file: it stays in the second-level cache
+LONG_BATCH = 4 << 10  # bytes that cost as much as another read
 
-    def __cinit__(self, source not None):
-        PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
-        self.data = <const uint8_t *>self.view.buf
-        self.size = self.view.len
+
+cdef class Input:
+    """What is read: a contiguous buffer of any object, or, where a caller can do with it, a file of which a window is
+    in memory.
+
+    A file is an object with ``size``, ``read(start, end)`` and ``read_into(memoryview, start)``. One with ``fileno`` is
+    read without the GIL. ``window_bytes`` says how much is read at once, and ``long_batch`` from how many bytes of a
+    batch on a reader of headers passes over it by a read of its own. The object is held as long as this one lives.
+    """
+
+    def __cinit__(self, source not None, bint may_be_file=False):
+        if not may_be_file or PyObject_CheckBuffer(source):
+            PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
+            self.data = <const uint8_t *>self.view.buf
+            self.size = self.view.len
+            return
+        self.file = source
+        self.size = source.size
+        self.window.file = source.fileno() if hasattr(source, "fileno") else -1
+        self.window.grow = grow_window
+        self.window.fill = fill_window
+        self.window.owner = <void *>self
 
     def __dealloc__(self):
         PyBuffer_Release(&self.view)  # does nothing when there is nothing to release
+
+    cdef kr_input make(self, int64_t stop) except *:
+        """The input for the walkers in native/c; what lies behind ``stop`` is read only when it is needed."""
+        cdef kr_input made = kr_input_make(self.data, self.size)
+        if self.file is None:
+            return made
+        made.until = 0
+        made.spare = KR_WINDOW_SPARE
+        made.move = kr_window_move
+        made.owner = &self.window
+        made.window_bytes = getattr(self.file, "window_bytes", WINDOW_BYTES)
+        made.long_batch = getattr(self.file, "long_batch", LONG_BATCH)
+        made.ahead = made.window_bytes
+        made.stop = min(stop, self.size)
+        return made
+
+    cdef object failure(self):
+        """Why the file cannot be read: what its own ``read`` raises for the same bytes."""
+        if self.error is not None:
+            return self.error
+        try:
+            self.file.read(self.window.failed_at, self.window.failed_end)
+        except OSError as error:
+            return error
+        what = f"bytes {self.window.failed_at} to {self.window.failed_end} were truncated and written again meanwhile"
+        return OSError(EIO, what, str(self.file.path))
+
+
+cdef uint8_t *grow_window(kr_window *w, int64_t capacity, const uint8_t *kept, int64_t size) noexcept nogil:
+    with gil:
+        return take_staging(w, capacity, kept, size)
+
+
+cdef uint8_t *take_staging(kr_window *w, int64_t capacity, const uint8_t *kept, int64_t size) noexcept:
+    cdef Input owner = <Input>w.owner
+    cdef Arena fresh
+    try:
+        fresh = Arena(capacity + KR_WINDOW_SPARE)
+    except MemoryError as error:
+        owner.error = error
+        return NULL
+    if size:
+        memcpy(fresh.data, kept, size)
+    owner.staging = fresh
+    w.block = fresh.data
+    w.capacity = capacity
+    return w.block
+
+
+cdef int fill_window(kr_window *w, uint8_t *target, int64_t start, int64_t size) noexcept nogil:
+    with gil:
+        return read_object(w, target, start, size)
+
+
+cdef int read_object(kr_window *w, uint8_t *target, int64_t start, int64_t size) noexcept:
+    cdef Input owner = <Input>w.owner
+    try:
+        owner.file.read_into(PyMemoryView_FromMemory(<char *>target, size, PyBUF_WRITE), start)
+    except BaseException as error:  # raised again when the walk has ended
+        owner.error = error
+        return -1
+    return 0
 
 
 # Blocks given back by arenas that nobody looks at any more. A fresh block costs a page fault for every 4 KiB that is

@@ -17,14 +17,17 @@ from kraftlog._native.c_decoder cimport (
     KR_LAST_COMPRESSION,
     KR_LOG_OVERHEAD,
     KR_RECORD_BATCH_OVERHEAD,
+    KR_OK,
     KR_TIMESTAMP_TYPE_BIT,
     KR_TRANSACTIONAL_BIT,
+    KR_UNREADABLE,
     kr_batch_header,
-    kr_input_make,
+    kr_error,
+    kr_header_read,
     kr_scanner,
     kr_scanner_run,
 )
-from kraftlog._native.memory cimport Arena, Input
+from kraftlog._native.memory cimport Arena, Input, kr_input
 
 kr_crc_init()
 
@@ -67,6 +70,22 @@ if HEADER_DTYPE.itemsize != sizeof(kr_batch_header):
     raise ImportError(f"HEADER_DTYPE has {HEADER_DTYPE.itemsize} bytes, kr_batch_header {sizeof(kr_batch_header)}")
 
 
+def header_at(buffer, int64_t position):
+    """The header at a position of a buffer or file, as an array of one; of none where no header stands there."""
+    cdef Input source = Input(buffer, True)
+    cdef Arena arena = Arena(sizeof(kr_batch_header))
+    cdef kr_error error
+    cdef kr_input input
+    cdef int status = KR_END
+    if 0 <= position < source.size:
+        input = source.make(position)
+        with nogil:
+            status = kr_header_read(&input, position, <kr_batch_header *>arena.data, &error)
+        if status == KR_UNREADABLE:
+            raise source.failure()
+    return np.frombuffer(arena, HEADER_DTYPE, status == KR_OK)
+
+
 cdef class Scanner:
     """Walks over the headers in [start, end) of a buffer."""
 
@@ -74,12 +93,16 @@ cdef class Scanner:
     cdef kr_scanner state
 
     def __init__(self, buffer, int64_t start, int64_t end, int check):
-        self.source = Input(buffer)
-        self.state.input = kr_input_make(self.source.data, self.source.size)
+        self.source = Input(buffer, True)
+        self.state.input = self.source.make(end)
         self.state.position = start
         self.state.end = min(end, self.source.size)
         self.state.check = check
         self.state.torn_at = -1
+
+    @property
+    def size(self):
+        return self.source.size
 
     @property
     def torn_at(self):
@@ -90,7 +113,8 @@ cdef class Scanner:
         return self.state.position
 
     def run(self, int64_t max_batches):
-        """Up to ``max_batches`` headers; whether there is more; and a fault, if one ended the run."""
+        """Up to ``max_batches`` headers; whether there is more; and what ended the run, if anything did: a fault, or
+        the exception of an input that cannot be read."""
         cdef Arena arena = Arena(max_batches * sizeof(kr_batch_header))
         cdef kr_batch_header *target = <kr_batch_header *>arena.data
         cdef int64_t count
@@ -98,6 +122,8 @@ cdef class Scanner:
         with nogil:
             status = kr_scanner_run(&self.state, target, max_batches, &count)
         fault = None
+        if status == KR_UNREADABLE:
+            return np.frombuffer(arena, HEADER_DTYPE, count), False, self.source.failure()
         if status != KR_END and status != KR_CHUNK_FULL:
             fault = (
                 status, -1, self.state.error.position, self.state.error.expected, self.state.error.actual,

@@ -1,13 +1,14 @@
 from typing import Any
 
 from kraftlog.errors import NativeFault
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 WANT: dict[str, int]
 ONLY_MARKERS: int
 END: int
 CHUNK_FULL: int
 NEEDS_DECOMPRESSION: int
+UNREADABLE: int
 DECOMPRESSION_PADDING: int
 
 class Chunk:
@@ -22,7 +23,7 @@ class Decoder:
     position: int
     def __init__(
         self,
-        buffer: Buffer,
+        buffer: Buffer | InputFile,
         start: int,
         end: int,
         want: int,
@@ -38,6 +39,7 @@ class Decoder:
         aborted_by_offset: bool = False,
     ) -> None: ...
     def run(self) -> int: ...
+    def failure(self) -> BaseException: ...
     def payload(self) -> tuple[memoryview, int, int]: ...
     def decompressed(self, buffer: Buffer, size: int) -> bool: ...
     def decompression_failed(self, limit: int | None = None) -> None: ...

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 OPEN_DTYPE: np.dtype[Any]
 ENDED_DTYPE: np.dtype[Any]
@@ -11,6 +11,6 @@ ENDED_DTYPE: np.dtype[Any]
 class Lookahead:
     position: int
     is_chain: bool
-    def __init__(self, buffer: Buffer, check_all: bool) -> None: ...
+    def __init__(self, buffer: Buffer | InputFile, check_all: bool) -> None: ...
     def run(self, stop: int) -> tuple[bool, npt.NDArray[np.void]]: ...
     def open(self) -> npt.NDArray[np.void]: ...

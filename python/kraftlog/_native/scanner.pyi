@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlog.errors import NativeFault
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 HEADER_DTYPE: np.dtype[Any]
 LOG_OVERHEAD: int
@@ -19,8 +19,11 @@ CHECK_NOTHING: int
 CHECK_ALL: int
 CHECK_CONTROL: int
 
+def header_at(buffer: Buffer | InputFile, position: int) -> npt.NDArray[np.void]: ...
+
 class Scanner:
+    size: int
     torn_at: int
     position: int
-    def __init__(self, buffer: Buffer, start: int, end: int, check: int) -> None: ...
-    def run(self, max_batches: int) -> tuple[npt.NDArray[np.void], bool, NativeFault | None]: ...
+    def __init__(self, buffer: Buffer | InputFile, start: int, end: int, check: int) -> None: ...
+    def run(self, max_batches: int) -> tuple[npt.NDArray[np.void], bool, NativeFault | BaseException | None]: ...

@@ -21,7 +21,7 @@ from kraftlog.layout import names
 from kraftlog.layout.discover import Segment, discover, expanded_paths
 from kraftlog.layout.index_files import read_index
 from kraftlog.layout.small_files import read_producer_snapshot
-from kraftlog.read.records import open_segment
+from kraftlog.read.segment_reader import segment_file
 from kraftlog.tables.log import Log
 
 BATCH_COLUMNS = [
@@ -146,12 +146,14 @@ def dump_log(segment: Segment, *, deep: bool, contents: bool) -> Iterator[str | 
 
 
 def _torn(segment: Segment) -> Iterator[str]:
-    buffer = open_segment(segment, [], strict=False)
-    scan = HeaderScan(buffer)
-    for _ in scan.headers():
-        pass
-    if scan.torn_at >= 0:
-        yield f"Found {memoryview(buffer).nbytes - scan.torn_at} invalid bytes at the end of {segment.path.name}"
+    torn = 0
+    with segment_file(segment, [], strict=False) as file:  # what cannot be read was reported with the batches
+        scan = HeaderScan(file)
+        for _ in scan.headers():
+            pass
+        torn = scan.size - scan.torn_at if scan.torn_at >= 0 else 0
+    if torn:
+        yield f"Found {torn} invalid bytes at the end of {segment.path.name}"
 
 
 def dump_index(path: LogPath, kind: str, base_offset: int) -> Iterator[str | Fault]:

@@ -14,20 +14,21 @@ from kraftlog._native import decoder as native
 from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, wanted_bits
-from kraftlog.errors import Fault, error_from_fault, fault_from_native
+from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
 from kraftlog.stream import Stream
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
 
 
 class RecordDecoder:
-    """Decodes the record batches that start in [start, end) of a buffer into record batches of Arrow.
+    """Decodes the record batches that start in [start, end) of a buffer or file into record batches of Arrow.
 
     Parameters
     ----------
-    buffer : buffer
-        The whole file or message set; batches may reach beyond ``end``, never beyond the buffer.
+    buffer : buffer or file
+        The whole file or message set; batches may reach beyond ``end``, never beyond the buffer. A file, as
+        ``Disk.open`` returns it, is read through a window.
     start, end : int
         Bytes; ``start`` is where a batch begins.
     arrow_schema : pyarrow.Schema
@@ -46,7 +47,7 @@ class RecordDecoder:
 
     def __init__(
         self,
-        buffer: Buffer,
+        buffer: Buffer | InputFile,
         start: int,
         end: int,
         arrow_schema: pa.Schema,
@@ -96,14 +97,20 @@ class RecordDecoder:
         return self._native.position
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``."""
+        """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be read, after the rows before that.
+        """
         for rows in self.chunks(faults):
             yield from self._rows(rows)
 
     def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
         """Decode as ``batches`` does, up to the buffers of each chunk, before rows out of bounds are left out."""
         status = native.CHUNK_FULL
-        while status != native.END:
+        while status not in (native.END, native.UNREADABLE):
             status = self._native.run()
             if status == native.NEEDS_DECOMPRESSION:
                 if self._offer_plain_bytes():
@@ -114,6 +121,9 @@ class RecordDecoder:
             chunk = self._native.take_chunk()
             if chunk is not None:
                 yield DecodedRows(chunk, self.origin)
+        if status == native.UNREADABLE:
+            error = self._native.failure()
+            raise InputError(error, self.position) if isinstance(error, OSError) else error
 
     def _offer_plain_bytes(self) -> bool:
         """Decompress the batch that waits; False when the chunk must be taken first."""

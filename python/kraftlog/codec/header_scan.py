@@ -19,18 +19,19 @@ from kraftlog._native.scanner import (
 )
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.errors import Fault, error_from_fault, fault_from_native
-from kraftlog.types import Buffer
+from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
+from kraftlog.types import Buffer, InputFile
 
 HEADERS_AT_ONCE = 1 << 16
 
 
 class HeaderScan:
-    """Walks over the batch headers of a buffer.
+    """Walks over the batch headers of a buffer or file.
 
     Parameters
     ----------
-    buffer : buffer
+    buffer : buffer or file
+        A file, as ``Disk.open`` returns it, is read through a window.
     start, end : int
         Batches that start at bytes [start, end).
     check_crc : bool
@@ -48,7 +49,7 @@ class HeaderScan:
 
     def __init__(
         self,
-        buffer: Buffer,
+        buffer: Buffer | InputFile,
         start: int = 0,
         end: int = NO_BOUND,
         *,
@@ -60,15 +61,32 @@ class HeaderScan:
         self.faults: list[Fault] = []
 
     @property
+    def size(self) -> int:
+        """Bytes of the buffer or file."""
+        return self._scanner.size
+
+    @property
     def torn_at(self) -> int:
         """Byte at which a torn tail starts; -1 when there is none."""
         return self._scanner.torn_at
 
     def headers(self, at_once: int = HEADERS_AT_ONCE, *, strict: bool = False) -> Iterator[Headers]:
-        """Return the headers as structured arrays; a fault ends an array, and the walk goes on behind it."""
+        """Return the headers as structured arrays; a fault ends an array, and the walk goes on behind it.
+
+        Raises
+        ------
+        InputError
+            When the file cannot be read, after the headers before that.
+        RecordError
+            At the first fault, with ``strict``.
+        """
         more = True
         while more:
             headers, more, found = self._scanner.run(at_once)
+            if isinstance(found, BaseException):
+                if len(headers):
+                    yield headers
+                raise InputError(found, self._scanner.position) if isinstance(found, OSError) else found
             if found is not None:
                 fault = fault_from_native(found)
                 if strict:

@@ -12,14 +12,14 @@ from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 BYTES_AT_ONCE = 16 << 20
 _COLUMNS = schema.RECORDS.select(["offset", "value"])
 
 
 def scan_markers(
-    buffer: Buffer, faults: list[Fault], *, start: int = 0, end: int = NO_BOUND, strict: bool = False
+    buffer: Buffer | InputFile, faults: list[Fault], *, start: int = 0, end: int = NO_BOUND, strict: bool = False
 ) -> Iterator[tuple[Headers, npt.NDArray[np.int64], tuple[bytes, ...]]]:
     """Find the markers in the batches that start in [start, end) of a buffer.
 

@@ -12,18 +12,11 @@ from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.disk.writing import LocalWriting
+from kraftlog.types import InputFile
 
 
-class ReadableFile(Protocol):
-    """A file that is open for reading at any position; ``size`` in bytes, when it was opened."""
-
-    size: int
-
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes [start, end); raises OSError when they do not all come."""
-
-    def read_into(self, target: memoryview, start: int) -> None:
-        """Fill a buffer with the bytes from ``start`` on; raises OSError when they do not all come."""
+class ReadableFile(InputFile, Protocol):
+    """A file that is open for reading at any position; ``size`` in bytes, when it was opened or listed."""
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
@@ -57,9 +50,17 @@ class Disk(LocalWriting):
         """Return what is at a path; None when nothing is there."""
         return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)
 
-    def open(self, path: LogPath) -> ReadableFile:
-        """Open a file for reading; FileNotFoundError when there is none."""
-        return RemoteFile(path) if isinstance(path, RemotePath) else LocalFile(path)
+    def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+        """Open a file for reading; FileNotFoundError when there is none.
+
+        Parameters
+        ----------
+        path : Path or RemotePath
+        size : int, optional
+            Bytes that the file has for its reader, as it was listed: what was appended since does not count, and
+            reading what was truncated since fails.
+        """
+        return RemoteFile(path, size) if isinstance(path, RemotePath) else LocalFile(path, size)
 
     def read_bytes(self, path: LogPath) -> bytes:
         """Return a whole file."""

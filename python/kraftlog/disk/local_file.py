@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -12,11 +13,13 @@ class LocalFile:
     Parameters
     ----------
     path : Path
+    size : int, optional
+        Bytes that it has for its reader; by default those that it has when it is opened.
 
     Attributes
     ----------
+    path : Path
     size : int
-        In bytes, when it was opened.
 
     Raises
     ------
@@ -24,10 +27,11 @@ class LocalFile:
         When it cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, size: int | None = None) -> None:
         self.path = path
+        self._fd = -1
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = os.fstat(self._fd).st_size
+        self.size = os.fstat(self._fd).st_size if size is None else size
 
     def fileno(self) -> int:
         """Return the descriptor, which ``close`` closes."""
@@ -74,6 +78,7 @@ class ShortReadError(OSError):
     """
 
     def __init__(self, path: object, expected: int, found: int) -> None:
-        super().__init__(f"{path}: {expected} bytes expected, {found} found: the file was truncated while it was read")
+        what = f"{expected} bytes expected, {found} found: the file was truncated after it was listed"
+        super().__init__(errno.EIO, what, str(path))
         self.expected = expected
         self.found = found

@@ -10,6 +10,8 @@ from kraftlog.disk.file_systems import locate, naming, open_file
 from kraftlog.disk.remote_path import RemotePath
 
 READ_BYTES = 4 << 20
+WINDOW_BYTES = 32 << 20
+LONG_BATCH = 4 << 20  # bytes that cost as much as another request
 READS_AT_ONCE = 8
 
 
@@ -75,11 +77,15 @@ class RemoteFile:
     Parameters
     ----------
     path : RemotePath
+    size : int, optional
+        Bytes that it has for its reader; by default those that it has when it is opened.
 
     Attributes
     ----------
+    path : RemotePath
     size : int
-        In bytes, when it was opened.
+    window_bytes, long_batch : int
+        How much a reader asks for at once, and from how many bytes of a batch on it asks for single headers.
 
     Raises
     ------
@@ -87,12 +93,15 @@ class RemoteFile:
         When it cannot be opened; FileNotFoundError when it is not there.
     """
 
-    def __init__(self, path: RemotePath) -> None:
+    window_bytes = WINDOW_BYTES
+    long_batch = LONG_BATCH
+
+    def __init__(self, path: RemotePath, size: int | None = None) -> None:
         self.path = path
         file_system, where = locate(path)
         with naming(path):
             self._file = open_file(file_system, where)
-            self.size: int = self._file.size()
+            self.size: int = self._file.size() if size is None else size
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end); a long part is asked for in pieces, where the client can at the same time.

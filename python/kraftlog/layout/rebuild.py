@@ -26,7 +26,7 @@ from kraftlog.transactions.producer import (
     opened_before,
 )
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Rebuild:
         """Return the state of producers at ``next_offset``."""
         return self._producers.states()
 
-    def segment(self, buffer: Buffer, base_offset: int) -> Rebuilt:
+    def segment(self, buffer: Buffer | InputFile, base_offset: int) -> Rebuilt:
         """Read the next segment.
 
         Raises
@@ -120,7 +120,7 @@ class Rebuild:
         if any(aborted):
             files["txnindex"] = b"".join(aborted)
         fault = scan.faults[0] if scan.faults else None
-        size = memoryview(buffer).nbytes if scan.torn_at < 0 else scan.torn_at
+        size = scan.size if scan.torn_at < 0 else scan.torn_at
         return Rebuilt(size if fault is None else fault.position or 0, fault, sound_behind, files)
 
     def _leave_gap(self, offset: int) -> None:

@@ -33,11 +33,11 @@ def quorum_records(log: MetadataLog, end: int) -> QuorumRecords:
 
 
 def _of(segment: Segment, end: int) -> Iterator[tuple[str, bytes]]:
-    view = memoryview(open_segment(segment, [], strict=False))
-    for headers in HeaderScan(view).headers():
+    file = open_segment(segment, [], strict=False)
+    for headers in HeaderScan(file).headers():
         control = headers[(headers["attributes"] & CONTROL_BIT != 0) & (headers["base_offset"] < end)]
         for start, stop in zip(control["position"].tolist(), ends(control).tolist(), strict=True):
-            records = decode(view[start:stop], columns=["offset", "control_type", "value"], include_control=True)
+            records = decode(file.read(start, stop), columns=["offset", "control_type", "value"], include_control=True)
             for row in records.to_table().to_pylist():
                 if row["control_type"] in QUORUM_TYPES and row["offset"] < end:
                     yield row["control_type"], row["value"]

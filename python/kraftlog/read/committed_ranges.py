@@ -25,7 +25,7 @@ from kraftlog.read.metadata_boundaries import scan_boundaries
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
 from kraftlog.read.seek import seek
-from kraftlog.read.segment_transactions import FILES_AT_ONCE, map_as_listed
+from kraftlog.read.segment_transactions import FILES_AT_ONCE, as_listed
 from kraftlog.read.transaction_map import (
     JOINED_DTYPE,
     OpenTransaction,
@@ -220,9 +220,9 @@ class PartitionRanges:
         segment, found = self._found.segments[number], self._found.found(number)
         start, end = 0, NO_BOUND
         if found.missing is None and (self._options.bounds_offsets or self._options.bounds_timestamps):
-            buffer = self._found.buffer(number)
-            with suppress(OSError):  # it was there a moment ago: reading it reports why it cannot be read
-                start, end = seek(segment, map_as_listed(segment) if buffer is None else buffer, self._options)
+            # it was there a moment ago: reading it reports why it cannot be read
+            with suppress(OSError), as_listed(segment) as file:
+                start, end = seek(segment, file, self._options)
         begin = start
         for cut in found.cuts:
             if start < cut < min(end, segment.size):
@@ -245,7 +245,7 @@ class PartitionRanges:
             begun = begins
             stable = self._stable[1] if waiting.number == self._stable[0] else FOREVER
             view = self._found.view(waiting.number, around, stable)
-            yield replace(waiting.part, transactions=view, buffer=self._found.buffer(waiting.number))
+            yield replace(waiting.part, transactions=view)
         self._ended = [around, ended[begun:]]
 
     def _stop(self, step: Step) -> Iterator[Range]:

@@ -7,22 +7,19 @@ by its length. From the first break on, the rest of the segment stays in one ran
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby, zip_longest
-from typing import IO
 
 from kraftlog._native.header_chain import HeaderChain
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TransactionView
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
-from kraftlog.disk.mapping import map_open
+from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.discover import Segment
 from kraftlog.read.remote_cuts import stretches
 from kraftlog.read.seek import seek
-from kraftlog.types import Buffer
 
 
 @dataclass(frozen=True)
@@ -35,8 +32,6 @@ class Range:
         Of its segment.
     transactions : TransactionView or None
         What is known of the transactions of its records.
-    buffer : buffer, optional
-        The segment, if it is mapped already; it does not go along to another process.
     """
 
     segment: Segment
@@ -44,10 +39,6 @@ class Range:
     end: int
     is_first: bool = True
     transactions: TransactionView | None = None
-    buffer: Buffer | None = field(default=None, repr=False, compare=False)
-
-    def __getstate__(self) -> dict[str, object]:
-        return self.__dict__ | {"buffer": None}
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
@@ -99,16 +90,19 @@ def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None)
         yield Range(segment, 0, NO_BOUND)
         return
     try:
-        with segment.local_path.open("rb", buffering=0) as file:
+        file = LocalFile(segment.local_path, segment.size)
+        try:
             yield from _cut(segment, file, options, range_bytes)
+        finally:
+            file.close()
     except OSError:
         yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
 
 
-def _cut(segment: Segment, file: IO[bytes], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
+def _cut(segment: Segment, file: LocalFile, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
     """Cut what is within the bounds into ranges of about ``range_bytes``."""
-    start, end = seek(segment, map_open(file), options)
-    size = os.fstat(file.fileno()).st_size
+    start, end = seek(segment, file, options)
+    size = file.size
     begin = start
     if range_bytes is not None and min(end, size) - start > range_bytes:
         chain = HeaderChain(file.fileno(), size, start, end)

@@ -8,11 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
-from kraftlog.disk.remote_map import RemoteMap
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.discover import Segment
 from kraftlog.read.seek import batch_with, index_entries, seek
+from kraftlog.types import InputFile
 
 Stretch = tuple[int, int]
 """Batches that start at bytes [start, end)."""
@@ -38,7 +39,7 @@ def stretches(
             return [(0, NO_BOUND)]
         assert isinstance(segment.path, RemotePath)
         try:
-            found = RemoteMap(segment.path)
+            found = disk().open(segment.path, segment.size)
             start, end = seek(segment, found, options)
             if range_bytes is None or min(end, found.size) - start <= range_bytes:
                 return [(start, end)]
@@ -49,7 +50,7 @@ def stretches(
     yield from zip(segments, in_order(one, segments, SEGMENTS_AT_ONCE), strict=True)
 
 
-def _cut(segment: Segment, found: RemoteMap, start: int, end: int, range_bytes: int) -> list[Stretch]:
+def _cut(segment: Segment, found: InputFile, start: int, end: int, range_bytes: int) -> list[Stretch]:
     index = index_entries(segment)
     if index is None:
         return [(start, end)]

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import numpy as np
 
+from kraftlog._native.scanner import header_at
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.disk.remote_map import RemoteMap
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, InputFile
 
 HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default
+MOST_BEHIND_ENTRY = 1 << 20  # behind the last index entry lie, by default, 4 KiB and one batch
 
 
-def seek(segment: Segment, buffer: Buffer | RemoteMap, options: ReadOptions) -> tuple[int, int]:
+def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tuple[int, int]:
     """Return the bytes [start, end) of a log file that can hold records within the bounds.
 
-    Of a remote file only the headers are fetched that index entries point at.
+    Only the headers are read that index entries point at.
     """
     start_offset = options.start_offset
     if options.start_timestamp != -NO_BOUND:
-        start_offset = max(start_offset, _offset_before(segment, buffer, options.start_timestamp) + 1)
+        start_offset = max(start_offset, _offset_before(segment, file, options.start_timestamp) + 1)
     start, end = 0, NO_BOUND
     if not options.bounds_offsets and start_offset <= 0:
         return start, end
@@ -36,11 +37,11 @@ def seek(segment: Segment, buffer: Buffer | RemoteMap, options: ReadOptions) -> 
         return start, end
     offsets, positions = index
     at = int(np.searchsorted(offsets, start_offset, side="right")) - 1
-    if at >= 0 and batch_with(buffer, int(positions[at]), int(offsets[at])) is not None:
+    if at >= 0 and batch_with(file, int(positions[at]), int(offsets[at])) is not None:
         start = int(positions[at])
     at = int(np.searchsorted(offsets, options.end_offset, side="left"))
     if at < len(offsets):
-        batch = batch_with(buffer, int(positions[at]), int(offsets[at]))
+        batch = batch_with(file, int(positions[at]), int(offsets[at]))
         if batch is not None:
             end = int(ends(batch)[0])
     return start, end
@@ -66,19 +67,14 @@ def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | Non
     return columns["offset"], columns["position" if kind == "index" else "timestamp"]
 
 
-def batch_with(buffer: Buffer | RemoteMap, position: int, offset: int) -> Headers | None:
+def batch_with(file: Buffer | InputFile, position: int, offset: int) -> Headers | None:
     """Return the header at a position if that batch holds the offset."""
-    if isinstance(buffer, RemoteMap):
-        buffer = buffer.batches_between(position, position)
-    if not 0 <= position < memoryview(buffer).nbytes:
-        return None
-    for headers in HeaderScan(buffer, position, position + 1).headers(1):
-        found = headers[0]["position"] == position and headers[0]["base_offset"] <= offset <= last_offsets(headers)[0]
-        return headers if found else None
-    return None
+    headers = header_at(file, position)
+    holds = len(headers) == 1 and headers["base_offset"][0] <= offset <= last_offsets(headers)[0]
+    return headers if holds else None
 
 
-def _offset_before(segment: Segment, buffer: Buffer | RemoteMap, timestamp: int) -> int:
+def _offset_before(segment: Segment, file: Buffer | InputFile, timestamp: int) -> int:
     """Return an offset up to which every timestamp is less, by the time index; -1 when it does not say."""
     times = _entries(segment, "timeindex")
     index = index_entries(segment)
@@ -91,12 +87,10 @@ def _offset_before(segment: Segment, buffer: Buffer | RemoteMap, timestamp: int)
     offset, stamp = int(offsets[at]), int(stamps[at])
     index_at = int(np.searchsorted(index[0], offset, side="right")) - 1
     start = 0 if index_at < 0 else int(index[1][index_at])
-    if index_at >= 0 and batch_with(buffer, start, int(index[0][index_at])) is None:
+    if index_at >= 0 and batch_with(file, start, int(index[0][index_at])) is None:
         return -1
-    if isinstance(buffer, RemoteMap):
-        following = int(index[1][index_at + 1]) if index_at + 1 < len(index[1]) else None
-        buffer = buffer.batches_between(start, following) if following is not None else buffer.tail(start)
-    for headers in HeaderScan(buffer, start).headers(HEADERS_PER_LOOK):
+    end = int(index[1][index_at + 1]) + 1 if index_at + 1 < len(index[1]) else start + MOST_BEHIND_ENTRY
+    for headers in HeaderScan(file, start, end).headers(HEADERS_PER_LOOK):
         holds = (headers["base_offset"] <= offset) & (offset <= last_offsets(headers))
         if holds.any():
             return offset if int(headers[holds][0]["max_timestamp"]) == stamp else -1

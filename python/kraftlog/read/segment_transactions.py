@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,18 +16,14 @@ import numpy.typing as npt
 
 from kraftlog._native.lookahead import ENDED_DTYPE, OPEN_DTYPE, Lookahead
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.options import NO_BOUND
+from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.in_order import in_order
-from kraftlog.disk.mapping import map_file
-from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
 from kraftlog.layout.small_files import read_producer_snapshot
 from kraftlog.read.records import located
-from kraftlog.read.remote_windows import windows
 from kraftlog.transactions.producer import ABORTED
-from kraftlog.types import Buffer
 
 WINDOW_BYTES = 64 << 20  # of headers between two looks at what has ended
 FILES_AT_ONCE = 16
@@ -103,11 +100,26 @@ def run(one: HeaderPass) -> SegmentTransactions:
     """Make a pass over the headers of a segment."""
     with _open_files:
         try:
-            if isinstance(one.segment.path, RemotePath):
-                return _from_windows(one.segment.path, one)
-            return from_headers(map_as_listed(one.segment), one)
+            with as_listed(one.segment) as file:
+                return _from_headers(file, one)
         except OSError as error:
             return SegmentTransactions(missing=unreadable(one.segment, error))
+
+
+@contextmanager
+def as_listed(segment: Segment) -> Iterator[ReadableFile]:
+    """Open a log file as it was when it was listed: what was appended since does not count.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened, or, within the block, read.
+    """
+    file = disk().open(segment.path, segment.size)
+    try:
+        yield file
+    finally:
+        file.close()
 
 
 def unreadable(segment: Segment, error: OSError) -> Fault:
@@ -115,34 +127,23 @@ def unreadable(segment: Segment, error: OSError) -> Fault:
     return located(segment, Fault("unreadable_file", str(error.strerror or error), size_in_bytes=segment.size))
 
 
-def map_as_listed(segment: Segment) -> Buffer:
-    """Map a log file as it was when it was listed: what was appended since does not count.
-
-    Raises
-    ------
-    OSError
-        When it cannot be opened.
-    """
-    return memoryview(map_file(segment.path))[: segment.size]
-
-
-def from_headers(buffer: Buffer, one: HeaderPass) -> SegmentTransactions:
+def _from_headers(file: ReadableFile, one: HeaderPass) -> SegmentTransactions:
     """Return what the headers of a segment say.
 
     A damaged header may seem to open a transaction, which would hide all that follows. Where one that is open at the
     end starts with a bad batch, and no snapshot knows it, all is gone over once more with each crc compared.
     """
-    found = _walk(buffer, one, check_all=False)
+    found = _walk(file, one, check_all=False)
     for row in found.opened:
         is_confirmed = (int(row["producer_id"]), int(row["first_offset"])) in one.confirmed
-        if not is_confirmed and not _is_sound(buffer, int(row["first_position"])):
-            return _walk(buffer, one, check_all=True)
+        if not is_confirmed and not _is_sound(file, int(row["first_position"])):
+            return _walk(file, one, check_all=True)
     return found
 
 
-def _walk(buffer: Buffer, one: HeaderPass, *, check_all: bool) -> SegmentTransactions:
-    ahead = Lookahead(buffer, check_all)
-    size, step = memoryview(buffer).nbytes, one.cut_bytes or WINDOW_BYTES
+def _walk(file: ReadableFile, one: HeaderPass, *, check_all: bool) -> SegmentTransactions:
+    ahead = Lookahead(file, check_all)
+    size, step = file.size, one.cut_bytes or WINDOW_BYTES
     ended, cuts, goes_on = np.empty(0, ENDED_DTYPE), [], size > 0
     while goes_on:
         goes_on, rows = ahead.run(min(size, ahead.position + step))
@@ -151,15 +152,6 @@ def _walk(buffer: Buffer, one: HeaderPass, *, check_all: bool) -> SegmentTransac
         if goes_on and ahead.is_chain and one.cut_bytes:
             cuts.append(ahead.position)
     return SegmentTransactions(ended, ahead.open(), cuts=tuple(cuts))
-
-
-def _from_windows(path: RemotePath, one: HeaderPass) -> SegmentTransactions:
-    """Return what the headers of a remote segment say: it is fetched as a whole, and little of it is held."""
-    ended, ahead = np.empty(0, ENDED_DTYPE), None
-    for memory, _, end in windows(path, 0, NO_BOUND):
-        ahead = ahead or Lookahead(memory, True)
-        ended = _with(ended, ahead.run(end)[1], one)
-    return SegmentTransactions(ended, ahead.open() if ahead else np.empty(0, OPEN_DTYPE))
 
 
 def _with(ended: Rows, rows: Rows, one: HeaderPass) -> Rows:
@@ -174,9 +166,9 @@ def _with(ended: Rows, rows: Rows, one: HeaderPass) -> Rows:
     return np.asarray(ended[keep])
 
 
-def _is_sound(buffer: Buffer, position: int) -> bool:
+def _is_sound(file: ReadableFile, position: int) -> bool:
     """Whether the crc of the batch at a position matches."""
-    headers = next(HeaderScan(buffer, position, position + 1, check_crc=True).headers(), None)
+    headers = next(HeaderScan(file, position, position + 1, check_crc=True).headers(), None)
     return headers is not None and bool(headers["crc_ok"].all())
 
 

@@ -25,15 +25,11 @@ from kraftlog.read.segment_transactions import (
     Opened,
     SegmentTransactions,
     from_files,
-    from_headers,
     in_threads,
-    map_as_listed,
     read_opened,
-    unreadable,
 )
 from kraftlog.transactions.producer import ABORTED, NONE, OPEN
 from kraftlog.transactions.view import BY_OFFSET, BY_POSITION, FOREVER, VIEW_DTYPE, ProducerView
-from kraftlog.types import Buffer
 
 PLACE_BITS = 40  # of the byte: files of up to 1 TiB
 
@@ -143,7 +139,6 @@ class TransactionMap:
         self._found: dict[int, SegmentTransactions] = {}
         self._need_headers: set[int] = set()
         self._noted: set[int] = set()
-        self._mapped: tuple[int, Buffer] | None = None
 
     def found(self, number: int) -> SegmentTransactions:
         """Return what a segment says."""
@@ -179,18 +174,12 @@ class TransactionMap:
     def fill(self, numbers: Sequence[int]) -> None:
         """Find out what segments say, several at the same time."""
         todo = self.header_passes(numbers)
-        if len(todo) == 1 and self._fold is in_threads:
-            self._found[todo[0]] = self._fold_here(todo[0])
-        elif todo:
+        if todo:
             self.take(todo, self._fold([self.header_pass(number) for number in todo]))
 
     def take(self, numbers: Sequence[int], found: Iterable[SegmentTransactions]) -> None:
         """Take what passes over the headers of segments found."""
         self._found |= zip(numbers, found, strict=True)
-
-    def buffer(self, number: int) -> Buffer | None:
-        """Return the segment whose headers were gone over last, if it is this one: it is in memory still."""
-        return self._mapped[1] if self._mapped is not None and self._mapped[0] == number else None
 
     def along(self, first: int) -> Iterator[Step]:
         """Join what the segments say, from one of them to the end of the log."""
@@ -272,16 +261,6 @@ class TransactionMap:
         if before is None or behind is None:
             return None
         return from_files(self.segments[number], self.segments[number + 1].base_offset or 0, before, behind)
-
-    def _fold_here(self, number: int) -> SegmentTransactions:
-        """Go over the headers of one segment and keep it in memory for a reader that comes now."""
-        self._mapped = None
-        try:
-            buffer = map_as_listed(self.segments[number])
-        except OSError as error:
-            return SegmentTransactions(missing=unreadable(self.segments[number], error))
-        self._mapped = number, buffer
-        return from_headers(buffer, self.header_pass(number))
 
     def _note(self, fault: Fault) -> None:
         if self._strict:

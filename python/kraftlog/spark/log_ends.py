@@ -10,16 +10,14 @@ from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.markers import api_key, scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
-from kraftlog.disk.mapping import map_file
-from kraftlog.disk.remote_map import RemoteMap
-from kraftlog.disk.remote_path import LogPath, RemotePath
+from kraftlog.disk.disk import disk
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.partitions import is_metadata, opened_before_segment
 from kraftlog.read.seek import seek
 from kraftlog.transactions.boundaries import Boundaries, MetadataTransactionFold
 from kraftlog.transactions.producer import TransactionFold
-from kraftlog.types import Buffer
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class LogEnd:
         if place.batch is None:
             return place.position == 0
         at = place.batch[0]
-        found = next(HeaderScan(_mapped(place.path, at), at, at + 1).headers(1), None)
+        found = next(HeaderScan(disk().open(place.path), at, at + 1).headers(1), None)
         return found is not None and _what_is(found[0]) == place.batch
 
     def _look_at(self, segment: Segment) -> None:
@@ -119,8 +117,8 @@ class LogEnd:
             self._place = _Place(segment.path, 0 if self._follows_transactions else _last_entry(segment))
         self._next_offset = max(self._next_offset, segment.base_offset or 0)
         start = self._place.position
-        buffer = _mapped(segment.path, start)
-        for headers in HeaderScan(buffer, start, check_crc=True).headers():
+        file = disk().open(segment.path, segment.size)
+        for headers in HeaderScan(file, start, check_crc=True).headers():
             sound = headers[headers["crc_ok"] == 1]
             if len(sound):
                 if isinstance(self._fold, TransactionFold):
@@ -128,7 +126,7 @@ class LogEnd:
                 self._next_offset = max(self._next_offset, int(last_offsets(sound).max()) + 1)
                 self._place = _Place(segment.path, int(ends(sound)[-1]), _what_is(sound[-1]))
         if isinstance(self._fold, MetadataTransactionFold):
-            for batches, offsets, values in scan_markers(buffer, [], start=start, end=self._place.position):
+            for batches, offsets, values in scan_markers(file, [], start=start, end=self._place.position):
                 keys = np.array([api_key(value) for value in values], np.int64)
                 self._fold.add(Boundaries.of_batches(batches, offsets, keys, values))
 
@@ -148,14 +146,4 @@ def _what_is(header: np.void) -> tuple[int, int, int]:
 
 def _last_entry(segment: Segment) -> int:
     """Return where the last batch begins that the index of a segment knows."""
-    found = RemoteMap(segment.path) if isinstance(segment.path, RemotePath) else map_file(segment.path)
-    return seek(segment, found, ReadOptions(start_offset=NO_BOUND))[0]
-
-
-def _mapped(path: LogPath, start: int) -> Buffer:
-    """Map a file; of a remote one only what lies behind a byte is fetched."""
-    if not isinstance(path, RemotePath):
-        return map_file(path)
-    found = RemoteMap(path)
-    found.fetch(start, found.size)
-    return found.memory
+    return seek(segment, disk().open(segment.path, segment.size), ReadOptions(start_offset=NO_BOUND))[0]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.check.transactions import beside_faults, marker_faults
-from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.metadata_log.gaps import incomplete_faults
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
-from kraftlog.read.segment_transactions import map_as_listed
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import as_spark, library_columns
@@ -52,7 +49,6 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
 
 def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     target = request.schema
-    work = _as_listed(work)
     if request.table == "records":
         columns = schema.RECORDS.select(library_columns(request.columns))
         for batch in read_range(work, columns, part.options, faults):
@@ -66,16 +62,6 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
         yield from errors_table(faults).select(target.names).to_batches()
     else:
         yield from _scan(Log.of_segment(work.segment), request, part, faults)
-
-
-def _as_listed(work: Range) -> Range:
-    """Return a range of the file as it was when it was planned: an action that is repeated has the same rows."""
-    if work.buffer is not None or isinstance(work.segment.path, RemotePath):
-        return work
-    try:
-        return replace(work, buffer=map_as_listed(work.segment))
-    except OSError:  # whoever reads it reports why it cannot be read
-        return work
 
 
 def _read_partition(

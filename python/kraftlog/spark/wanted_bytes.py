@@ -15,14 +15,14 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan, ends, within
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.ranges import Range
 from kraftlog.read.seek import seek
 from kraftlog.spark.parts import Part, WholePartition, Work
-from kraftlog.types import Buffer
+from kraftlog.types import InputFile
 
 
 def within_bounds(parts: Iterable[Part], group: list[Segment], options: ReadOptions) -> Iterator[Part]:
@@ -65,11 +65,11 @@ def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tu
     if is_whole or isinstance(segment.path, RemotePath):  # a remote one was cut by its index
         return 0, NO_BOUND
     try:
-        buffer = map_file(segment.path)
+        file = disk().open(segment.path, segment.size)
     except FileNotFoundError:
         return 0, NO_BOUND  # whoever reads it reports that it is gone
-    begin, end = seek(segment, buffer, options)
-    headers, faults = _headers(buffer, begin, end)
+    begin, end = seek(segment, file, options)
+    headers, faults = _headers(file, begin, end)
     before = headers[last_offsets(headers) < options.start_offset]
     begin = int(ends(before)[-1]) if len(before) else begin
     if not is_last and any(fault.position is None or fault.position >= begin for fault in faults):
@@ -83,10 +83,10 @@ def _following(group: list[Segment], number: int) -> int:
     return NO_BOUND if number == len(group) - 1 else group[number + 1].base_offset or 0
 
 
-def _headers(buffer: Buffer, begin: int, end: int) -> tuple[Headers, list[Fault]]:
+def _headers(file: InputFile, begin: int, end: int) -> tuple[Headers, list[Fault]]:
     """Return the headers where a reader finds them: behind damage that takes a comparison of each crc."""
     for check_crc in (False, True):
-        scan = HeaderScan(buffer, begin, end, check_crc=check_crc)
+        scan = HeaderScan(file, begin, end, check_crc=check_crc)
         headers = np.concatenate([np.empty(0, HEADER_DTYPE), *scan.headers()])
         if not scan.faults:
             break

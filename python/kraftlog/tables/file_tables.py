@@ -13,12 +13,13 @@ from kraftlog._native.scanner import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.header_scan import HeaderScan, within
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault, RecordError
+from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery, Segment
 from kraftlog.layout.index_files import ENTRY_TYPES, read_index
 from kraftlog.read.ranges import relevant
-from kraftlog.read.records import Progress, located, open_segment, relocated
+from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
+from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.stream import rows_of
 
 ROWS_AT_ONCE = 1 << 12
@@ -33,16 +34,12 @@ def batch_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the ``batches`` table; the crc is compared only when the options say so."""
     for segment in relevant(segments, options):
-        buffer = open_segment(segment, faults, strict=options.strict)
-        scan = HeaderScan(buffer, *seek(segment, buffer, options), check_crc=options.check_crc)
-        try:
-            for headers in scan.headers(strict=options.strict):
+        with segment_file(segment, faults, strict=options.strict) as file:
+            scan = HeaderScan(file, *seek(segment, file, options), check_crc=options.check_crc)
+            for headers in scanned(segment, scan, faults, strict=options.strict):
                 chosen = within(headers, options)
                 if len(chosen):
                     yield _batch_columns(segment, chosen, arrow_schema)
-        except RecordError as error:
-            raise relocated(segment, error) from None
-        faults.extend(located(segment, fault) for fault in scan.faults)
         if on_progress:
             on_progress(segment.size)
 
@@ -108,23 +105,13 @@ def _plain_row(segment: Segment) -> dict[str, Any]:
 
 def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict[str, Any]:
     row = _plain_row(segment)
-    buffer = open_segment(segment, faults, strict=strict)
-    scan = HeaderScan(buffer)
-    parts = []
-    try:
-        parts = list(scan.headers(strict=strict))
-    except RecordError as error:
-        raise relocated(segment, error) from None
-    size = memoryview(buffer).nbytes
-    torn = size - scan.torn_at if scan.torn_at >= 0 else 0
-    faults.extend(located(segment, fault) for fault in scan.faults)
-    row |= {
-        "batches": 0,
-        "records": 0,
-        "clean": not scan.faults and not torn,
-        "torn_bytes": torn,
-        "size_in_bytes": size,
-    }
+    parts: list[batch_headers.Headers] = []
+    torn, before = 0, len(faults)
+    with segment_file(segment, faults, strict=strict) as file:
+        scan = HeaderScan(file)
+        parts.extend(scanned(segment, scan, faults, strict=strict))
+        torn = segment.size - scan.torn_at if scan.torn_at >= 0 else 0
+    row |= {"batches": 0, "records": 0, "clean": len(faults) == before and not torn, "torn_bytes": torn}
     row["next_offset"] = segment.base_offset
     if parts:
         row |= _totals(np.concatenate(parts))

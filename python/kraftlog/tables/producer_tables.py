@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import repeated, timestamps
 from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import CorruptRecordError, Fault, RecordError
+from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.partitions import by_partition, producers_before
-from kraftlog.read.records import Progress, located, open_segment, relocated
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import segment_headers
 from kraftlog.stream import rows_of
 from kraftlog.transactions.producer_state import NONE, ProducerState, ProducerStates
 
@@ -57,14 +57,9 @@ def producer_states(
 
 
 def _read(segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault]) -> None:
-    scan = HeaderScan(open_segment(segment, faults, strict=options.strict), check_control=True)
-    try:
-        for headers in scan.headers(strict=options.strict):
-            # a marker whose crc does not match says nothing that can be believed
-            producers.add(headers[(headers["base_offset"] < options.end_offset) & (headers["crc_ok"] != 0)])
-    except RecordError as error:
-        raise relocated(segment, error) from None
-    faults.extend(located(segment, fault) for fault in scan.faults)
+    for headers in segment_headers(segment, faults, strict=options.strict, check_control=True):
+        # a marker whose crc does not match says nothing that can be believed
+        producers.add(headers[(headers["base_offset"] < options.end_offset) & (headers["crc_ok"] != 0)])
 
 
 def _columns(segment: Segment, states: list[ProducerState], arrow_schema: pa.Schema) -> pa.RecordBatch:

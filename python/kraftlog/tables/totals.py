@@ -23,11 +23,12 @@ from kraftlog.codec.headers import (
     Headers,
     timestamps,
 )
+from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
-from kraftlog.read.records import Progress, located, open_segment
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.schema import STATS
-from kraftlog.types import Buffer
 
 Key = tuple[str | None, int | None, int | None]
 
@@ -84,15 +85,13 @@ def collect(
     totals: dict[Key, Totals] = {}
     decompressor = Decompressor()
     for segment in segments:
-        buffer = open_segment(segment, faults, strict=False)
-        scan = HeaderScan(buffer)
-        for headers in scan.headers():
-            for key, part in _groups(segment, headers, by_producer=by_producer):
-                total = totals.setdefault(key, Totals())
-                total.add(part)
-                if decompress:
-                    _decompress(buffer, segment, part, total, decompressor, faults)
-        faults.extend(located(segment, fault) for fault in scan.faults)
+        with segment_file(segment, faults, strict=False) as file:
+            for headers in scanned(segment, HeaderScan(file), faults):
+                for key, part in _groups(segment, headers, by_producer=by_producer):
+                    total = totals.setdefault(key, Totals())
+                    total.add(part)
+                    if decompress:
+                        _decompress(file, segment, part, total, decompressor, faults)
         if on_progress:
             on_progress(segment.size)
     return _table(totals, decompress=decompress)
@@ -107,10 +106,14 @@ def _groups(segment: Segment, headers: Headers, *, by_producer: bool) -> Iterato
 
 
 def _decompress(
-    buffer: Buffer, segment: Segment, headers: Headers, total: Totals, decompressor: Decompressor, faults: list[Fault]
+    file: ReadableFile,
+    segment: Segment,
+    headers: Headers,
+    total: Totals,
+    decompressor: Decompressor,
+    faults: list[Fault],
 ) -> None:
     """Measure batches of magic 2; messages of older formats count as they are."""
-    data = memoryview(buffer)
     for header in headers:
         position, size = int(header["position"]), int(header["batch_length"]) + LOG_OVERHEAD
         codec = int(header["attributes"]) & COMPRESSION_MASK
@@ -119,8 +122,9 @@ def _decompress(
             total.packed += size
             total.plain += size
             continue
+        data = file.read(position + RECORD_BATCH_OVERHEAD, position + size)
         try:
-            plain = decompressor.decompress(data[position + RECORD_BATCH_OVERHEAD : position + size], codec, 2)
+            plain = decompressor.decompress(memoryview(data), codec, 2)
         except DecompressionError as error:
             fault = Fault("decompression_failed", f"batch at byte {position}: {error}", position, size)
             faults.append(located(segment, fault))

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
@@ -19,7 +18,8 @@ from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.metadata_boundaries import Scanned, scan_boundaries
 from kraftlog.read.partitions import by_partition, is_metadata, opened_before_segment
-from kraftlog.read.records import Progress, located, open_segment
+from kraftlog.read.records import Progress, located
+from kraftlog.read.segment_reader import segment_headers
 from kraftlog.read.segment_transactions import read_opened
 from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.stream import rows_of
@@ -60,15 +60,13 @@ def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | N
     fold = TransactionFold() if opened is None else TransactionFold(opened)
     for segment, following in zip_longest(group, group[1:]):
         known = len(faults)
-        buffer = open_segment(segment, faults, strict=False)
-        if len(faults) > known:
+        ended = [fold.open[:0], *(fold.add(headers) for headers in segment_headers(segment, faults, check_crc=True))]
+        if any(fault.error == "unreadable_file" for fault in faults[known:]):
             still_open = read_opened(following, faults) if following is not None else None
             is_kept = np.array([(still_open or {}).get(one) is not None for one in fold.open["producer_id"].tolist()])
             yield fold.open[~is_kept.astype(bool)]
             fold = TransactionFold(fold.open[is_kept.astype(bool)])
-        scan = HeaderScan(buffer, check_crc=True)
-        yield np.concatenate([fold.open[:0], *(fold.add(headers) for headers in scan.headers())])
-        faults.extend(located(segment, fault) for fault in scan.faults)
+        yield np.concatenate(ended)
         if on_progress:
             on_progress(segment.size)
     yield fold.open
@@ -99,9 +97,13 @@ def last_stable_offsets(segments: list[Segment]) -> pa.Table:
 def _next_offset(segment: Segment) -> int:
     """Return the offset behind the last sound batch of a segment."""
     found = segment.base_offset or 0
-    for headers in HeaderScan(open_segment(segment, [], strict=True), check_crc=True).headers():
+    faults: list[Fault] = []
+    for headers in segment_headers(segment, faults, check_crc=True):
         sound = headers[headers["crc_ok"] != 0]
         found = max(found, int(last_offsets(sound).max(initial=-1)) + 1)
+    for fault in faults:
+        if fault.error == "unreadable_file":
+            raise error_from_fault(fault)
     return found
 
 

@@ -1,0 +1,148 @@
+"""The bytes of a segment, for everything that reads it.
+
+A segment is read through a window by ``pread``, never by a mapping, so that a file that is truncated meanwhile is an
+error and not a signal. A reader sees the bytes that the file had when it was listed: what is appended later does not
+count, and where some of them are gone there is one fault ``unreadable_file``, or an exception with ``strict``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.disk.disk import ReadableFile, disk
+from kraftlog.errors import CorruptRecordError, Fault, InputError, RecordError
+from kraftlog.layout.discover import Segment
+
+
+class Nothing:
+    """What is read of a file that cannot be opened."""
+
+    path = ""
+    size = 0
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def read_into(self, target: memoryview, start: int) -> None:
+        """Read nothing."""
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+@contextmanager
+def segment_file(segment: Segment, faults: list[Fault], *, strict: bool) -> Iterator[ReadableFile]:
+    """Open a log file for ``RecordDecoder``, ``HeaderScan``, ``Lookahead`` and ``seek``; the block's end closes it.
+
+    Parameters
+    ----------
+    segment : Segment
+    faults : list of Fault
+        Receives one fault ``unreadable_file`` when the file cannot be opened, or a read within the block raises
+        OSError; the block is left then.
+    strict : bool
+        Raise instead.
+
+    Returns
+    -------
+    context manager of ReadableFile
+        Its ``size`` is that of the listing. An empty one when the file cannot be opened.
+
+    Raises
+    ------
+    CorruptRecordError
+        With ``strict``.
+    """
+    try:
+        file = disk().open(segment.path, segment.size)
+    except OSError as error:
+        note_unreadable(segment, 0, error, faults, strict=strict)
+        yield Nothing()
+        return
+    try:
+        yield file
+    except OSError as error:
+        position = error.position if isinstance(error, InputError) else 0
+        note_unreadable(segment, position, error, faults, strict=strict)
+    finally:
+        file.close()
+
+
+def segment_headers(
+    segment: Segment,
+    faults: list[Fault],
+    *,
+    strict: bool = False,
+    start: int = 0,
+    end: int = NO_BOUND,
+    check_crc: bool = False,
+    check_control: bool = False,
+) -> Iterator[Headers]:
+    """Return the batch headers of a segment as structured arrays.
+
+    Parameters
+    ----------
+    segment : Segment
+    faults : list of Fault
+        Receives what a walk over headers finds, located in the file, and one ``unreadable_file`` when the file cannot
+        be opened or read to its end.
+    strict : bool
+        Raise at the first fault instead.
+    start, end : int
+        Batches that start at bytes [start, end).
+    check_crc, check_control : bool
+        Compare the crc of every batch, or of control batches alone.
+
+    Raises
+    ------
+    RecordError
+        With ``strict``.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from kraftlog.read.segment_reader import segment_headers
+    >>> segment = kraftlog.open("tests/golden/codecs/log/codec-lz4-0").found.segments[0]
+    >>> sum(len(headers) for headers in segment_headers(segment, []))
+    17
+    """
+    with segment_file(segment, faults, strict=strict) as file:
+        scan = HeaderScan(file, start, end, check_crc=check_crc, check_control=check_control)
+        yield from scanned(segment, scan, faults, strict=strict)
+
+
+def scanned(segment: Segment, scan: HeaderScan, faults: list[Fault], *, strict: bool = False) -> Iterator[Headers]:
+    """Return the headers of a scan over a segment's file, with the faults that it finds located in the file."""
+    try:
+        yield from scan.headers(strict=strict)
+    except RecordError as error:
+        raise relocated(segment, error) from None
+    finally:
+        faults.extend(located(segment, fault) for fault in scan.faults)
+
+
+def note_unreadable(segment: Segment, position: int, error: OSError, faults: list[Fault], *, strict: bool) -> None:
+    """Note that a file cannot be read from a byte on, or raise CorruptRecordError with ``strict``."""
+    size = max(segment.size - position, 0)
+    fault = located(segment, Fault("unreadable_file", error.strerror or str(error), position or None, size))
+    if strict:
+        raise CorruptRecordError(fault.message, fault) from error
+    faults.append(fault)
+
+
+def located(segment: Segment, fault: Fault) -> Fault:
+    """Say in which file a fault was found."""
+    return fault.located(segment.name, segment.topic, segment.partition, segment.base_offset)
+
+
+def relocated(segment: Segment, error: RecordError) -> RecordError:
+    """Say in which file an error was found."""
+    if error.fault is None:
+        return error
+    fault = located(segment, error.fault)
+    return type(error)(fault.message, fault)
