@@ -49,19 +49,19 @@ def test_dry_run(kraftlog_command: Callable[..., object], folder: Path):
             "reason": "torn tail of 4 bytes",
         },
     ]
-    assert done.stderr == "18 files kept, 1 to cut, 1 to write; nothing was touched, --write does it\n"
+    assert done.stderr == "19 files kept, 1 to cut, 1 to write; nothing was touched, --write does it\n"
     assert not (folder.parent / ".lock").exists()
 
 
 def test_write(kraftlog_command: Callable[..., object], folder: Path):
     done = kraftlog_command("recover", folder.parent, *INTERVAL, "--write", "--columns", "file,action")
-    assert (done.returncode, done.stderr) == (0, "18 files kept, 1 cut, 1 written\n")
+    assert (done.returncode, done.stderr) == (0, "19 files kept, 1 cut, 1 written\n")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
         path.name: path.read_bytes() for path in ORDERS.iterdir()
     }
     again = kraftlog_command("recover", folder.parent, *INTERVAL, "--write", "--format", "jsonl")
     assert (again.returncode, again.stdout) == (0, "")
-    assert again.stderr == "20 files kept, nothing to do\n"
+    assert again.stderr == "21 files kept, nothing to do\n"
     every = kraftlog_command("recover", folder.parent, *INTERVAL, "--all", "--format", "jsonl", "--limit", 3)
     assert [json.loads(line)["action"] for line in every.stdout.splitlines()] == ["keep"] * 3
 

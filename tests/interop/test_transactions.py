@@ -16,8 +16,7 @@ from records import COLUMNS, by_partition, lines
 from scenarios import SCENARIOS
 
 import kraftlog
-from kraftlog.layout.discover import discover
-from kraftlog.write.recover import recover
+from kraftlog.write.recover import partition_folders, recover
 from kraftlog.write.recovery_action import Action, RecoverOptions
 
 # Whether a marker raises its producer's epoch: since transaction.version 2 it does.
@@ -56,7 +55,7 @@ def runs(broker: Broker) -> Runs:
         broker.replace_log(topic, 0, log.segments)
     broker.forget_the_clean_shutdown()
     with broker:
-        recovered = [action for _, action in recover(discover(broker.log_dir).segments, RecoverOptions())]
+        recovered = [action for _, action in recover(partition_folders([broker.log_dir]), RecoverOptions())]
         answers = {level: broker.consume_at(level, ALL_TOPICS) for level in ISOLATION_LEVELS}
         producers, transactional_ids = broker.transactions(ALL_TOPICS)
     consumed = {level: by_partition(records) for level, (records, _) in answers.items()}
@@ -164,7 +163,7 @@ def test_recover_builds_what_kafka_built(runs: Runs, topic: str, partition: int,
     folder.mkdir()
     for path in theirs.glob("*.log"):
         shutil.copy(path, folder)
-    list(recover(discover(folder).segments, RecoverOptions(write=True)))
+    list(recover([folder], RecoverOptions(write=True)))
     rebuilt = _rebuilt(folder)
     assert rebuilt == _rebuilt(theirs)
     assert {Path(name).suffix for name in rebuilt} == REBUILT

@@ -33,14 +33,14 @@ def test_the_same_partition_in_two_log_directories(replicas: list[Path]):
     for rows in ("transactions", "producers", "last_stable_offsets"):
         assert getattr(both, rows)().to_pylist() == 2 * getattr(one, rows)().to_pylist()
     assert list(both.verify()) == []
-    assert {action.action for _, action in recover(both.found.segments, RecoverOptions())} == {"keep"}
+    assert {action.action for _, action in recover(replicas, RecoverOptions(interval_bytes=1024))} == {"keep"}
 
 
 def test_a_torn_tail_is_refused_beside_another_replica(replicas: list[Path]):
     """Segments follow it, in its own folder."""
     first = replicas[0] / "00000000000000000000.log"
     first.write_bytes(first.read_bytes()[:-5])
-    actions = [action for _, action in recover(kraftlog.open(replicas).found.segments, RecoverOptions())]
+    actions = [action for _, action in recover(replicas, RecoverOptions())]
     assert [action.path for action in actions if action.action == "refuse"] == [first]
     assert not [action for action in actions if action.action in ("cut", "remove")]
 

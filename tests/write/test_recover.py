@@ -18,7 +18,7 @@ from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
 from kraftlog.layout.discover import discover
 from kraftlog.layout.small_files import read_producer_snapshot
 from kraftlog.read.partitions import by_partition
-from kraftlog.write.recover import recover
+from kraftlog.write.recover import partition_folders, recover
 from kraftlog.write.recovery_action import Action, RecoverOptions
 
 SCENARIOS = [
@@ -33,6 +33,8 @@ SCENARIOS = [
     "transactions_hanging",
     "transactions_tv0",
 ]
+# A new leader's epoch, which has no records yet.
+EPOCHS = {"transactions_hanging/__transaction_state-0/leader-epoch-checkpoint"}
 REBUILT = ("index", "timeindex", "txnindex", "snapshot")
 WRITE = RecoverOptions(write=True)
 CUT = RecoverOptions(write=True, cut_damage=True)
@@ -47,7 +49,7 @@ STRAY = {
 
 
 def run(folder: Path, options: RecoverOptions) -> list[Action]:
-    return [action for _, action in recover(discover(folder).segments, options)]
+    return [action for _, action in recover(partition_folders([folder]), options)]
 
 
 def changes(actions: list[Action]) -> dict[str, str]:
@@ -95,8 +97,9 @@ def test_rebuilds_what_kafka_wrote(golden: Path, harm: str, copy: Callable[[Path
     options = RecoverOptions(write=True, interval_bytes=interval_of(scenario, golden.name))
     run(folder, options)
     after, expected = contents(folder), contents(golden)
+    known = RESTARTED | CLEANED | STRAY | EPOCHS
     undetermined = {
-        name for name in {*after, *expected} if f"{scenario}/{golden.name}/{name}" in RESTARTED | CLEANED | STRAY
+        name for name in {*after, *expected} if f"{scenario}/{golden.name}/{name.removesuffix('.deleted')}" in known
     }
     for name in sorted({*after, *expected} - undetermined):
         if name.endswith((".txnindex", ".txnindex.deleted")) and not expected.get(name):
@@ -112,9 +115,11 @@ def test_leaves_what_kafka_wrote(golden: Path, copy: Callable[[Path], Path]):
     """Also where the cleaner was: what knows more than the log is kept."""
     folder = copy(golden)
     scenario = golden.parent.parent.name
-    restarted = {name.rpartition("/")[2] for name in RESTARTED if name.startswith(f"{scenario}/{golden.name}/")}
-    actions = run(folder, RecoverOptions(write=True, interval_bytes=interval_of(scenario, golden.name)))
-    assert set(changes(actions)) == restarted
+    known = RESTARTED | STRAY | EPOCHS
+    expected = {name.rpartition("/")[2] for name in known if name.startswith(f"{scenario}/{golden.name}/")}
+    options = RecoverOptions(write=True, rebuild=True, interval_bytes=interval_of(scenario, golden.name))
+    actions = run(folder, options)
+    assert set(changes(actions)) == expected
     assert not any(action.is_refusal for action in actions)
 
 
@@ -169,8 +174,8 @@ def test_what_a_dry_run_says():
         "batch at byte 254: stored crc 1973285820, computed crc 2762825390; 778 bytes from there on hold "
         "4 sound batches; --cut-damage cuts there, as Kafka does"
     )
-    *_, cut, _ = run(case, RecoverOptions(cut_damage=True))
-    assert (cut.action, cut.size_before, cut.size_after) == ("cut", 1032, 254)
+    (cut,) = [action for action in run(case, RecoverOptions(cut_damage=True)) if action.action == "cut"]
+    assert (cut.size_before, cut.size_after) == (1032, 254)
 
 
 def test_segments_behind_a_cut(copy: Callable[[Path], Path]):
@@ -227,13 +232,13 @@ def test_a_log_without_its_beginning(copy: Callable[[Path], Path]):
     first = folder / "00000000000000000061.snapshot"
     assert any(state.current_transaction_first_offset == 5 for state in read_producer_snapshot(first))
     (folder / "00000000000000000126.txnindex").unlink()
-    options = RecoverOptions(write=True, interval_bytes=1024)
+    options = RecoverOptions(write=True, rebuild=True, interval_bytes=1024)
     assert changes(run(folder, options)) == {"00000000000000000126.txnindex": "write"}
     assert contents(folder) == contents(golden)
     # without it later files know more than the log, and stay
     first.write_bytes(first.read_bytes()[:-1])
-    assert changes(run(folder, options)) == {"00000000000000000061.snapshot": "remove"}
-    assert (folder / "00000000000000000061.snapshot.deleted").exists()
+    assert changes(run(folder, options)) == {"00000000000000000061.snapshot": "write"}
+    assert read_producer_snapshot(first) == []
 
 
 def test_index_files_without_a_log(copy: Callable[[Path], Path]):
@@ -363,22 +368,42 @@ def test_crashes(copy: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch):
     assert count > 40
 
 
-@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "compaction"])
-def test_index_files_show_their_interval(scenario: str, copy: Callable[[Path], Path]):
-    """Nothing is to be done for sound folders, whatever index.interval.bytes was; lost files come back the same."""
-    for group in by_partition(discover(GOLDEN / scenario / "log").segments):
-        golden = group[0].path.parent
-        prefix = f"{scenario}/{golden.name}/"
-        if group[0].state or any(name.startswith(prefix) for name in RESTARTED | CLEANED | STRAY):
-            continue
-        assert changes(run(golden, RecoverOptions())) == {}
-        folder = copy(golden)
-        lost = sorted(folder.glob("*.index"))[::2] if len(group) > 1 else []
-        for path in lost:
-            path.unlink()
-        run(folder, WRITE)
-        for path in lost:
-            assert path.read_bytes() == (golden / path.name).read_bytes(), path.name
+def test_entries_of_another_interval():
+    """Nothing is guessed from them, and the reason names what they show."""
+    folder = GOLDEN / "transactions" / "log" / "orders-0"
+    reasons = [action.reason for action in run(folder, RecoverOptions()) if action.action == "write"]
+    assert reasons
+    assert reasons[0].startswith("not what the log says with index.interval.bytes 4096: its entries are ")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_clean_shutdown(scenario: str, tmp_path: Path):
+    """A broker reads nothing then, whatever index.interval.bytes was."""
+    log = Path(shutil.copytree(GOLDEN / scenario / "log", tmp_path / "log"))
+    (log / ".kafka_cleanshutdown").touch()
+    actions = run(log, WRITE)
+    assert changes(actions) == {}
+    assert {action.path for action in actions if action.is_trusted} == {
+        path for folder in partitions(scenario) for path in (log / folder.name).glob("*.log")
+    }
+
+
+def test_segments_before_the_recovery_point(tmp_path: Path):
+    """A broker trusts what is flushed, but for a segment that has no .index."""
+    log = Path(shutil.copytree(GOLDEN / "transactions" / "log", tmp_path / "log"))
+    for base in ("00000000000000000000", "00000000000000000102"):
+        (log / "orders-0" / f"{base}.timeindex").write_bytes(b"")
+    (log / "orders-0" / "00000000000000000032.index").unlink()
+    (log / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 120\n")
+    actions = run(log / "orders-0", RecoverOptions(write=True, interval_bytes=1024))
+    assert changes(actions) == {"00000000000000000032.index": "write", "00000000000000000102.timeindex": "write"}
+    trusted = [action for action in actions if action.is_trusted]
+    assert [action.path.stem[-3:] for action in trusted] == ["000", "067"]
+    assert {action.reason for action in trusted} == {"before the recovery point: not read"}
+    everything = run(log / "orders-0", RecoverOptions(write=True, rebuild=True, interval_bytes=1024))
+    assert changes(everything) == {"00000000000000000000.timeindex": "write"}
+    golden = GOLDEN / "transactions" / "log" / "orders-0"
+    assert contents(log / "orders-0") == contents(golden)
 
 
 def test_damaged_offsets_do_not_stop_other_partitions(copy: Callable[[Path], Path]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from itertools import islice
+from pathlib import Path
 
 import click
 
@@ -12,14 +13,13 @@ from kraftlog.cli import options
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.target import check_output
-from kraftlog.disk.disk import disk
+from kraftlog.cli.target import check_target
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment, expanded_paths
+from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
+from kraftlog.layout.discover import expanded_paths
+from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.schema import RECOVERY
-from kraftlog.tables.log import open as open_log
-from kraftlog.write.recover import file_of, recovery_table
-from kraftlog.write.recover import recover as recover_segments
+from kraftlog.write.recover import Recovery, file_of, partition_folders, recovery_table
 from kraftlog.write.recovery_action import Action, RecoverOptions
 
 ACTIONS_AT_ONCE = 1 << 10
@@ -30,10 +30,13 @@ ACTIONS_AT_ONCE = 1 << 10
 @options.WHICH
 @click.option("--write", is_flag=True, help="Do it; otherwise only show what there is to do.")
 @click.option("--cut-damage", is_flag=True, help="Cut at damage even if sound batches lie behind it, as Kafka does.")
+@click.option("--rebuild", is_flag=True, help="Read every segment, also those that a broker takes as they are.")
 @click.option(
     "--index-interval-bytes",
     type=click.IntRange(min=0),
-    help="index.interval.bytes of the topics.  [default: as the index files show, else 4096]",
+    default=INDEX_INTERVAL_BYTES,
+    show_default=True,
+    help="index.interval.bytes of the topics.",
 )
 @click.option("--all", "show_all", is_flag=True, help="Show the files that are right as well.")
 @options.OUTPUT
@@ -44,7 +47,8 @@ def recover(
     partitions: tuple[int, ...],
     write: bool,
     cut_damage: bool,
-    index_interval_bytes: int | None,
+    rebuild: bool,
+    index_interval_bytes: int,
     show_all: bool,
     form: str,
     output: str | None,
@@ -53,41 +57,52 @@ def recover(
     binary: str,
     no_progress: bool,
 ) -> None:
-    """Cut torn tails, and rebuild .index, .timeindex, .txnindex and .snapshot files that are not what the log says.
+    """Do what a broker does when it starts after a crash: cut torn tails, and rebuild index files.
 
     PATHS are folders of partitions or log directories. Without --write nothing is touched. With it the lock of the log
     directory is taken (a file .lock, which stays), so that no broker may run on it. Removed files are renamed to
     .deleted. A segment with sound batches behind damage, or with segments behind a torn tail, is left as it is and the
     exit code is 1, unless --cut-damage is given.
 
+    As a broker does, it reads nothing of a log directory that was closed cleanly (.kafka_cleanshutdown), else the
+    segments from the recovery point on (recovery-point-offset-checkpoint), and those without an .index; --rebuild reads
+    all. Of the folder of a partition alone, without the files of its log directory, all segments are read.
+
+    .index, .timeindex, .txnindex, .snapshot and leader-epoch-checkpoint become what Kafka 2.8 to 4.3 makes of the log.
+
     \b
     Example:
       kraftlog recover tests/golden/damaged/truncated_in_last_records/log
     """  # noqa: D301  (\b keeps the example as it is)
-    for path in expanded_paths(paths):
-        entry = disk().entry(path)
-        if entry is None or not entry.is_dir:
+    given = expanded_paths(paths)
+    for path in given:
+        if isinstance(path, Path) and not path.is_dir():
             raise click.UsageError(f"{path} is a file; recover takes folders of partitions and log directories")
-    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    folders = partition_folders(given, topics or None, partitions or None)
     shown_columns = RECOVERY.select(columns)
-    check_output(output, log)
+    check_target(output, [*folders, *given])
     faults: list[Fault] = []
     counts: Counter[str] = Counter()
-    left = limit
-    with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-        actions = recover_segments(
-            log.found.segments, RecoverOptions(write, cut_damage, interval_bytes=index_interval_bytes)
-        )
+    left, not_read = limit, 0
+    with (
+        Recovery(folders, RecoverOptions(write, cut_damage, rebuild, index_interval_bytes)) as recovery,
+        progress_bar(recovery.size_in_bytes, wanted=not no_progress) as bar,
+    ):
+        actions = recovery.actions()
         with open_writer(form, output, shown_columns, binary) as writer:
             while some := list(islice(actions, ACTIONS_AT_ONCE)):
                 counts.update(action.action for _, action in some)
-                faults += [_fault(segment, action) for segment, action in some if action.is_refusal]
+                not_read += sum(action.is_trusted for _, action in some)
+                faults += [_fault(folder, action) for folder, action in some if action.is_refusal]
                 shown = [row for row in some if show_all or row[1].action != "keep"][:left]
                 left = None if left is None else left - len(shown)
                 for batch in recovery_table(shown).select(shown_columns.names).to_batches():
                     writer.write(batch)
                 if bar:
                     bar(sum(action.size_before or 0 for _, action in some if action.path.suffix == ".log"))
+    if not_read:
+        count = "1 segment" if not_read == 1 else f"{not_read} segments"
+        print(f"{count} not read, which a broker would not read either; --rebuild reads all", file=sys.stderr)
     print(_summary(counts, done=write), file=sys.stderr)
     sys.exit(report_faults(faults))
 
@@ -105,6 +120,6 @@ def _summary(counts: Counter[str], *, done: bool) -> str:
     return f"{counts['keep']} files kept, {', '.join(parts) or 'nothing to do'}{hint}"
 
 
-def _fault(segment: Segment, action: Action) -> Fault:
+def _fault(folder: PartitionFolder, action: Action) -> Fault:
     fault = Fault("not_recovered", action.reason, size_in_bytes=0)
-    return fault.located(file_of(action), segment.topic, segment.partition, None)
+    return fault.located(file_of(action), folder.topic, folder.partition, None)

@@ -9,7 +9,37 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.layout.small_files import read_leader_epochs
 
+LEADER_EPOCHS = "leader-epoch-checkpoint"
 _VERSION = 0
+
+
+def leader_epochs_bytes(epochs: Iterable[tuple[int, int]]) -> bytes:
+    """Return the ``leader-epoch-checkpoint`` of epochs and their first offsets."""
+    rows = [f"{epoch} {offset}" for epoch, offset in epochs]
+    return "".join(f"{line}\n" for line in [f"{_VERSION}", f"{len(rows)}", *rows]).encode()
+
+
+def epochs_after_recovery(
+    known: Iterable[tuple[int, int]], found: Iterable[tuple[int, int]], log_start: int, log_end: int
+) -> list[tuple[int, int]]:
+    """Return the epochs that Kafka has after it recovered a log, by the rules of ``LeaderEpochFileCache``.
+
+    Parameters
+    ----------
+    known : iterable of (epoch, first offset)
+        Of the file.
+    found : iterable of (epoch, first offset)
+        Of the batches that were recovered.
+    log_start, log_end : int
+        Epochs that begin at the end or behind it are cut off; the one of the log start begins there.
+    """
+    epochs = sorted(known)
+    for epoch, offset in found:
+        if not epochs or epoch > epochs[-1][0]:
+            epochs = [entry for entry in epochs if entry[1] < offset] + [(epoch, offset)]
+    epochs = [entry for entry in epochs if entry[1] < log_end]
+    before = [entry for entry in epochs if entry[1] <= log_start]
+    return ([(before[-1][0], log_start)] if before else []) + epochs[len(before) :]
 
 
 class LeaderEpochs:
@@ -31,7 +61,7 @@ class LeaderEpochs:
     """
 
     def __init__(self, folder: Path, base_offset: int, known: Iterable[tuple[int, int]]) -> None:
-        self._path = folder / "leader-epoch-checkpoint"
+        self._path = folder / LEADER_EPOCHS
         self.is_in_file = disk().entry(self._path) is not None
         self._written = read_leader_epochs(self._path) if self.is_in_file else []
         self._entries = dict(entry for entry in self._written if entry[1] < base_offset)
@@ -57,6 +87,5 @@ class LeaderEpochs:
         """Bring the file up to date; there is none of a log without epochs."""
         entries = sorted(self._entries.items())
         if entries != self._written:
-            lines = [f"{_VERSION}", f"{len(entries)}", *(f"{epoch} {offset}" for epoch, offset in entries)]
-            write_file(self._path, "".join(f"{line}\n" for line in lines).encode())
+            write_file(self._path, leader_epochs_bytes(entries))
             self.is_in_file, self._written = True, entries

@@ -67,6 +67,12 @@ class Rebuild:
         Behind the last sound batch.
     is_complete : bool
         Whether every record before it is in the log or known from a snapshot; not where the cleaner was.
+    begins_at : int
+        The offset before which nothing is known but what ``begin_with`` was given.
+    has_producer_ids : bool
+        Whether there was a batch of magic 2, which can have producers.
+    epochs : list of (int, int)
+        Leader epochs and the first offsets of their batches, of all segments so far.
     """
 
     def __init__(self, base_offset: int, interval_bytes: int) -> None:
@@ -75,6 +81,16 @@ class Rebuild:
         self._interval_bytes = interval_bytes
         self._producers = ProducerStates()
         self._transactions = TransactionFold()
+        self.begins_at = base_offset
+        self.has_producer_ids = False
+        self.epochs: list[tuple[int, int]] = []
+
+    def replay(self, buffer: Buffer) -> None:
+        """Take the producers of a segment from ``next_offset`` on, without a look at its crcs."""
+        for headers in HeaderScan(buffer).headers():
+            later = headers[last_offsets(headers) >= self.next_offset]
+            if len(later):
+                self._add(later)
 
     def begin_with(self, states: list[ProducerState]) -> None:
         """Take the state of producers and their open transactions from the snapshot of the first segment."""
@@ -116,12 +132,20 @@ class Rebuild:
             if len(headers):
                 builder.add(headers)
                 aborted.append(self._add(headers))
+                self._add_epochs(headers)
         files = {"index": builder.index(), "timeindex": builder.timeindex()}
         if any(aborted):
             files["txnindex"] = b"".join(aborted)
         fault = scan.faults[0] if scan.faults else None
         size = scan.size if scan.torn_at < 0 else scan.torn_at
         return Rebuilt(size if fault is None else fault.position or 0, fault, sound_behind, files)
+
+    def _add_epochs(self, headers: Headers) -> None:
+        """Take the leader epochs that are larger than all before them."""
+        epochs = np.where(headers["magic"] >= 2, headers["partition_leader_epoch"], -1).astype(np.int64)
+        largest = np.maximum.accumulate(np.concatenate(([self.epochs[-1][0] if self.epochs else -1], epochs)))
+        new = headers[largest[1:] > largest[:-1]]
+        self.epochs += zip(new["partition_leader_epoch"].tolist(), new["base_offset"].tolist(), strict=True)
 
     def _leave_gap(self, offset: int) -> None:
         self.is_complete &= offset == self.next_offset
@@ -134,6 +158,7 @@ class Rebuild:
         has_all = (headers["base_offset"] == expected) & (headers["records_count"] > headers["last_offset_delta"])
         self.is_complete &= bool((has_all | (headers["magic"] < 2)).all())
         self.next_offset = int(last[-1]) + 1
+        self.has_producer_ids |= bool((headers["magic"] >= 2).any())
         self._producers.add(headers)
         return aborted_entries(self._transactions.add(headers), self._transactions.open)
 

@@ -2,53 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.disk import durable
+from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
+from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
-from kraftlog.layout.discover import Segment, discover
-from kraftlog.read.partitions import by_partition
-from kraftlog.write.recovery_action import Action, RecoverOptions
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.write.log_directory_state import LogDirectoryState
+from kraftlog.write.recovery_action import Action, RecoverOptions, refuse
 from kraftlog.write.recovery_plan import RecoveryPlan
 
+Done = tuple[PartitionFolder, Action]
 
-def recover(segments: list[Segment], options: RecoverOptions) -> Iterator[tuple[Segment, Action]]:
+
+def partition_folders(
+    paths: Iterable[LogPath], topics: Collection[str] | None = None, partitions: Collection[int] | None = None
+) -> list[Path]:
+    """Return the folders of partitions that paths name, each once; folders that Kafka moves or removes are left out.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        Folders of partitions, and log directories. Only log directories are listed. Remote ones cannot be changed.
+    topics, partitions : collection, optional
+        Only these.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such folder.
+    ValueError
+        When a folder is neither, or remote.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if isinstance(path, RemotePath):
+            raise ValueError(f"{path}: only local files can be changed")
+        for folder in _below(path):
+            topic, partition = names.parse_partition_folder(folder.absolute().name) or (None, None)
+            if (topics is None or topic in topics) and (partitions is None or partition in partitions):
+                found.setdefault(folder.resolve(), folder)
+    return sorted(found.values())
+
+
+def _below(path: Path) -> list[Path]:
+    if names.parse_partition_folder(path.absolute().name):
+        return [path]
+    entries = disk().entries(path)
+    if any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries):
+        return [path]
+    parsed = [entry.name for entry in entries if entry.is_dir and names.parse_partition_folder(entry.name)]
+    if all(map(names.transition_of, parsed)):
+        raise ValueError(f"{path}: neither a partition's folder nor a log directory: no log files in it")
+    return [path / name for name in parsed if not names.transition_of(name)]
+
+
+class Recovery:
+    """The partitions that are to be recovered; log directories are locked for the length of a ``with`` block.
+
+    Each folder is listed once, when nobody else writes to it.
+
+    Parameters
+    ----------
+    folders : list of Path
+        Of partitions: see ``partition_folders``.
+    options : RecoverOptions
+        Unless they say ``write``, nothing is written and nothing locked.
+
+    Attributes
+    ----------
+    size_in_bytes : int
+        Of all log files.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        On entering, when a broker or another writer holds the lock of a log directory.
+    """
+
+    def __init__(self, folders: list[Path], options: RecoverOptions) -> None:
+        self._paths = folders
+        self._options = options
+        self._locks = ExitStack()
+        self._folders: list[PartitionFolder] = []
+        self._unread: list[Done] = []
+        self.size_in_bytes = 0
+
+    def __enter__(self) -> Self:
+        if self._options.write:
+            self._locks.enter_context(lock_log_directories(self._paths))
+        for path in self._paths:
+            try:
+                self._folders.append(PartitionFolder.of(path))
+            except OSError as error:
+                self._unread.append((PartitionFolder(path, []), refuse(path, 0, str(error.strerror or error))))
+        self.size_in_bytes = sum(segment.size for folder in self._folders for segment in folder.segments)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._locks.close()
+
+    def actions(self) -> Iterator[Done]:
+        """Return what is done with each file; with ``write`` it has been done."""
+        yield from self._unread
+        states: dict[Path, LogDirectoryState] = {}
+        for folder in self._folders:
+            directory = Path(str(folder.path)).absolute().parent
+            if directory not in states:
+                states[directory] = LogDirectoryState.of(directory)
+            for action in RecoveryPlan(folder, states[directory], self._options).actions():
+                if self._options.write:
+                    _do(action)
+                yield folder, replace(action, data=b"")  # actions that are collected need not hold files
+
+
+def recover(folders: list[Path], options: RecoverOptions) -> Iterator[Done]:
     """Cut torn tails and rebuild index files and producer snapshots, or say what there is to do.
 
     Parameters
     ----------
-    segments : list of Segment
-        Live segments, all of each partition, in their order.
+    folders : list of Path
+        Of partitions: see ``partition_folders``.
     options : RecoverOptions
         Unless they say ``write``, nothing is written and nothing locked.
 
     Returns
     -------
-    iterator of (Segment, Action)
-        The first segment of the partition, and what is done with a file; with ``write`` it has been done. Removed files
-        are renamed to ``.deleted``, as Kafka does; it deletes them when it starts.
+    iterator of (PartitionFolder, Action)
+        What is done with a file of a partition; with ``write`` it has been done. Removed files are renamed to
+        ``.deleted``, as Kafka does; it deletes them when it starts.
 
     Raises
     ------
     LogDirectoryLockedError
         When a broker or another writer holds the lock of a log directory; nothing has been written then.
     """
-    with ExitStack() as locks:
-        if options.write:
-            folders = sorted({segment.local_path.parent for segment in segments if not segment.state})
-            locks.enter_context(lock_log_directories(folders))
-            segments = discover(folders).segments if folders else []  # as they are now that nobody else writes
-        for group in by_partition(segment for segment in segments if not segment.state):
-            for action in RecoveryPlan(group, options).actions():
-                if options.write:
-                    _do(action)
-                yield group[0], replace(action, data=b"")  # whoever collects actions need not hold files
+    with Recovery(folders, options) as recovery:
+        yield from recovery.actions()
 
 
 def _do(action: Action) -> None:
@@ -67,18 +167,18 @@ def file_of(action: Action) -> str:
     return names.printable(f"{action.path.parent.name}/{action.path.name}")
 
 
-def recovery_table(done: Iterable[tuple[Segment, Action]]) -> pa.Table:
+def recovery_table(done: Iterable[Done]) -> pa.Table:
     """Return actions as rows of the table ``recovery``."""
     rows = [
         {
-            "topic": segment.topic,
-            "partition": segment.partition,
+            "topic": folder.topic,
+            "partition": folder.partition,
             "file": file_of(action),
             "action": action.action,
             "size_before": action.size_before,
             "size_after": action.size_after,
             "reason": action.reason,
         }
-        for segment, action in done
+        for folder, action in done
     ]
     return pa.Table.from_pylist(rows, schema=schema.RECOVERY.select())

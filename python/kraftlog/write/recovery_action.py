@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
+
 
 @dataclass(frozen=True)
 class RecoverOptions:
@@ -16,13 +18,17 @@ class RecoverOptions:
         Act; otherwise only say what would be done.
     cut_damage : bool
         Cut at the first batch that is not sound, whatever lies behind it, as Kafka does.
-    interval_bytes : int or None
-        Kafka's ``index.interval.bytes`` of the topic; None for what the index files of a partition show.
+    rebuild : bool
+        Read every segment, also those that a broker takes as they are: of a log directory that was closed cleanly, and
+        before the recovery point.
+    interval_bytes : int
+        Kafka's ``index.interval.bytes`` of the topic.
     """
 
     write: bool = False
     cut_damage: bool = False
-    interval_bytes: int | None = None
+    rebuild: bool = False
+    interval_bytes: int = INDEX_INTERVAL_BYTES
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Action:
         In bytes; None when there is no file.
     data : bytes
         What is written.
+    is_trusted : bool
+        Whether it is a log file that a broker does not read when it starts, and that was not read here.
     """
 
     path: Path
@@ -45,6 +53,7 @@ class Action:
     size_after: int | None
     reason: str
     data: bytes = field(default=b"", repr=False)
+    is_trusted: bool = False
 
     @property
     def is_refusal(self) -> bool:
@@ -52,9 +61,14 @@ class Action:
         return self.action == "refuse"
 
 
-def keep(path: Path, there: bytes, reason: str) -> Action:
+def keep(path: Path, size: int, reason: str) -> Action:
     """Leave a file as it is."""
-    return Action(path, "keep", len(there), len(there), reason)
+    return Action(path, "keep", size, size, reason)
+
+
+def trust(path: Path, size: int, reason: str) -> Action:
+    """Leave a log file as it is, and unread."""
+    return Action(path, "keep", size, size, reason, is_trusted=True)
 
 
 def write(path: Path, there: bytes | None, data: bytes, reason: str = "not what the log says") -> Action:
@@ -62,13 +76,13 @@ def write(path: Path, there: bytes | None, data: bytes, reason: str = "not what 
     if there is None:
         return Action(path, "write", None, len(data), "missing", data=data)
     if there == data:
-        return keep(path, there, "what the log says")
+        return keep(path, len(there), "what the log says")
     return Action(path, "write", len(there), len(data), reason, data=data)
 
 
-def remove(path: Path, reason: str) -> Action:
+def remove(path: Path, size: int, reason: str) -> Action:
     """Remove a file."""
-    return Action(path, "remove", path.stat().st_size, None, reason)
+    return Action(path, "remove", size, None, reason)
 
 
 def refuse(path: Path, size: int, reason: str) -> Action:

@@ -1,27 +1,34 @@
 """What there is to repair in a partition's folder, file by file. Nothing is written here.
 
-The log files are the truth. A torn tail is to be cut off; index files and producer snapshots that are not what the log
-says are to be written anew. Kafka's recovery also cuts off sound batches that lie behind damage, and removes the
-segments behind a cut; here that is refused unless it is asked for.
+A broker recovers the segments from the recovery point on, unless it was closed cleanly, and a segment that lacks its
+``.index``. Of those the log files are the truth: a torn tail is cut off, and index files, producer snapshots and leader
+epochs become what the log says. Kafka also cuts off sound batches that lie behind damage, and removes the segments
+behind a cut; here that is refused unless it is asked for.
+
+The result is that of Kafka 2.8 to 4.3. Not done are steps that depend on a clock: a broker leaves out producers that
+wrote nothing for ``producer.id.expiration.ms``. Releases before 2.0 put the first offset of a batch into ``.index``.
+Where everything is read on request, files that know more than a log of which records were removed are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED
 from kraftlog.disk.mapping import map_file
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout import names
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
+from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
+from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.rebuild import Rebuild, Rebuilt
-from kraftlog.layout.small_files import producer_snapshot_bytes, read_producer_snapshot
-from kraftlog.read.index_interval import shown_interval
-from kraftlog.write.recovery_action import Action, RecoverOptions, keep, refuse, remove, write
+from kraftlog.layout.segment import Segment
+from kraftlog.layout.small_files import producer_snapshot_bytes, read_leader_epochs, read_producer_snapshot
+from kraftlog.write.log_directory_state import LogDirectoryState
+from kraftlog.write.recovery_action import Action, RecoverOptions, keep, refuse, remove, trust, write
 
 
 class RecoveryPlan:
@@ -31,114 +38,207 @@ class RecoveryPlan:
 
     Parameters
     ----------
-    segments : list of Segment
-        All live segments of a partition's folder, in their order.
+    folder : PartitionFolder
+    state : LogDirectoryState
+        Of the log directory.
     options : RecoverOptions
     """
 
-    def __init__(self, segments: list[Segment], options: RecoverOptions) -> None:
-        self._segments = segments
+    def __init__(self, folder: PartitionFolder, state: LogDirectoryState, options: RecoverOptions) -> None:
+        self._folder = folder
+        self._path = Path(str(folder.path))
+        self._segments = folder.segments
         self._options = options
-        self._folder = segments[0].local_path.parent
-        interval_bytes = options.interval_bytes if options.interval_bytes is not None else shown_interval(segments)
-        self._rebuild = Rebuild(segments[0].base_offset or 0, interval_bytes)
+        partition = (folder.topic or "", folder.partition or 0)
+        self._log_start = state.log_starts.get(partition, 0)
+        self._recovery_point = 0 if options.rebuild else state.recovery_points.get(partition, 0)
+        self._is_clean = state.is_clean and not options.rebuild
+        self._rebuild: Rebuild | None = None
+        self._rebuilt = -1  # the number of the last segment that it was given
 
     def actions(self) -> Iterator[Action]:
         """Return actions for all files of the partition, segment by segment; those that are right are kept."""
         yield from self._left_over()
-        yield from self._first_snapshot()
+        first = self._first_unflushed()
+        reason = "closed cleanly: not read" if self._is_clean else "before the recovery point: not read"
         for number, segment in enumerate(self._segments):
-            if number:
-                yield self._snapshot(segment.base_offset or 0)
-            later = self._segments[number + 1 :]
+            if number < first and "index" in segment.beside:
+                yield trust(segment.local_path, segment.size, reason)
+                continue
             try:
-                buffer = map_file(segment.local_path)
-                rebuilt = self._rebuild.segment(buffer, segment.base_offset or 0)
+                rebuild = self._producers_before(number)
             except (OSError, ValueError) as error:
                 yield refuse(segment.local_path, segment.size, str(error))
                 return
-            size = memoryview(buffer).nbytes
-            del buffer  # nothing may be mapped that is about to be cut
-            if rebuilt.size == size:
-                yield from self._index_files(segment, rebuilt)
-                yield Action(segment.local_path, "keep", size, size, "every batch is sound")
-                continue
-            damage = _damage(rebuilt, size, len(later))
-            if not self._options.cut_damage and (rebuilt.sound_behind or later):
-                yield refuse(segment.local_path, size, f"{damage}; --cut-damage cuts there, as Kafka does")
+            if number >= first:
+                yield from self._snapshot(rebuild, segment.base_offset or 0)
+            is_cut = yield from self._segment(rebuild, number)
+            if is_cut is None:
                 return
-            # from the last one on, so that what is left has no hole at any moment
-            for behind in reversed(later):
-                for path in _files_of(behind):
-                    yield remove(path, "behind the cut")
+            if is_cut:
+                break
+        if first < len(self._segments) and self._rebuild is not None:
+            yield from self._end(self._rebuild)
+
+    def _first_unflushed(self) -> int:
+        """Return the number of the first segment that a broker recovers: the one with the recovery point."""
+        if self._is_clean:
+            return len(self._segments)
+        at_most = [n for n, segment in enumerate(self._segments) if (segment.base_offset or 0) <= self._recovery_point]
+        return max(at_most, default=0)
+
+    def _segment(self, rebuild: Rebuild, number: int) -> Generator[Action, None, bool | None]:
+        """Recover a segment; whether the log ends with it by a cut, or None where it is refused."""
+        segment, later = self._segments[number], self._segments[number + 1 :]
+        try:
+            buffer = map_file(segment.local_path)
+            rebuilt = rebuild.segment(buffer, segment.base_offset or 0)
+        except (OSError, ValueError) as error:
+            yield refuse(segment.local_path, segment.size, str(error))
+            return None
+        size = memoryview(buffer).nbytes
+        del buffer  # nothing may be mapped that is about to be cut
+        if rebuilt.size == size:
             yield from self._index_files(segment, rebuilt)
-            yield Action(segment.local_path, "cut", size, rebuilt.size, damage)
-            break
-        yield self._snapshot(self._rebuild.next_offset)
-        yield from self._snapshots_behind_the_end()
+            yield keep(segment.local_path, size, "every batch is sound")
+            return False
+        damage = _damage(rebuilt, size, len(later))
+        if not self._options.cut_damage and (rebuilt.sound_behind or later):
+            yield refuse(segment.local_path, size, f"{damage}; --cut-damage cuts there, as Kafka does")
+            return None
+        # from the last one on, so that what is left has no hole at any moment
+        for behind in reversed(later):
+            yield remove(behind.local_path, behind.size, "behind the cut")
+            for kind in sorted(ENTRY_TYPES.keys() & behind.beside.keys()):
+                yield self._remove(behind.local_path.with_suffix(f".{kind}"), "behind the cut")
+        yield from self._index_files(segment, rebuilt)
+        yield Action(segment.local_path, "cut", size, rebuilt.size, damage)
+        return True
+
+    def _producers_before(self, number: int) -> Rebuild:
+        """Return what is known before a segment: of the last snapshot, and what the log says since then."""
+        base_offset = self._segments[number].base_offset or 0
+        if self._rebuild is not None and self._rebuilt == number - 1:
+            self._rebuilt = number
+            return self._rebuild
+        rebuild = Rebuild(self._log_start, self._options.interval_bytes)
+        for offset in sorted(self._folder.producer_snapshots, reverse=True):
+            if (self._log_start < offset or self._options.rebuild) and offset <= base_offset:
+                try:
+                    states = read_producer_snapshot(self._folder.producer_snapshots[offset])
+                except (OSError, CorruptRecordError):  # a broker goes on to the one before, too
+                    continue
+                rebuild = Rebuild(offset, self._options.interval_bytes)
+                rebuild.begin_with(states)
+                break
+        ends = [other.base_offset or 0 for other in self._segments[1:]]
+        for earlier, end in zip(self._segments, ends, strict=False):
+            if rebuild.next_offset < end <= base_offset:
+                rebuild.replay(map_file(earlier.local_path))
+        self._rebuild, self._rebuilt = rebuild, number
+        return rebuild
+
+    def _end(self, rebuild: Rebuild) -> Iterator[Action]:
+        """Bring in line what speaks of the log as a whole: snapshots that have no segment, and leader epochs."""
+        end = rebuild.next_offset
+        if self._log_start > end:
+            reason = f"the log start offset {self._log_start} is behind the end, {end}: Kafka deletes the log"
+            yield refuse(self._segments[-1].local_path, self._segments[-1].size, reason)
+            return
+        yield from self._snapshot(rebuild, end)
+        bases = {segment.base_offset for segment in self._segments}
+        for offset, path in sorted(self._folder.producer_snapshots.items()):
+            if offset > end:
+                yield self._remove(Path(str(path)), f"behind the end of the log, {end}")
+            elif offset <= self._log_start and not self._options.rebuild:
+                yield self._remove(Path(str(path)), f"not behind the log start offset, {self._log_start}")
+            elif offset not in bases and offset != end:
+                yield self._remove(Path(str(path)), "of no segment")
+        yield from self._leader_epochs(rebuild.epochs, end)
+
+    def _leader_epochs(self, found: list[tuple[int, int]], end: int) -> Iterator[Action]:
+        path = self._path / LEADER_EPOCHS
+        there = self._read(path)
+        try:
+            known = read_leader_epochs(path) if there else []
+        except (OSError, ValueError, CorruptRecordError):
+            known = []
+        start = max(self._log_start, self._segments[0].base_offset or 0)
+        epochs = epochs_after_recovery(known, found, start, end)
+        if there is not None or epochs:
+            yield (
+                keep(path, 0, "no epochs")
+                if there == b"" and not epochs
+                else write(path, there, leader_epochs_bytes(epochs))
+            )
 
     def _left_over(self) -> Iterator[Action]:
         """Remove what a recovery that was stopped left, and index files of no segment, as Kafka does when it starts."""
-        for path in sorted(self._folder.iterdir()):
-            name = names.parse_segment_file(path.name)
-            if path.name.endswith(UNFINISHED):
-                yield remove(path, "left by a recovery that did not finish")
-            elif name and not name.state and name.kind in ENTRY_TYPES and not path.with_suffix(".log").exists():
-                yield remove(path, "without a log file")
+        for name, entry in sorted(self._folder.entries.items()):
+            if name.endswith(UNFINISHED):
+                yield remove(self._path / name, entry.size, "left by a recovery that did not finish")
+        for path in self._folder.without_log:
+            yield self._remove(Path(str(path)), "without a log file")
 
     def _index_files(self, segment: Segment, rebuilt: Rebuilt) -> Iterator[Action]:
         for kind in ENTRY_TYPES:
             path = segment.local_path.with_suffix(f".{kind}")
-            data = rebuilt.files.get(kind)
-            there = path.read_bytes() if path.exists() else None
-            lacks = kind == "txnindex" and not self._rebuild.is_complete
-            if lacks and there and there != data and _holds(there, data or b""):
-                yield keep(path, there, "knows transactions of which the log no longer has all")
-            elif data is None:
-                if there:
-                    yield remove(path, "no transaction was aborted here")
+            there = self._read(path)
+            data = rebuilt.files.get(kind, b"")
+            lacks = kind == "txnindex" and self._lacks_records
+            if lacks and there and there != data and _holds(there, data):
+                yield keep(path, len(there), "knows transactions of which the log no longer has all")
+            elif kind == "txnindex" and there is None and not data:
+                continue
             elif not self._options.write and there is not None and _is_in_use(there, data, kind):
-                yield keep(path, there, "preallocated for a segment that is written to")
+                yield keep(path, len(there), "preallocated for a segment that is written to")
             else:
-                yield write(path, there, data)
+                yield write(path, there, data, self._reason(there, kind))
 
-    def _first_snapshot(self) -> Iterator[Action]:
-        """Begin with the producers of the part of the log that was deleted."""
-        path = self._snapshot_path(self._segments[0].base_offset or 0)
-        if not path.exists():
+    def _reason(self, there: bytes | None, kind: str) -> str:
+        """Say why an index file is written; entries that lie closer together were made with another interval."""
+        size = ENTRY_TYPES[kind].itemsize
+        if kind == "index" and there and len(there) % size == 0:
+            positions = np.frombuffer(there.rstrip(b"\0").ljust(len(there), b"\0"), ENTRY_TYPES[kind])["position"]
+            distances = np.diff(positions[: np.count_nonzero(positions)], prepend=0)
+            if len(distances) and 0 < distances.min() <= self._options.interval_bytes:
+                return (
+                    f"not what the log says with index.interval.bytes {self._options.interval_bytes}: its entries are "
+                    f"{distances.min()} bytes apart (--index-interval-bytes)"
+                )
+        return "not what the log says"
+
+    def _snapshot(self, rebuild: Rebuild, offset: int) -> Iterator[Action]:
+        """Write the producers at an offset; a broker has no snapshot of the log start, and none before it.
+
+        Releases before 0.11, which had no format with producers, have none at all.
+        """
+        if not rebuild.has_producer_ids and not self._folder.producer_snapshots:
             return
-        try:
-            self._rebuild.begin_with(read_producer_snapshot(path))
-        except (OSError, CorruptRecordError) as error:
-            yield remove(path, str(error))
-
-    def _snapshot(self, offset: int) -> Action:
-        path = self._snapshot_path(offset)
-        there = path.read_bytes() if path.exists() else None
-        data = producer_snapshot_bytes(self._rebuild.producers())
-        if there is not None and there != data and not self._rebuild.is_complete:
+        path = self._path / f"{offset:020d}.snapshot"
+        there = self._read(path)
+        if there is not None and self._lacks_records and offset != rebuild.begins_at:
             try:
-                self._rebuild.producers_are(read_producer_snapshot(path))
+                rebuild.producers_are(read_producer_snapshot(path))
             except (OSError, CorruptRecordError) as error:
-                return write(path, there, data, str(error))
-            return keep(path, there, "knows producers of which the log no longer has all batches")
-        return write(path, there, data)
+                yield write(path, there, producer_snapshot_bytes(rebuild.producers()), str(error))
+            else:
+                yield keep(path, len(there), "knows producers of which the log no longer has all batches")
+        elif offset > self._log_start and (there is None or offset != rebuild.begins_at):
+            yield write(path, there, producer_snapshot_bytes(rebuild.producers()))
+        elif there is not None and offset > self._log_start:
+            yield keep(path, len(there), "where the producers were taken from")
 
-    def _snapshot_path(self, offset: int) -> Path:
-        return self._folder / f"{offset:020d}.snapshot"
+    @property
+    def _lacks_records(self) -> bool:
+        """Whether files that know more than the log are kept; a broker after a crash would write them anew."""
+        return self._options.rebuild and self._rebuild is not None and not self._rebuild.is_complete
 
-    def _snapshots_behind_the_end(self) -> Iterator[Action]:
-        end = self._rebuild.next_offset
-        for path in sorted(self._folder.glob("*.snapshot")):
-            name = names.parse_segment_file(path.name)
-            if name is not None and name.base_offset > end:
-                yield remove(path, f"behind the end of the log, {end}")
+    def _read(self, path: Path) -> bytes | None:
+        return disk().read_bytes(path) if path.name in self._folder.entries else None
 
-
-def _files_of(segment: Segment) -> list[Path]:
-    """Return the log file and its index files."""
-    log_file = segment.local_path
-    return [log_file, *(log_file.with_name(path.name) for kind, path in segment.beside.items() if kind in ENTRY_TYPES)]
+    def _remove(self, path: Path, reason: str) -> Action:
+        return remove(path, self._folder.entries[path.name].size, reason)
 
 
 def _damage(rebuilt: Rebuilt, size: int, later: int) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 SCALA = {"0.10.2.2": "2.11", "1.1.1": "2.12"}
+EXPIRING = ("2.8.2",)  # with transactional ids that expire soon, and in releases before 3.4 producers with them
 CLIENT = "3.9.1"
 TOOL = "4.3.0"  # of which kraftlog dump prints the text
 CLUSTER = "a3JhZnRsb2ctcmVsZWFzZQ"
@@ -39,7 +40,7 @@ transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 transaction.state.log.segment.bytes=4096
-transactional.id.expiration.ms=40000
+transactional.id.expiration.ms={expiration}
 transaction.remove.expired.transaction.cleanup.interval.ms=1000
 group.initial.rebalance.delay.ms=0
 log.retention.ms=-1
@@ -51,7 +52,12 @@ log.cleaner.threads=1
 log.cleaner.dedupe.buffer.size=4194304
 auto.create.topics.enable=false
 """
-ZOOKEEPER = "broker.id=1\nzookeeper.connect=127.0.0.1:{port}\n"
+ZOOKEEPER = "broker.id=1\nzookeeper.connect=127.0.0.1:{port}\nzookeeper.session.timeout.ms=4000\n"
+LOG4J = """
+log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.SimpleLayout
+"""
 KRAFT = """
 process.roles=broker,controller
 node.id=1
@@ -67,6 +73,7 @@ class Release:
         self.version = version
         self.home = home
         self.log = home / "log"
+        self.expiration_ms = 40_000 if version in EXPIRING else 3_600_000
         self.is_kraft = int(version.split(".")[0]) >= 3
         self._class_paths = {name: _class_path(name) for name in {version, CLIENT, TOOL}}
         self.port, other = _free_ports()
@@ -75,15 +82,21 @@ class Release:
             listeners += f",CONTROLLER://127.0.0.1:{other}"
         mode = (KRAFT if self.is_kraft else ZOOKEEPER).format(port=other)
         self.properties = home / "server.properties"
-        self.properties.write_text(COMMON.format(listeners=listeners, log=self.log) + mode)
+        self.properties.write_text(
+            COMMON.format(listeners=listeners, log=self.log, expiration=self.expiration_ms) + mode
+        )
         self.zookeeper = home / "zookeeper.properties"
-        self.zookeeper.write_text(f"dataDir={home}/zookeeper\nclientPort={other}\nclientPortAddress=127.0.0.1\n")
+        ticks = f"tickTime=1000\nclientPort={other}\nclientPortAddress=127.0.0.1\n"
+        self.zookeeper.write_text(f"dataDir={home}/zookeeper\n{ticks}")
+        self._log4j = home / "log4j.properties"
+        self._log4j.write_text(LOG4J)
         self._zookeeper_port = other
 
     def java(self, *arguments: str, version: str | None = None) -> list[str]:
         """Return a command line with the class path of a release."""
         opened = [word for module in OPENED for word in ("--add-opens", f"{module}=ALL-UNNAMED")]
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", f"-Dkafka.logs.dir={self.home}"]
+        logging += [f"-Dlog4j.configuration=file:{self._log4j}", "-Dzookeeper.jmx.log4j.disable=true"]
         heap = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         return ["java", *heap, *opened, *logging, "-cp", self._class_paths[version or self.version], *arguments]
 
@@ -168,7 +181,7 @@ def make(release: Release, target: Path) -> None:
     with release.coordination():
         with release.broker() as process:
             release.workload("create")
-            if _number(release.version) >= (0, 11):
+            if release.version in EXPIRING:
                 release.workload("expire")
                 time.sleep(44)  # until the id has expired
             release.workload("fill", "1")
@@ -181,10 +194,10 @@ def make(release: Release, target: Path) -> None:
             time.sleep(2)
             os.kill(process.pid, signal.SIGKILL)
         keep(release.log, target / "killed" / "log")
+        time.sleep(0 if release.is_kraft else 8)  # until its session is over
         with release.broker() as process:
-            time.sleep(2)
+            answers(release, target / "killed")  # a broker listens before it has loaded its logs
             keep(release.log, target / "killed" / "recovered")
-            answers(release, target / "killed")
             process.terminate()
     for state in ("clean", "killed"):
         for name, tool in (("dump_own.txt.gz", release.version), ("dump.txt.gz", TOOL)):
@@ -208,10 +221,6 @@ def keep(log: Path, target: Path) -> None:
     for path in target.rglob("*index"):
         if path.stat().st_size > LARGEST_INDEX:
             os.truncate(path, LARGEST_INDEX)
-
-
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")))
 
 
 def _class_path(version: str) -> str:

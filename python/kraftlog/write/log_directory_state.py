@@ -1,0 +1,48 @@
+"""What a log directory says of its last shutdown: from where on a broker recovers the log of each partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.small_files import read_offset_checkpoint
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class LogDirectoryState:
+    """The files of a log directory that a broker reads before it loads logs.
+
+    Attributes
+    ----------
+    is_clean : bool
+        Whether the broker was stopped in order; it recovers nothing then.
+    recovery_points : dict
+        Offsets up to which logs are flushed, by partition.
+    log_starts : dict
+        Offsets before which records were deleted, by partition.
+    """
+
+    is_clean: bool = False
+    recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
+    log_starts: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, log_directory: Path) -> LogDirectoryState:
+        """Read them; a checkpoint that is missing or damaged counts as empty, as for a broker."""
+        is_clean = disk().entry(log_directory / CLEAN_SHUTDOWN) is not None
+        return cls(is_clean, *(_offsets(log_directory / name) for name in (RECOVERY_POINTS, LOG_STARTS)))
+
+
+def _offsets(path: Path) -> dict[TopicPartition, int]:
+    try:
+        return read_offset_checkpoint(path)
+    except (OSError, ValueError, CorruptRecordError):
+        return {}
