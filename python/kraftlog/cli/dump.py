@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import struct
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +22,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout import names
 from kraftlog.layout.discover import Segment, discover, expanded_paths
-from kraftlog.layout.index_files import read_index
+from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED, read_index
 from kraftlog.layout.small_files import read_producer_snapshot
 from kraftlog.read.segment_reader import segment_file
 from kraftlog.tables.log import Log
@@ -46,6 +49,11 @@ BATCH_COLUMNS = [
     "is_control",
 ]
 RECORD_COLUMNS = ["position", "offset", "timestamp_ms", "timestamp_type", "sequence", "key", "value", "headers"]
+
+
+JAVA_REPLACEMENT = "java-replacement"
+LOG_APPEND_TIME_BIT = 8
+Jumps = dict[LogPath, list[tuple[int, int]]]
 
 
 def _java(value: bool) -> str:
@@ -87,7 +95,17 @@ def _control_text(record: dict[str, Any]) -> str:
     if not control.fields:
         return f" controlType: {control.control_type}"
     name = "".join(word.capitalize() for word in control.control_type.split("_")).replace("Kraft", "KRaft")
-    return f" {name} {json.dumps(control.fields, separators=(',', ':'), ensure_ascii=False)}"
+    colon = ":" if control.control_type == "LEADER_CHANGE" else ""
+    fields = without_directories(control.fields) if colon and control.version == 0 else control.fields
+    return f" {name}{colon} {json.dumps(fields, separators=(',', ':'), ensure_ascii=False)}"
+
+
+def without_directories(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a LeaderChangeMessage as Kafka prints version 0, which has no directories of voters."""
+    return {
+        name: [{"voterId": voter["voterId"]} for voter in value] if isinstance(value, list) else value
+        for name, value in fields.items()
+    }
 
 
 def _size(data: bytes | None) -> int:
@@ -103,13 +121,44 @@ def record_line(record: dict[str, Any], batch: dict[str, Any], *, contents: bool
     if batch["magic"] >= 2:
         keys = ",".join(header["key"] for header in record["headers"])
         line += f" sequence: {record['sequence']} headerKeys: [{keys}]"
+    else:
+        is_valid, crc = _legacy_crc(record, batch)
+        line += f" isValid: {_java(is_valid)} crc: {crc}"
     if batch["is_control"]:
         return line + _control_text(record)
     if contents:
         for title, data in (("key", record["key"]), ("payload", record["value"])):
             if data is not None:
-                line += f" {title}: {data.decode('utf-8', 'replace')}"
+                line += f" {title}: {data.decode('utf-8', JAVA_REPLACEMENT)}"
     return line
+
+
+def _legacy_crc(record: dict[str, Any], batch: dict[str, Any]) -> tuple[bool, int]:
+    """Return whether the crc of a message of magic 0 or 1 is right, and the crc.
+
+    That of a message in a compressed one is computed; the timestamp type is taken to be that of the outer message.
+    """
+    if batch["compression"] == "none":
+        return bool(batch["crc_ok"]), batch["crc"]
+    is_append_time = record["timestamp_type"] == "LogAppendTime"
+    data = struct.pack(">bb", batch["magic"], LOG_APPEND_TIME_BIT if is_append_time else 0)
+    if batch["magic"] == 1:
+        data += struct.pack(">q", record["timestamp_ms"])
+    for part in (record["key"], record["value"]):
+        data += struct.pack(">i", _size(part)) + (part or b"")
+    return True, zlib.crc32(data)
+
+
+def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
+    """Replace malformed UTF-8 as ``new String(bytes, UTF_8)`` does, which takes an encoded surrogate for one."""
+    assert isinstance(error, UnicodeDecodeError)
+    data, at = error.object, error.start
+    if data[at] == 0xED and data[at + 1 : at + 2] >= b"\xa0" and data[at + 1] < 0xC0:
+        return "\ufffd", at + 2 + (0x80 <= data[at + 2] < 0xC0 if at + 2 < len(data) else 0)
+    return "\ufffd", error.end
+
+
+codecs.register_error(JAVA_REPLACEMENT, _replace_as_java)
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
@@ -117,29 +166,39 @@ def _rows(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def dump_log(segment: Segment, *, deep: bool, contents: bool) -> Iterator[str | Fault]:
-    """Return the lines of a log file; what could not be read comes as faults behind them."""
+def _title(segment: Segment) -> str | None:
+    """Return what is printed of a file as a whole."""
     if segment.base_offset is not None and not segment.state:
-        yield f"Log starting offset: {segment.base_offset}"
+        return f"Log starting offset: {segment.base_offset}"
+    snapshot = names.parse_metadata_snapshot(segment.path.name)
+    if snapshot is not None:
+        return f"Snapshot end offset: {snapshot[0]}, epoch: {snapshot[1]}"
+    return "KRaft bootstrap snapshot" if segment.path.name == "bootstrap.checkpoint" else None
+
+
+def dump_log(segment: Segment, jumps: Jumps, *, deep: bool, contents: bool) -> Iterator[str | Fault]:
+    """Return the lines of a log file; what could not be read comes as faults behind them.
+
+    Offsets that do not follow the one before are noted in ``jumps``.
+    """
+    if title := _title(segment):
+        yield title
     log = Log.of_segment(segment)
     batches = log.scan("batches", BATCH_COLUMNS, ReadOptions(check_crc=True))
     # records of a batch with a bad crc are printed all the same, as far as they can be read; the batch says so
     records = log.scan("records", RECORD_COLUMNS, ReadOptions(include_control=True, check_crc=False))
     rows = _rows(records.batches()) if deep else iter(())
     record = next(rows, None)
-    last_offset, jumps = None, []
+    last_offset = -1  # Kafka calls any other first offset a jump
     for batch in _rows(batches.batches()):
         yield batch_line(batch)
         while record is not None and record["position"] == batch["position"]:
-            if last_offset is not None and record["offset"] != last_offset + 1:
-                jumps.append((last_offset, record["offset"]))
+            if record["offset"] != last_offset + 1:
+                jumps.setdefault(segment.path, []).append((last_offset, record["offset"]))
             last_offset = record["offset"]
             yield record_line(record, batch, contents=contents)
             record = next(rows, None)
     yield from _torn(segment)
-    if jumps:
-        yield f"Non-consecutive offsets in {segment.path}"
-        yield from (f"  {before} is followed by {after}" for before, after in jumps)
     yield from batches.faults
     known = {fault.position for fault in batches.faults}
     yield from (fault for fault in records.faults if fault.position not in known)
@@ -157,7 +216,7 @@ def _torn(segment: Segment) -> Iterator[str]:
 
 
 def dump_index(path: LogPath, kind: str, base_offset: int) -> Iterator[str | Fault]:
-    """Return the lines of an index file."""
+    """Return the lines of an index file; of one that is preallocated up to its first entry that is zero."""
     faults: list[Fault] = []
     entries = read_index(path, kind, base_offset, faults)
     texts = {
@@ -168,8 +227,15 @@ def dump_index(path: LogPath, kind: str, base_offset: int) -> Iterator[str | Fau
             "lastStableOffset: {lso}"
         ),
     }
-    for row in zip(*entries.values(), strict=True):
-        yield texts[kind].format(**dict(zip(entries, row, strict=True)))
+    rows = [dict(zip(entries, row, strict=True)) for row in zip(*entries.values(), strict=True)]
+    entry = disk().entry(path)
+    size = entry.size if entry else 0
+    if kind == "index" and size < ENTRY_TYPES[kind].itemsize:
+        yield f"{path} is empty."
+    elif kind in PREALLOCATED and not rows and size >= ENTRY_TYPES[kind].itemsize:
+        rows = [{"offset": base_offset, "position": 0, "timestamp": 0}]  # nothing but zeros
+    for row in rows:
+        yield texts[kind].format(**row)
     yield from faults
 
 
@@ -177,23 +243,28 @@ def dump_snapshot(path: LogPath) -> Iterator[str]:
     """Return the lines of a producer state snapshot."""
     for state in read_producer_snapshot(path):
         first = state.last_sequence - state.offset_delta if state.last_sequence >= 0 else -1
-        yield (
+        line = (
             f"producerId: {state.producer_id} producerEpoch: {state.producer_epoch} "
             f"coordinatorEpoch: {state.coordinator_epoch} "
             f"currentTxnFirstOffset: {_optional(state.current_transaction_first_offset)} "
-            f"lastTimestamp: {state.last_timestamp} firstSequence: {first} lastSequence: {state.last_sequence} "
-            f"lastOffset: {state.last_offset} offsetDelta: {state.offset_delta} timestamp: {state.last_timestamp}"
+            f"lastTimestamp: {state.last_timestamp}"
         )
+        if state.last_offset >= 0:  # else there is no batch of the producer's
+            line += (
+                f" firstSequence: {first} lastSequence: {state.last_sequence} lastOffset: {state.last_offset} "
+                f"offsetDelta: {state.offset_delta} timestamp: {state.last_timestamp}"
+            )
+        yield line
 
 
-def _dump_file(path: LogPath, *, deep: bool, contents: bool) -> Iterator[str | Fault]:
+def _dump_file(path: LogPath, jumps: Jumps, *, deep: bool, contents: bool) -> Iterator[str | Fault]:
     parsed = names.parse_segment_file(path.name)
     if parsed and parsed.kind == "snapshot":
         yield from dump_snapshot(path)
     elif parsed and parsed.kind != "log":
         yield from dump_index(path, parsed.kind, parsed.base_offset)
     else:
-        yield from dump_log(discover(path).segments[0], deep=deep, contents=contents)
+        yield from dump_log(discover(path).segments[0], jumps, deep=deep, contents=contents)
 
 
 def _files(given: str) -> list[LogPath]:
@@ -212,22 +283,28 @@ def dump(paths: tuple[str, ...], print_data_log: bool, deep_iteration: bool) -> 
     """Print the text of kafka-dump-log.
 
     Takes log files, snapshots of the metadata log, .index, .timeindex, .txnindex and .snapshot files; of a folder all
-    its log files. Keys and values are printed as UTF-8.
+    its log files. Keys and values are printed as UTF-8. Offsets that jump are listed on stderr behind all files. Index
+    files are not compared with the log: verify does that.
 
     \b
     Example:
       kraftlog dump --print-data-log tests/golden/transactions/log/orders-0
     """  # noqa: D301  (\b keeps the example as it is)
     faults: list[Fault] = []
+    jumps: Jumps = {}
     for given in paths:
         for path in _files(given):
             print(f"Dumping {path}")
-            for line in _dump_file(path, deep=deep_iteration or print_data_log, contents=print_data_log):
+            for line in _dump_file(path, jumps, deep=deep_iteration or print_data_log, contents=print_data_log):
                 if isinstance(line, Fault):
                     faults.append(line)
                 else:
                     print(line)
     sys.stdout.flush()
+    for path, pairs in jumps.items():
+        print(f"Non-consecutive offsets in {path.absolute()}", file=sys.stderr)
+        for before, after in pairs:
+            print(f"  {before} is followed by {after}", file=sys.stderr)
     sys.exit(report_faults(faults))
 
 

@@ -14,6 +14,7 @@ from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_target
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.layout.discover import expanded_paths
@@ -76,7 +77,8 @@ def recover(
     """  # noqa: D301  (\b keeps the example as it is)
     given = expanded_paths(paths)
     for path in given:
-        if isinstance(path, Path) and not path.is_dir():
+        entry = disk().entry(path) if isinstance(path, Path) else None
+        if entry is not None and not entry.is_dir:
             raise click.UsageError(f"{path} is a file; recover takes folders of partitions and log directories")
     folders = partition_folders(given, topics or None, partitions or None)
     shown_columns = RECOVERY.select(columns)

@@ -43,6 +43,6 @@ class LogDirectoryState:
 
 def _offsets(path: Path) -> dict[TopicPartition, int]:
     try:
-        return read_offset_checkpoint(path)
+        return read_offset_checkpoint(path) if disk().entry(path) is not None else {}
     except (OSError, ValueError, CorruptRecordError):
         return {}

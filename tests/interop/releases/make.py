@@ -159,7 +159,9 @@ class Release:
             middle = len(files) // 2
             return self._dump(folder, files[:middle], version) + self._dump(folder, files[middle:], version)
         text = done.stdout.decode("utf-8", "replace")
-        return text + (f"stderr: {done.stderr.decode(errors='replace')[:2000]}\n" if done.stderr.strip() else "")
+        if version == TOOL and done.stderr.strip():
+            text += f"stderr: {done.stderr.decode('utf-8', 'replace')}\n"
+        return text.replace(f"{folder.absolute()}/", "")
 
 
 def main() -> None:
@@ -199,6 +201,10 @@ def make(release: Release, target: Path) -> None:
             answers(release, target / "killed")  # a broker listens before it has loaded its logs
             keep(release.log, target / "killed" / "recovered")
             process.terminate()
+    for path in (target / "killed" / "recovered").glob("*/*.log"):
+        before = target / "killed" / "log" / path.relative_to(target / "killed" / "recovered")
+        if before.exists() and before.read_bytes() == path.read_bytes():
+            path.unlink()
     for state in ("clean", "killed"):
         for name, tool in (("dump_own.txt.gz", release.version), ("dump.txt.gz", TOOL)):
             zipped(target / state / "answers" / name, release.dump(target / state / "log", tool))
@@ -217,7 +223,7 @@ def zipped(path: Path, text: str) -> None:
 
 def keep(log: Path, target: Path) -> None:
     """Copy a log directory."""
-    shutil.copytree(log, target)
+    shutil.copytree(log, target, ignore=shutil.ignore_patterns(".lock"))
     for path in target.rglob("*index"):
         if path.stat().st_size > LARGEST_INDEX:
             os.truncate(path, LARGEST_INDEX)
