@@ -57,6 +57,7 @@ def _rows(record_type: RecordType, found: list[Line]) -> pa.RecordBatch:
         "offset": pa.array([line["offset"] for line in found], pa.int64()),
         "producer_id": pa.array([line["producer_id"] for line in found], pa.int64()),
         "is_tombstone": pa.array([line["value"] is None for line in found], pa.bool_()),
+        "value_version": pa.array([(line["value"] or {}).get("version", -1) for line in found], pa.int32()),
     }
     for column, field, side in record_type.columns:
         data = [None if line[side] is None else line[side]["data"] for line in found]

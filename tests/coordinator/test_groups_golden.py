@@ -13,7 +13,7 @@ from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import GroupFold
-from kraftlog.coordinator.offset_columns import topic_names
+from kraftlog.coordinator.offset_columns import groups_with_offsets, topic_names
 from kraftlog.coordinator.offsets import OffsetFold
 
 _EVERY_COLUMN = [*schema.GROUPS.shown, *schema.GROUPS.on_request]
@@ -36,7 +36,7 @@ def _groups(scenario: str, end_offsets: dict[int, int] | None = None) -> dict[st
                 offsets.add(each, markers(lines))
         table = group_columns(
             groups,
-            groups.simple_groups(),
+            groups.simple_groups(groups_with_offsets(offsets)),
             topic_names(offsets),
             schema.GROUPS.select(_EVERY_COLUMN),
         )

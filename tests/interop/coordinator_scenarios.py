@@ -40,7 +40,7 @@ def offsets(topic_ids: Ids) -> CoordinatorLog:
     log = CoordinatorLog("consumer_offsets")
     log.append(_versions(topic_ids))
     log.append([commit("plain", "orders", 2, None), commit("other", "orders", 0, 1), commit("other", "orders", 0, 2)])
-    log.append([commit("emptied", "orders", 0, 1), commit("emptied", "orders", 0, None)])
+    log.append([commit("emptied", "orders", 0, 1, 4), commit("emptied", "orders", 0, None)])
     log.append([*_empty_groups(), _classic_group(3)])
     log.append([commit("classic", "orders", 0, 10, leader_epoch=0), commit("classic", "parts", 1, 11)])
     log.append(_consumer_group(topic_ids))

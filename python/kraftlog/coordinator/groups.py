@@ -7,6 +7,7 @@ of the old one, so each type is folded by itself.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,8 @@ FAMILIES = (Family(CONSUMER, "Consumer"), Family(SHARE, "Share"), Family(STREAMS
 
 _METADATA = {GROUP_METADATA: "group"} | {family.metadata: "group_id" for family in FAMILIES}  # and who they are of
 
+_NO_VERSION, _FIRST_OF_KAFKA_4 = -1, 4  # versions of OffsetCommitValue
+
 _GROUP, _MEMBER = ["group_id"], ["group_id", "member_id"]
 _OF_MEMBER = {
     CONSUMER: [
@@ -101,13 +104,13 @@ def _folds() -> dict[str, LastByKey]:
 
 
 class _SimpleGroups(LastByKey):
-    """The groups that commits have made, and that no tombstone of a group's own record has taken away since.
+    """The last commit of each group that has no later tombstone of the group's own record.
 
-    Within a stretch of the log commits are added first.
+    Of a stretch of the log commits are added first.
     """
 
     def __init__(self) -> None:
-        super().__init__(["group"], ["offset"])
+        super().__init__(["group"], ["offset", "value_version"])
 
     def _remaining(self, table: pa.Table) -> pa.Table:
         return super()._remaining(table.sort_by("offset"))
@@ -141,12 +144,29 @@ class GroupFold:
         if rows is not None and name in _METADATA:
             gone = rows.filter(rows.column("is_tombstone"))
             columns = [gone.column(column) for column in (_METADATA[name], "offset", "is_tombstone")]
-            self._simple.add(pa.record_batch(columns, ["group", "offset", "is_tombstone"]))
+            versions = pa.repeat(pa.scalar(_NO_VERSION, pa.int32()), gone.num_rows)
+            self._simple.add(
+                pa.record_batch([*columns, versions], ["group", "offset", "is_tombstone", "value_version"])
+            )
 
-    def simple_groups(self) -> list[str]:
-        """Return the groups that commits have made: Kafka has them even when no offset of theirs is left."""
+    def simple_groups(self, with_offsets: Collection[str]) -> list[str]:
+        """Return the groups that commits have made, without a record of the group itself.
+
+        A coordinator of Kafka 4 keeps such a group when its last offset is deleted, and writes a tombstone of the group
+        when it removes it. Coordinators before it remove the group with its last offset and write no such tombstone.
+        The versions of the values tell them apart: since 4.1 commits have version 4.
+
+        Parameters
+        ----------
+        with_offsets : collection of str
+            Groups with an offset that is committed or pending.
+        """
         rows = self._simple.rows()
-        names: list[str] = [] if rows is None else rows.column("group").to_pylist()
+        if rows is None:
+            return []
+        outlives = pc.greater_equal(rows.column("value_version"), _FIRST_OF_KAFKA_4)
+        has_offsets = pc.is_in(rows.column("group"), value_set=pa.array(list(with_offsets), pa.string()))
+        names: list[str] = rows.column("group").filter(pc.or_(outlives, has_offsets)).to_pylist()
         return names
 
     def rows(self, name: str) -> list[Row]:

@@ -44,6 +44,13 @@ def topic_names(fold: OffsetFold) -> dict[str, str]:
     return {row["topic_id"]: row["key_topic"] for row in pairs.to_pylist() if row["topic_id"] != ZERO_UUID}
 
 
+def groups_with_offsets(fold: OffsetFold) -> list[str]:
+    """Return the groups of which an offset is committed or pending."""
+    rows = fold.rows()
+    names: list[str] = [] if rows is None else rows.column("group").unique().to_pylist()
+    return names
+
+
 def _column(name: str, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
     return _COLUMNS[name](rows)
 

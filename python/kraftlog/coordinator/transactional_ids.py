@@ -1,4 +1,8 @@
-"""What transaction coordinators know of transactional ids: ``__transaction_state``, folded."""
+"""Transactional ids as a transaction coordinator has them after loading ``__transaction_state``.
+
+An id that has expired or was deleted has a tombstone and is not there. While a coordinator removes an expired id its
+status is ``Dead``: the id is in the log until the tombstone is, and Admin does not list it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ _NONE = -1
 
 
 class TransactionalIdFold(LastByKey):
-    """The last record of each transactional id; a tombstone takes it away.
+    """The last record of each transactional id; a tombstone removes the id.
 
     ``add`` takes rows of the type TransactionLog: its fields, and ``is_tombstone``.
     """

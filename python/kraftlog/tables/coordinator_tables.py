@@ -14,7 +14,7 @@ import pyarrow as pa
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import GroupFold
-from kraftlog.coordinator.offset_columns import offset_columns, topic_names
+from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names
 from kraftlog.coordinator.offsets import OffsetFold
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, TransactionalIdFold, transactional_id_columns
 from kraftlog.errors import Fault
@@ -55,8 +55,8 @@ def group_rows(
         _folds(group, options, faults, on_progress, with_groups=True) for group in replicas(segments, CONSUMER_OFFSETS)
     ]
     names = {topic_id: name for offsets, _ in folds for topic_id, name in topic_names(offsets).items()}
-    for _, groups in folds:
-        rows = group_columns(groups, groups.simple_groups(), names, arrow_schema)
+    for offsets, groups in folds:
+        rows = group_columns(groups, groups.simple_groups(groups_with_offsets(offsets)), names, arrow_schema)
         if rows is not None:
             yield rows
 
@@ -136,13 +136,14 @@ def _chunks(
 
 
 def _rows(chunk: TypedChunk, name: str) -> pa.RecordBatch | None:
-    """Return the records of a type: its fields, and what a fold wants to know of each record."""
+    """Return the records of a type: its fields, and the columns of each record that a fold needs."""
     if name not in chunk.messages.types_there:
         return None
     typed = chunk.messages.typed(name)
     records = chunk.records.select(["offset", "producer_id"]).take(pa.array(typed.rows))
     fields = typed.fields
     for column in records.schema.names:
-        if column not in fields.schema.names:  # a record of __transaction_state tells of a producer itself
+        if column not in fields.schema.names:  # records of __transaction_state have a producer id of their own
             fields = fields.append_column(column, records.column(column))
+    fields = fields.append_column("value_version", pa.array(chunk.messages.value_versions[typed.rows]))
     return fields.append_column("is_tombstone", pa.array(typed.is_tombstone))
