@@ -11,12 +11,13 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.spark import Counters, read_ranges
+from kraftlog.spark import Counters, header_stage, read_ranges
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.over_parts import over_parts
 from kraftlog.spark.parts import Part
-from kraftlog.spark.ranges import over_parts
 from kraftlog.spark.task import plan_tasks, read_part
 from segment_files import flip, write_partition
+from segments_of_transactions import long_transaction
 
 CODECS = GOLDEN / "codecs" / "log"
 
@@ -88,3 +89,16 @@ def test_every_part_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture):
         f"part 0: orders-0/{first.name} from byte 0, {size} bytes, 10 rows, 0 errors",
         f"part 1: orders-0/{second.name} from byte 0, {second.stat().st_size} bytes, 0 rows, 1 errors",
     ]
+
+
+def test_segments_without_snapshots_are_gone_over_in_the_cluster(spark, tmp_path: Path, monkeypatch):
+    """A transaction over many segments; the driver opens none of them to find out how it ends."""
+    expected = long_transaction(tmp_path / "t-0", 40, "ABORT")
+    monkeypatch.setattr(header_stage, "MANY_PASSES", 20)
+
+    def refuse(passes: object) -> None:
+        raise AssertionError("the driver goes over headers")
+
+    monkeypatch.setattr(header_stage, "in_threads", refuse)
+    frame = read_ranges(spark, str(tmp_path / "t-0"), columns="offset", isolationLevel="read_committed")
+    assert [row.offset for row in frame.collect()] == expected

@@ -18,10 +18,10 @@ from kraftlog._native.lookahead import ENDED_DTYPE, OPEN_DTYPE, Lookahead
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.in_order import in_order
-from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
-from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.read.partitions import producers_before
 from kraftlog.read.records import located
 from kraftlog.transactions.producer import ABORTED
 
@@ -180,16 +180,11 @@ def read_opened(segment: Segment, faults: list[Fault]) -> Opened | None:
     dict or None
         None when there is no snapshot, or none that can be read, which is in ``faults``.
     """
-    path = segment.beside.get("snapshot")
-    if path is not None:
-        try:
-            states = read_producer_snapshot(path)
-        except (OSError, CorruptRecordError) as error:
-            faults.append(located(segment, Fault("bad_snapshot", str(error))))
-        else:
-            first_offsets = {state.producer_id: state.current_transaction_first_offset for state in states}
-            return {producer: first for producer, first in first_offsets.items() if first is not None}
-    return {} if segment.base_offset == 0 else None
+    states = producers_before(segment, faults)
+    if states is None:
+        return {} if segment.base_offset == 0 else None
+    first_offsets = {state.producer_id: state.current_transaction_first_offset for state in states}
+    return {producer: first for producer, first in first_offsets.items() if first is not None}
 
 
 def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened) -> SegmentTransactions | None:

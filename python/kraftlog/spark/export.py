@@ -18,11 +18,13 @@ from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
 from kraftlog.spark.export_plan import PARTITION_COLUMNS, ExportPlan, FileOptions, identity
 from kraftlog.spark.export_publish import MANIFEST, begin, decide, is_decided, only_writer, publish, read_json
+from kraftlog.spark.header_stage import in_cluster
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.over_parts import over_parts
 from kraftlog.spark.parts import Part, plan_parts
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
-from kraftlog.spark.ranges import option_texts, over_parts
+from kraftlog.spark.ranges import option_texts
 from kraftlog.spark.request import Request
 
 if TYPE_CHECKING:
@@ -138,7 +140,7 @@ def to_parquet(
     request = parse_request(given)
     if request.quarantine is not None:
         local_folder("quarantinePath", request.quarantine)  # refused before anything is staged
-    parts = plan_parts(request)
+    parts = plan_parts(request, in_cluster(spark))
     told = _told(given, request)
     export_id = identity(told, file_options, parts)
     with only_writer(folder):

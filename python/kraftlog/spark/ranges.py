@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kraftlog.spark.counters import Counters
+from kraftlog.spark.header_stage import in_cluster
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.over_parts import over_parts
 from kraftlog.spark.parts import Part
 from kraftlog.spark.task import plan_tasks, read_part
-from kraftlog.spark.worker import settle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,32 +56,7 @@ def read_ranges(
     def rows(part: Part) -> Iterator[pa.RecordBatch]:
         return read_part(request, part, [], counters)
 
-    return over_parts(spark, plan_tasks(request), rows, request.schema)
-
-
-def over_parts(
-    spark: SparkSession,
-    parts: list[Part],
-    work: Callable[[Part], Iterator[pa.RecordBatch]],
-    arrow_schema: pa.Schema,
-) -> DataFrame:
-    """Return a DataFrame of what a function makes of parts, with a task for each.
-
-    Rows are only the numbers of parts: a task takes its own out of what is sent along with the function. Parts are
-    pickled one by one, so that a task does not unpickle those of all others.
-    """
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    packed = [pickle.dumps(part) for part in parts]
-
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from work(pickle.loads(packed[number]))
-
-    numbers = spark.range(0, len(packed), 1, max(1, len(packed)))
-    return numbers.mapInArrow(task, from_arrow_schema(arrow_schema))
+    return over_parts(spark, plan_tasks(request, in_cluster(spark)), rows, request.schema)
 
 
 def option_texts(path: str | list[str], options: Mapping[str, object]) -> dict[str, str]:

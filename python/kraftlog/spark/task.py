@@ -11,6 +11,7 @@ import pyarrow as pa
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.ranges import Range
+from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition, plan_parts
 from kraftlog.spark.quarantine import begin_quarantine, put_aside
@@ -20,9 +21,9 @@ from kraftlog.spark.request import Request
 _log = logging.getLogger("kraftlog.spark")
 
 
-def plan_tasks(request: Request) -> list[Part]:
+def plan_tasks(request: Request, fold: Fold = in_threads) -> list[Part]:
     """Return what tasks read; a quarantine begins empty."""
-    parts = plan_parts(request)
+    parts = plan_parts(request, fold)
     if request.quarantine is not None:
         begin_quarantine(request.quarantine)
     return parts
