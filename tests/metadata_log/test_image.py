@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +183,7 @@ def test_no_part_of_a_transaction_is_in_an_image(case: str) -> None:
     expected = json.loads((GOLDEN / "metadata_txn" / case / "expected" / "expected.json").read_text())
     log = MetadataLog.open(GOLDEN / "metadata_txn" / case / "log")
     visible_from = expected["topic_visible_from_offset"]
-    last = int(log.last_offsets[-1])
+    last = log.end_offset - 1
     for offset in range(max(last - 40, log.start_offset), last + 1):
         topics = image_at(log, offset, []).image.tables()["TopicRecord"]["name"].to_pylist()
         known = {topic for topic, since in visible_from.items() if since is not None and since <= offset}
@@ -300,7 +299,8 @@ def test_damage_shows_no_part_of_a_transaction(case: str, tmp_path: Path) -> Non
     partitions = whole.image.tables()["PartitionRecord"].num_rows
     expected = json.loads((GOLDEN / "metadata_txn" / case / "expected" / "expected.json").read_text())["records"]
     in_transactions = sum(one["type"] == "PartitionRecord" and one["why"] == "committed" for one in expected)
-    positions = sound.headers["position"].tolist()
+    batches = kraftlog.open(GOLDEN / "metadata_txn" / case / "log").batches(["position", "records_count"])
+    positions, counts = (batches[name].to_pylist() for name in ("position", "records_count"))
     for number, position in enumerate(positions[:40]):
         at = image_at(damaged(case, tmp_path / str(number), position), None, faults := [])
         assert {"bad_crc"} | ({"missing_offsets"} if position < positions[-1] else set()) <= {
@@ -311,7 +311,7 @@ def test_damage_shows_no_part_of_a_transaction(case: str, tmp_path: Path) -> Non
         assert set(found) <= set(topics_of(whole))
         lost = partitions - at.image.tables()["PartitionRecord"].num_rows
         # the batch alone where it is in no transaction, else all of the transaction
-        assert lost <= sound.headers["records_count"][number] or lost >= in_transactions
+        assert lost <= counts[number] or lost >= in_transactions
 
 
 def test_missing_segment_is_told(tmp_path: Path) -> None:
@@ -344,8 +344,9 @@ def test_cut_snapshot_is_no_image(lost: int, tmp_path: Path) -> None:
 def test_no_snapshot_within_a_transaction_or_a_batch(tmp_path: Path) -> None:
     """Who went on from such a one would lose the records before it that show later."""
     log = MetadataLog.open(GOLDEN / "metadata_txn" / "committed_many_batches" / "log")
+    batches = kraftlog.open(GOLDEN / "metadata_txn" / "committed_many_batches" / "log").batches(["last_offset"])
     cases = {}
-    for offset in range(int(log.last_offsets[-1]) + 1):
+    for offset in range(log.end_offset - 1 + 1):
         at = image_at(log, offset, [])
         cases[offset] = (at.open_since, at.is_offset_batch_aligned)
         if cases[offset] != (None, True):
@@ -355,14 +356,14 @@ def test_no_snapshot_within_a_transaction_or_a_batch(tmp_path: Path) -> None:
     last = max(offset for offset, (since, _) in cases.items() if since is not None)
     assert {since for since, _ in cases.values()} == {None, begin}
     assert [offset for offset, (since, _) in cases.items() if since == begin] == list(range(begin, last + 1))
-    assert {offset for offset, (_, aligned) in cases.items() if aligned} == set(log.last_offsets.tolist())
+    assert {offset for offset, (_, aligned) in cases.items() if aligned} == set(batches["last_offset"].to_pylist())
 
 
 def test_steps_from_within_a_transaction() -> None:
     """What was appended before the start and shows with the End is in the step of the End."""
     log = MetadataLog.open(GOLDEN / "metadata_txn" / "committed_many_batches" / "log")
     whole = image_at(log, None, [])
-    for offset in range(int(log.last_offsets[-1])):
+    for offset in range(log.end_offset - 1):
         steps = list(image_steps(log, image_at(log, offset, []), None, faults := []))
         assert faults == []
         if steps:
@@ -393,5 +394,5 @@ def test_image_of_python_users(tmp_path: Path) -> None:
 def test_moment_is_of_utc() -> None:
     """Offsets of times do not depend on the zone that they are told in."""
     log = MetadataLog.open(folder_of("metadata"))
-    moment = datetime.fromtimestamp(log.headers["max_timestamp"][40] / 1000, UTC)
-    assert log.offset_at(round(moment.timestamp() * 1000)) == log.last_offsets[40]
+    batch = kraftlog.open(folder_of("metadata")).batches(["max_timestamp", "last_offset"]).slice(40, 1).to_pylist()[0]
+    assert log.offset_at(round(batch["max_timestamp"].timestamp() * 1000)) == batch["last_offset"]

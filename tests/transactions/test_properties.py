@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,9 @@ from random_logs import STEPS, in_segments, producer_log, written
 
 import kraftlog
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.markers import api_key, scan_markers
-from kraftlog.transactions.boundaries import Boundaries, MetadataTransactionFold, resolve
+from kraftlog.codec.markers import scan_markers
+from kraftlog.transactions.metadata_columns import Stretch
+from kraftlog.transactions.metadata_fold import MetadataTransactionFold
 from kraftlog.transactions.producer import (
     ABORTED,
     NONE,
@@ -112,12 +113,20 @@ def metadata_log(kinds: list[str], batch_records: int) -> tuple[MetadataModel, b
     return model, log.to_pybytes()
 
 
-def boundaries_of(log: bytes, start: int, end: int) -> Boundaries:
-    stretches = [
-        Boundaries.of_batches(headers, offsets, np.array([api_key(value) for value in values], np.int64), values)
-        for headers, offsets, values in scan_markers(log, [], start=start, end=end)
+def stretches_of(log: bytes, start: int, end: int) -> list[Stretch]:
+    return [
+        Stretch(block.headers, block.offsets, block.api_keys, block.values)
+        for block in scan_markers(log, [], start=start, end=end)
     ]
-    return reduce(Boundaries.join, stretches, Boundaries())
+
+
+def folded(stretches: list[Stretch]) -> tuple[list, list]:
+    """Return transactions, without the last column that says where their batches lie, and offsets out of place."""
+    fold = MetadataTransactionFold()
+    found = [fold.add(stretch) for stretch in stretches] + [fold.finish()]
+    return [row for each in found for row in each.transactions.tolist()], [
+        offset for each in found for offset in each.misplaced["offset"].tolist()
+    ]
 
 
 @settings(max_examples=120, deadline=None)
@@ -140,27 +149,14 @@ def test_metadata(kinds: list[str], batch_records: int):
 def test_metadata_cut_anywhere(kinds: list[str], batch_records: int):
     _, log = metadata_log(kinds, batch_records)
     starts = [int(at) for headers in HeaderScan(log).headers() for at in headers["position"]]
-    whole = resolve(boundaries_of(log, 0, len(log)))
+    whole = folded(stretches_of(log, 0, len(log)))
     for cut in {0, len(log), *starts, *(at + 1 for at in starts)}:
         rest = next((at for at in starts if at >= cut), len(log))
-        halves = [boundaries_of(log, 0, cut), boundaries_of(log, rest, len(log))]
-        joined = resolve(halves[0].join(halves[1]))
-        assert joined.transactions.tolist() == whole.transactions.tolist()
-        assert joined.illegal.tolist() == whole.illegal.tolist()
-        fold = MetadataTransactionFold()
-        folded = [fold.add(half)[1].transactions for half in halves] + [fold.finish()[1].transactions]
-        assert np.concatenate(folded).tolist() == whole.transactions.tolist()
-
-
-def test_every_byte_of_a_metadata_log_is_a_place_to_cut():
-    kinds = ["data", "begin", "data", "begin", "data", "abort", "data", "end", "begin", "data", "end", "data", "begin"]
-    _, log = metadata_log(kinds, 3)
-    starts = [int(at) for headers in HeaderScan(log).headers() for at in headers["position"]]
-    whole = resolve(boundaries_of(log, 0, len(log)))
-    for cut in range(len(log) + 1):
-        rest = next((at for at in starts if at >= cut), len(log))
-        joined = resolve(boundaries_of(log, 0, cut).join(boundaries_of(log, rest, len(log))))
-        assert joined.transactions.tolist() == whole.transactions.tolist()
+        assert folded([*stretches_of(log, 0, cut), *stretches_of(log, rest, len(log))]) == whole
+    batch_by_batch = [
+        stretch for begin, end in pairwise([*starts, len(log)]) for stretch in stretches_of(log, begin, end)
+    ]
+    assert folded(batch_by_batch) == whole
 
 
 def test_odd_markers():
@@ -177,10 +173,9 @@ def test_odd_markers():
         bytes.fromhex("01 18 00 00"),
     ]
     log = kraftlog.encode(pa.table({"value": pa.array(values, pa.binary())})).to_pybytes()
-    (_, offsets, found), *rest = scan_markers(log, [])
-    assert not rest
-    assert offsets.tolist() == [0, 1, 8]
-    assert [api_key(value) for value in found] == [23, 23, 24]
+    (found,) = scan_markers(log, [])
+    assert found.offsets.tolist() == [0, 1, 8]
+    assert found.api_keys.tolist() == [23, 23, 24]
     for compression in ("gzip", "lz4"):
         packed = kraftlog.encode(pa.table({"value": pa.array(values, pa.binary())}), compression=compression)
-        assert [list(part[1]) for part in scan_markers(packed.to_pybytes(), [])] == [[0, 1, 8]]
+        assert [list(part.offsets) for part in scan_markers(packed.to_pybytes(), [])] == [[0, 1, 8]]

@@ -1,4 +1,4 @@
-"""What does not hold of transactions: markers out of place, files beside the log that differ from it, odd batches."""
+"""What does not hold of transactions: files beside the log that differ from it, odd batches."""
 
 from __future__ import annotations
 
@@ -14,24 +14,13 @@ from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import ENTRY_TYPES, read_index
 from kraftlog.layout.rebuild import Rebuild
 from kraftlog.layout.small_files import read_producer_snapshot
-from kraftlog.read.metadata_boundaries import scan_boundaries
 from kraftlog.read.partitions import by_partition, is_metadata, producers_before
-from kraftlog.read.records import Progress, located, open_segment
+from kraftlog.read.records import located, open_segment
 from kraftlog.topics import COORDINATOR_TOPICS
 from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.transactions.sequences import SequenceCheck
 
 _COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_transaction_first_offset", "coordinator_epoch")
-
-
-def marker_faults(segments: list[Segment], on_progress: Progress | None = None) -> Iterator[Fault]:
-    """Return markers of metadata transactions that are out of place."""
-    for group in by_partition(segments):
-        if is_metadata(group[0]):
-            faults: list[Fault] = []
-            for _ in scan_boundaries(group, faults, on_progress=on_progress):
-                yield from faults
-                faults.clear()
 
 
 def sequence_faults(segments: list[Segment]) -> Iterator[Fault]:

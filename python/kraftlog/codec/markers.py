@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +19,49 @@ BYTES_AT_ONCE = 16 << 20
 _COLUMNS = schema.RECORDS.select(["offset", "value"])
 
 
+class MarkerBlock(NamedTuple):
+    """Batches one behind the other, and their markers.
+
+    Attributes
+    ----------
+    headers : numpy.ndarray
+        Of all batches that can be read; ``rows`` says how many markers each one has.
+    offsets : numpy.ndarray of int64
+    values : tuple of bytes
+        Of the markers.
+    cut : numpy.ndarray of bool
+        The batches of which some records at the end cannot be read.
+    position : int
+        The byte behind them.
+    """
+
+    headers: Headers
+    offsets: npt.NDArray[np.int64]
+    values: tuple[bytes, ...]
+    cut: npt.NDArray[np.bool_]
+    position: int
+
+    @property
+    def api_keys(self) -> npt.NDArray[np.int64]:
+        """Of the markers."""
+        return np.array([api_key(value) for value in self.values], np.int64)
+
+
 def scan_markers(
     buffer: Buffer | InputFile, faults: list[Fault], *, start: int = 0, end: int = NO_BOUND, strict: bool = False
-) -> Iterator[tuple[Headers, npt.NDArray[np.int64], tuple[bytes, ...]]]:
-    """Find the markers in the batches that start in [start, end) of a buffer.
-
-    Returns
-    -------
-    iterator of tuple
-        Headers of all batches of a stretch, whose ``rows`` say how many markers each one has; offsets of the markers;
-        their values.
-    """
+) -> Iterator[MarkerBlock]:
+    """Find the markers in the batches that start in [start, end) of a buffer, and compare the crc of each batch."""
     options = ReadOptions(strict=strict, batch_bytes=BYTES_AT_ONCE)
     decoder = RecordDecoder(buffer, start, end, _COLUMNS, options, only_markers=True)
+    seen = len(faults)
     for rows in decoder.chunks(faults):
         values = rows.binary("value", _COLUMNS.field("value").type, rows.chunk.rows)
-        yield rows.headers, rows.numbers("offset"), tuple(values.to_pylist())
+        cut_at = [fault.position or 0 for fault in faults[seen:] if fault.record_index is not None]
+        seen = len(faults)
+        cut = np.isin(rows.headers["position"], cut_at)
+        torn_at = decoder.torn_at
+        position = decoder.position if torn_at < 0 else torn_at
+        yield MarkerBlock(rows.headers, rows.numbers("offset"), tuple(values.to_pylist()), cut, position)
 
 
 def api_key(marker: bytes) -> int:

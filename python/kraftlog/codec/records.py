@@ -20,7 +20,7 @@ from kraftlog.stream import rows_of
 _HEADER_KEY, _HEADER_VALUE = schema.HEADERS.value_type.field(0), schema.HEADERS.value_type.field(1)
 
 
-TRANSACTION_STATES = ["aborted", "committed", "open"]
+TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
 TRANSACTION_COLUMNS = frozenset({"transaction_state", "visible_at"})
 NO_TRANSACTION = -1
 NEVER = -1

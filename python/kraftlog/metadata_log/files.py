@@ -7,22 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, log_path
-from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.discover import Segment, discover
 from kraftlog.messages.format_of import format_of_topic
+from kraftlog.read.metadata_scan import SNAPSHOT
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import open_segment
+from kraftlog.read.seek import seek
+from kraftlog.read.segment_reader import segment_file
 from kraftlog.topics import CLUSTER_METADATA
-
-SNAPSHOT = ".checkpoint"
 
 
 @dataclass(frozen=True)
@@ -110,10 +108,17 @@ class MetadataLog:
         """Where its first segment begins."""
         return self.segments[0].base_offset or 0
 
-    @property
+    @cached_property
     def end_offset(self) -> int:
-        """Behind the last batch of the segments, whatever snapshots there are beside them."""
-        return int(self.last_offsets[-1]) + 1 if len(self.last_offsets) else self.start_offset
+        """Behind the last batch that can be read, whatever snapshots there are beside the segments."""
+        for segment in reversed(self.segments):
+            with segment_file(segment, [], strict=False) as file:
+                from_index = seek(segment, file, ReadOptions(start_offset=NO_BOUND))[0]
+            for start in dict.fromkeys((from_index, 0)):
+                last = [int(last_offsets(headers).max()) for headers in _headers(segment, start)]
+                if last:
+                    return max(last) + 1
+        return self.start_offset
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
@@ -124,25 +129,17 @@ class MetadataLog:
         found = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []
         return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)
 
-    @cached_property
-    def headers(self) -> Headers:
-        """Headers of all sound batches; what cannot be read is the business of who reads the records."""
-        parts = [part for segment in self.segments for part in _headers(segment)]
-        return np.concatenate([np.empty(0, HEADER_DTYPE), *parts])
-
-    @cached_property
-    def last_offsets(self) -> npt.NDArray[np.int64]:
-        """The last offset of each batch of ``headers``."""
-        return np.asarray(last_offsets(self.headers))
+    def known_start(self, offset: int) -> int | None:
+        """Return where the last snapshot up to an offset ends: no transaction is open there; None without one."""
+        if self.is_snapshot:
+            return None
+        ends = [one.end_offset for one in self.snapshots if self.start_offset <= one.end_offset <= offset]
+        return max((end for end in ends if end > 0), default=None)
 
     def segment_of(self, offset: int) -> Segment:
         """Return the segment that an offset lies in, or would."""
         before = [segment for segment in self.segments if (segment.base_offset or 0) <= offset]
         return before[-1] if before else self.segments[0]
-
-    def batch_before(self, offset: int) -> int:
-        """Return the index of the last batch that begins at an offset or before it; -1 when there is none."""
-        return int(np.searchsorted(self.headers["base_offset"], offset, "right")) - 1
 
     def offset_at(self, timestamp: int) -> int:
         """Return the last offset that was appended at a time, in milliseconds, or before it.
@@ -152,11 +149,15 @@ class MetadataLog:
         ValueError
             When the log begins later.
         """
-        stamps = self.headers["max_timestamp"]
-        at = np.flatnonzero((stamps >= 0) & (stamps <= timestamp))
-        if not len(at):
+        found = None
+        for segment in self.segments:
+            for headers in _headers(segment):
+                stamps = headers["max_timestamp"]
+                at = np.flatnonzero((stamps >= 0) & (stamps <= timestamp))
+                found = int(last_offsets(headers)[at[-1]]) if len(at) else found
+        if found is None:
             raise ValueError(f"timestamp {timestamp} is before the first one of the log")
-        return int(self.last_offsets[at[-1]])
+        return found
 
 
 def snapshot_of(segment: Segment) -> Snapshot:
@@ -166,7 +167,10 @@ def snapshot_of(segment: Segment) -> Snapshot:
     return Snapshot(segment, end_offset, epoch)
 
 
-def _headers(segment: Segment) -> Iterator[Headers]:
-    ignored: list[Fault] = []
-    for headers in HeaderScan(open_segment(segment, ignored, strict=False), check_crc=True).headers():
-        yield headers[headers["crc_ok"] != 0]
+def _headers(segment: Segment, start: int = 0) -> Iterator[Headers]:
+    """Return the headers of sound batches; what cannot be read is reported where records are read."""
+    with segment_file(segment, [], strict=False) as file:
+        for headers in HeaderScan(file, start, check_crc=True).headers():
+            sound = headers[headers["crc_ok"] != 0]
+            if len(sound):
+                yield sound

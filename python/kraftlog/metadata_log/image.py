@@ -6,25 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
-from kraftlog.messages.reader import Typed
 from kraftlog.metadata.image import Image
+from kraftlog.metadata_log.batches import BatchAt, Batches, QuorumRecords
+from kraftlog.metadata_log.faults import unfinished
 from kraftlog.metadata_log.files import MetadataLog, snapshot_of
-from kraftlog.metadata_log.gaps import find_gaps, unfinished
-from kraftlog.metadata_log.quorum_records import QuorumRecords, quorum_records
+from kraftlog.metadata_log.replay import Replay
 from kraftlog.read.messages import typed_chunks
-from kraftlog.read.metadata_boundaries import scan_boundaries
 from kraftlog.read.records import Progress, located
-from kraftlog.transactions.producer import OPEN
 
 INCOMPLETE = "incomplete_image"
 HEADER = "SnapshotHeaderRecord"
+STEP_BYTES = 16 << 20  # of log between looks at what was published
 
 
 @dataclass(frozen=True)
@@ -90,13 +87,15 @@ def image_at(
         return _of_snapshot(log, faults, on_progress)
     end = NO_BOUND if offset is None else offset + 1
     until = min(end, log.end_offset)  # a snapshot of later records is no image of this log
-    start, image = _start(log, until, faults, use_snapshots=use_snapshots)
-    gaps = find_gaps(log, start, end)
-    faults += gaps.faults
-    for records in _visible(log, start, end, faults, on_progress):
-        image.apply(records.tables((records.visible_at < end) & ~gaps.hides(records.offsets)))
-    at = _at(log, image, end, faults)
-    return replace(at, open_since=_open_since(log, at.offset), quorum=quorum_records(log, until))
+    before = _start(log, until, faults, use_snapshots=use_snapshots)
+    start, image = max(before.offset + 1, log.start_offset), before.image
+    replay = Replay(log, start, end, Batches(end, before.quorum), is_start_known=before.offset >= 0)
+    for records in replay.visible(faults, on_progress):
+        image.apply(records.tables(records.visible_at < end))
+    at = _at(log, image, replay.batches.last, end, faults)
+    if at is None:
+        at = replace(before, image=image)
+    return replace(at, open_since=replay.scan.open_at(at.offset), quorum=replay.batches.quorum)
 
 
 def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[ImageAt]:
@@ -115,54 +114,55 @@ def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: l
     image = before.image.copy()
     end = NO_BOUND if offset is None else offset + 1
     start = before.offset + 1 if before.open_since is None else before.open_since
-    gaps = find_gaps(log, start, end)
-    faults += gaps.faults
-    for records in _visible(log, start, end, faults):
-        batches = np.searchsorted(log.headers["base_offset"], records.visible_at, "right") - 1
-        published = log.last_offsets[batches]
-        is_shown = (records.visible_at < end) & ~gaps.hides(records.offsets)
-        for step in np.unique(published[is_shown]).tolist():
-            image.apply(records.tables((published == step) & is_shown))
-            yield _at(log, image.copy(), min(step + 1, end), faults)
+    replay = Replay(log, start, end, Batches(end, keeps_all=True))
+    step: BatchAt | None = None
+    for records in replay.visible(faults, range_bytes=STEP_BYTES):
+        is_shown = (records.visible_at >= 0) & (records.visible_at < end)
+        published = replay.batches.with_offsets(np.where(is_shown, records.visible_at, NO_BOUND))
+        for last in np.unique(published["last_offset"][is_shown]).tolist():
+            if step is not None and step.last_offset != last:
+                yield _step(log, image, step, end, faults)
+            of_step = is_shown & (published["last_offset"] == last)
+            image.apply(records.tables(of_step))
+            row = published[of_step][0]
+            step = BatchAt(last, int(row["epoch"]), int(row["timestamp"]))
+        replay.batches.forget(int(records.offsets.max()))
+    if step is not None:
+        yield _step(log, image, step, end, faults)
 
 
-def _open_since(log: MetadataLog, offset: int) -> int | None:
-    """Return where the transaction began that is open behind an offset; None when there is none."""
-    for scanned in scan_boundaries(log.segments, []):
-        begins, ends = scanned.transactions["begin_offset"], scanned.transactions["end_offset"]
-        is_open = (begins <= offset) & ((ends > offset) | (scanned.transactions["state"] == OPEN))
-        if is_open.any():
-            return int(begins[is_open][0])
-    return None
-
-
-def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bool) -> tuple[int, Image]:
-    """Return the offset from which to replay, and the image before it."""
-    for snapshot in log.snapshots if use_snapshots or log.start_offset > 0 else []:
+def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bool) -> ImageAt:
+    """Return the image from which to replay."""
+    empty = ImageAt(Image.empty(), -1, -1, -1)
+    for snapshot in log.snapshots:
         if snapshot.end_offset > end:
             continue
         if snapshot.end_offset < log.start_offset:
             break
+        if not use_snapshots and log.start_offset == 0 and snapshot.end_offset > 0:
+            continue
         found: list[Fault] = []
-        image = _of_snapshot(MetadataLog([snapshot.segment]), found, None).image
+        at = _of_snapshot(MetadataLog([snapshot.segment]), found, None)
         if not found:
-            return snapshot.end_offset, image
+            return at if at.offset >= 0 else replace(at, epoch=-1, timestamp=-1)
         faults += found
     if log.start_offset > 0:
         message = f"the log starts at offset {log.start_offset}, and no snapshot can be read that tells what was before"
         faults.append(located(log.segments[0], Fault(INCOMPLETE, message)))
-    return log.start_offset, Image.empty()
+    return empty
 
 
 def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | None) -> ImageAt:
     image = Image.empty()
-    for records in _visible(log, -NO_BOUND, NO_BOUND, faults, on_progress):
+    replay = Replay(log, -NO_BOUND, NO_BOUND, Batches())
+    for records in replay.visible(faults, on_progress):
         image.apply(records.tables(np.ones(len(records.offsets), bool)))
-    faults += [*unfinished(log), *(located(log.segments[0], fault) for fault in image.faults)]
+    segment = log.segments[0]
+    faults += [*unfinished(segment, replay.batches), *(located(segment, fault) for fault in image.faults)]
     image.faults.clear()
-    snapshot = snapshot_of(log.segments[0])
+    snapshot = snapshot_of(segment)
     image.offset = snapshot.end_offset - 1
-    quorum = quorum_records(log, NO_BOUND)
+    quorum = replay.batches.quorum
     return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum=quorum)
 
 
@@ -176,55 +176,17 @@ def _last_contained_timestamp(log: MetadataLog) -> int:
     return -1
 
 
-@dataclass(frozen=True)
-class _Visible:
-    """The visible records of a chunk.
-
-    Attributes
-    ----------
-    typed : dict of str to Typed
-        By type.
-    offsets, visible_at : numpy.ndarray of int64
-        Of each record of the chunk: its own, and the one at which it became visible.
-    """
-
-    typed: dict[str, Typed]
-    offsets: npt.NDArray[np.int64]
-    visible_at: npt.NDArray[np.int64]
-
-    def tables(self, wanted: npt.NDArray[np.bool_]) -> dict[str, pa.RecordBatch]:
-        """Return those of the chunk's records that are wanted, as ``Image.apply`` takes them."""
-        every = bool(wanted.all())
-        found = {}
-        for name, typed in self.typed.items():
-            batch = typed.fields.add_column(0, "offset", pa.array(self.offsets[typed.rows]))
-            found[name] = batch if every else batch.filter(pa.array(wanted[typed.rows]))
-        return found
+def _step(log: MetadataLog, image: Image, batch: BatchAt, end: int, faults: list[Fault]) -> ImageAt:
+    at = _at(log, image, batch, end, faults)
+    assert at is not None
+    return replace(at, image=image.copy())
 
 
-def _visible(
-    log: MetadataLog, start: int, end: int, faults: list[Fault], on_progress: Progress | None = None
-) -> Iterator[_Visible]:
-    """Return the records in [start, end) that are visible to readers of a committed log."""
-    options = ReadOptions(isolation_level=READ_COMMITTED, start_offset=start, end_offset=end)
-    for chunk in typed_chunks(log.segments, ["visible_at"], options, faults, on_progress=on_progress, uuid=UUID_BINARY):
-        typed = {name: chunk.messages.typed(name) for name in chunk.messages.types_there}
-        chunk.take_faults(faults)
-        offsets, visible_at = (
-            chunk.records.column(name).to_numpy(zero_copy_only=False) for name in ("offset", "visible_at")
-        )
-        yield _Visible(typed, offsets, visible_at)
-
-
-def _at(log: MetadataLog, image: Image, end: int, faults: list[Fault]) -> ImageAt:
-    """Say of which record an image is the last; its faults are the log's."""
+def _at(log: MetadataLog, image: Image, batch: BatchAt | None, end: int, faults: list[Fault]) -> ImageAt | None:
+    """Say of which record an image is the last, by the batch that holds it; its faults are the log's."""
     faults += [located(log.segment_of(fault.base_offset or 0), fault) for fault in image.faults]
     image.faults.clear()
-    at = log.batch_before(end - 1)
-    if at < 0:
-        return ImageAt(image, image.offset, -1, -1)
-    header = log.headers[at]
-    image.offset = min(int(log.last_offsets[at]), end - 1)
-    is_aligned = image.offset == int(log.last_offsets[at])
-    epoch, timestamp = int(header["partition_leader_epoch"]), int(header["max_timestamp"])
-    return ImageAt(image, image.offset, epoch, timestamp, is_aligned)
+    if batch is None:
+        return None
+    image.offset = min(batch.last_offset, end - 1)
+    return ImageAt(image, image.offset, batch.epoch, batch.timestamp, image.offset == batch.last_offset)

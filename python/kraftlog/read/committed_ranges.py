@@ -21,7 +21,7 @@ from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.names import printable
-from kraftlog.read.metadata_boundaries import scan_boundaries
+from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
 from kraftlog.read.seek import seek
@@ -32,9 +32,9 @@ from kraftlog.read.transaction_map import (
     Step,
     TransactionMap,
     open_rows,
-    place_of,
 )
-from kraftlog.transactions.view import FOREVER, MetadataView
+from kraftlog.transactions.places import place_of
+from kraftlog.transactions.view import FOREVER
 
 
 def needs_transactions(options: ReadOptions, columns: Sequence[str]) -> bool:
@@ -94,20 +94,6 @@ def ranges_with_transactions(
 def _move(found: list[Fault], faults: list[Fault]) -> None:
     faults += found
     found.clear()
-
-
-def metadata_ranges(
-    group: list[Segment], options: ReadOptions, range_bytes: int | None, faults: list[Fault]
-) -> Iterator[Range]:
-    """Return the ranges of a metadata log, with the transactions of its own records."""
-    nothing = MetadataView()
-    scanned = list(scan_boundaries(group, faults, strict=options.strict))
-    view = MetadataView(
-        np.concatenate([nothing.transactions, *(part.transactions for part in scanned)]),
-        np.concatenate([nothing.illegal, *(part.illegal for part in scanned)]),
-    )
-    for part in plan(group, options, range_bytes):
-        yield replace(part, transactions=view)
 
 
 @dataclass

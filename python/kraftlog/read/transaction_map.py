@@ -28,10 +28,9 @@ from kraftlog.read.segment_transactions import (
     in_threads,
     read_opened,
 )
+from kraftlog.transactions.places import place_of
 from kraftlog.transactions.producer import ABORTED, NONE, OPEN
 from kraftlog.transactions.view import BY_OFFSET, BY_POSITION, FOREVER, VIEW_DTYPE, ProducerView
-
-PLACE_BITS = 40  # of the byte: files of up to 1 TiB
 
 JOINED_DTYPE = np.dtype(
     [
@@ -266,11 +265,6 @@ class TransactionMap:
         if self._strict:
             raise CorruptRecordError(fault.message, fault)
         self.faults.append(fault)
-
-
-def place_of(number: int, position: int = 0) -> int:
-    """Return the place of a byte of a segment."""
-    return (number << PLACE_BITS) + position
 
 
 def _join(

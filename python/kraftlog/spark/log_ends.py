@@ -8,7 +8,7 @@ import numpy as np
 
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import last_offsets
-from kraftlog.codec.markers import api_key, scan_markers
+from kraftlog.codec.markers import scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
@@ -16,7 +16,8 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.partitions import is_metadata, opened_before_segment
 from kraftlog.read.seek import seek
-from kraftlog.transactions.boundaries import Boundaries, MetadataTransactionFold
+from kraftlog.transactions.metadata_columns import Stretch
+from kraftlog.transactions.metadata_fold import MetadataTransactionFold
 from kraftlog.transactions.producer import TransactionFold
 
 
@@ -126,17 +127,16 @@ class LogEnd:
                 self._next_offset = max(self._next_offset, int(last_offsets(sound).max()) + 1)
                 self._place = _Place(segment.path, int(ends(sound)[-1]), _what_is(sound[-1]))
         if isinstance(self._fold, MetadataTransactionFold):
-            for batches, offsets, values in scan_markers(file, [], start=start, end=self._place.position):
-                keys = np.array([api_key(value) for value in values], np.int64)
-                self._fold.add(Boundaries.of_batches(batches, offsets, keys, values))
+            for block in scan_markers(file, [], start=start, end=self._place.position):
+                self._fold.add(Stretch(block.headers, block.offsets, block.api_keys, block.values, cut=block.cut))
 
     def _last_stable_offset(self) -> int:
         if not self._follows_transactions:
             return self._next_offset
         if isinstance(self._fold, MetadataTransactionFold):
-            opened = self._fold.finish()[1].transactions["begin_offset"]
-        else:
-            opened = self._fold.open["first_offset"]
+            since = self._fold.open_since
+            return self._next_offset if since is None else min(self._next_offset, since)
+        opened = self._fold.open["first_offset"]
         return min(self._next_offset, int(opened[0])) if len(opened) else self._next_offset
 
 

@@ -10,7 +10,8 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Segment
-from kraftlog.read.committed_ranges import PartitionRanges, metadata_ranges, needs_transactions
+from kraftlog.read.committed_ranges import PartitionRanges, needs_transactions
+from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
 from kraftlog.read.segment_transactions import Fold, in_threads

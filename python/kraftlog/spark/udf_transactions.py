@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.read.metadata_boundaries import scan_piece
+from kraftlog.read.metadata_scan import scan_piece
 from kraftlog.spark.udf_arguments import FAIL, checked_on_error, constant, constants, list_of_each, literals, spark_type
 from kraftlog.tables.transaction_tables import metadata_transaction_columns
 from kraftlog.transactions import metadata_transaction
@@ -127,7 +127,7 @@ def boundaries_in_sql(batches: pa.Array, on_error: pa.Array = None) -> pa.Array:
 
 def _transactions(data: pa.Buffer) -> pa.StructArray:
     faults: list[Fault] = []
-    rows = [metadata_transaction_columns(scanned, _TABLE, faults) for scanned in scan_piece(data)]
+    rows = [metadata_transaction_columns(found, _TABLE, faults) for found in scan_piece(data)]
     if faults:
         raise error_from_fault(faults[0])
     return pa.Table.from_batches(rows, _TABLE).combine_chunks().to_struct_array().combine_chunks()

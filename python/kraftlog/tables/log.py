@@ -9,14 +9,14 @@ from datetime import datetime
 import pyarrow as pa
 
 from kraftlog.check.log_files import check_segments
-from kraftlog.check.transactions import beside_faults, marker_faults, sequence_faults
+from kraftlog.check.transactions import beside_faults, sequence_faults
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath, StorageOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import AnyPath, Discovery, PathLike, Segment, discover
 from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.gaps import incomplete_faults
 from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.ranges import Range
@@ -296,10 +296,9 @@ class Log:
     def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
         """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found."""
         yield from check_segments(self.found.segments, options, on_progress)
-        yield from marker_faults(self.found.segments)
+        yield from metadata_faults(self.found.segments)
         yield from beside_faults(self.found.segments)
         yield from sequence_faults(self.found.segments)
-        yield from incomplete_faults(self.found.segments)
 
     def stats(
         self,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.check.transactions import beside_faults, marker_faults
+from kraftlog.check.transactions import beside_faults
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery, Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.metadata_log.gaps import incomplete_faults
+from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 from kraftlog.read.messages import topics_of
 from kraftlog.read.ranges import Range, plan
@@ -150,9 +150,8 @@ def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how
     for _ in tables.index_rows(found.segments, schema.INDEX_ENTRIES.select(), options, faults):
         pass
     note_bad_messages(found.segments, options, faults, catalog)
-    faults += marker_faults(found.segments)
+    faults += metadata_faults(found.segments)
     faults += beside_faults(found.segments)
-    faults += incomplete_faults(found.segments)
     table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
     yield from table.to_batches()
 

@@ -16,14 +16,15 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
 from kraftlog.layout.discover import Segment
-from kraftlog.read.metadata_boundaries import Scanned, scan_boundaries
+from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata, opened_before_segment
 from kraftlog.read.records import Progress, located
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.read.segment_transactions import read_opened
 from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.stream import rows_of
-from kraftlog.transactions.boundaries import MetadataTransactions
+from kraftlog.transactions.metadata_columns import MetadataTransactions
+from kraftlog.transactions.metadata_fold import Found
 from kraftlog.transactions.producer import NONE, TransactionFold, Transactions
 
 _WITHOUT_DATA = ("producer_epoch", "first_offset", "last_offset")
@@ -158,45 +159,45 @@ def metadata_transaction_rows(
         if not is_metadata(group[0]):
             continue
         unread: list[Fault] = []
-        for scanned in scan_boundaries(group, faults, unread=unread, strict=options.strict, on_progress=on_progress):
+        bounds = (options.start_offset, options.end_offset)
+        scan = MetadataScan(group, faults, unread=unread, strict=options.strict, bounds=bounds, on_progress=on_progress)
+        for found in scan.found():
             _pass_on(unread, faults, strict=options.strict)
-            scanned = _metadata_within(scanned, options)
-            if len(scanned.transactions):
+            found = _metadata_within(found, options)
+            if len(found.transactions):
                 bad_markers: list[Fault] = []
-                yield metadata_transaction_columns(scanned, arrow_schema, bad_markers)
+                yield metadata_transaction_columns(found, arrow_schema, bad_markers)
                 faults += [located(group[0], fault) for fault in bad_markers]
         _pass_on(unread, faults, strict=options.strict)
 
 
-def _metadata_within(scanned: Scanned, options: ReadOptions) -> Scanned:
+def _metadata_within(found: Found, options: ReadOptions) -> Found:
     """Return the transactions that reach into the bounds of offset."""
-    ends = scanned.transactions["end_offset"]
-    keep = (scanned.transactions["begin_offset"] < options.end_offset) & (
-        (ends == NONE) | (ends >= options.start_offset)
-    )
-    begin_values, end_values = (list(compress(values, keep)) for values in (scanned.begin_values, scanned.end_values))
-    return Scanned(scanned.transactions[keep], begin_values, end_values, scanned.illegal)
+    first, last = found.transactions["first_offset"], found.transactions["last_offset"]
+    keep = (first < options.end_offset) & (last >= options.start_offset)
+    begin_values, end_values = (list(compress(values, keep)) for values in (found.begin_values, found.end_values))
+    return Found(found.transactions[keep], begin_values, end_values)
 
 
-def metadata_transaction_columns(scanned: Scanned, arrow_schema: pa.Schema, faults: list[Fault]) -> pa.RecordBatch:
+def metadata_transaction_columns(found: Found, arrow_schema: pa.Schema, faults: list[Fault]) -> pa.RecordBatch:
     """Return transactions as rows of the table metadata_transactions; faults receives markers without a readable text.
 
     Parameters
     ----------
-    scanned : Scanned
+    found : Found
     arrow_schema : pyarrow.Schema
         Columns of the table.
     faults : list of Fault
     """
-    transactions: MetadataTransactions = scanned.transactions
+    transactions: MetadataTransactions = found.transactions
     columns = []
     for field in arrow_schema:
         if field.name == "state":
             columns.append(batch_headers.named(transactions["state"], TRANSACTION_STATES))
         elif field.name == "name":
-            columns.append(pa.array([_text(value, faults) for value in scanned.begin_values], field.type))
+            columns.append(pa.array([_text(value, faults) for value in found.begin_values], field.type))
         elif field.name == "reason":
-            columns.append(pa.array([_text(value, faults) for value in scanned.end_values], field.type))
+            columns.append(pa.array([_text(value, faults) for value in found.end_values], field.type))
         else:
             values = np.ascontiguousarray(transactions[field.name])
             columns.append(pa.array(values, field.type, mask=values == NONE))

@@ -30,8 +30,8 @@ def ends_inside_transaction(segments: Sequence[Path], end: int) -> bool:
     faults: list[Fault] = []
     for path in reversed(segments):
         last = None
-        for _, _, values in scan_markers(map_file(path), faults, end=end, strict=True):
-            last = values[-1] if values else last
+        for block in scan_markers(map_file(path), faults, end=end, strict=True):
+            last = block.values[-1] if block.values else last
         if last is not None:
             return api_key(last) == BEGIN_TRANSACTION
         end = NO_BOUND

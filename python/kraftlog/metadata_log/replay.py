@@ -1,0 +1,94 @@
+"""The visible records of a metadata log, typed, as an image takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec.options import READ_COMMITTED, ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.messages.arrow_types import UUID_BINARY
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.format_of import METADATA
+from kraftlog.messages.reader import MessageReader, Typed
+from kraftlog.metadata_log.batches import Batches
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.read.messages import TypedChunk
+from kraftlog.read.metadata_scan import MetadataScan
+from kraftlog.read.records import Progress, read_range
+
+_COLUMNS = schema.RECORDS.select(["key", "value", "offset", "visible_at"])
+
+
+@dataclass(frozen=True)
+class Visible:
+    """The visible records of a chunk.
+
+    Attributes
+    ----------
+    typed : dict of str to Typed
+        By type.
+    offsets, visible_at : numpy.ndarray of int64
+        Of each record of the chunk: its own, and the one at which it became visible.
+    """
+
+    typed: dict[str, Typed]
+    offsets: npt.NDArray[np.int64]
+    visible_at: npt.NDArray[np.int64]
+
+    def tables(self, wanted: npt.NDArray[np.bool_]) -> dict[str, pa.RecordBatch]:
+        """Return those of the chunk's records that are wanted, as ``Image.apply`` takes them."""
+        every = bool(wanted.all())
+        found = {}
+        for name, typed in self.typed.items():
+            batch = typed.fields.add_column(0, "offset", pa.array(self.offsets[typed.rows]))
+            found[name] = batch if every else batch.filter(pa.array(wanted[typed.rows]))
+        return found
+
+
+class Replay:
+    """Reads a metadata log, or a snapshot, while one scan ahead of it decides about transactions.
+
+    Parameters
+    ----------
+    log : MetadataLog
+    start, end : int
+        Offsets [start, end) of the records.
+    batches : Batches
+        Is shown the batches of the log.
+    is_start_known : bool
+        Whether no transaction is open at ``start``, where a snapshot ends; else the scan starts at the last snapshot
+        before it, or where the log starts.
+    """
+
+    def __init__(
+        self, log: MetadataLog, start: int, end: int, batches: Batches, *, is_start_known: bool = False
+    ) -> None:
+        self.batches = batches
+        self._options = ReadOptions(isolation_level=READ_COMMITTED, start_offset=start, end_offset=end)
+        self._log = log
+        self._start = start if is_start_known else log.known_start(start)
+
+    def visible(
+        self, faults: list[Fault], on_progress: Progress | None = None, *, range_bytes: int | None = None
+    ) -> Iterator[Visible]:
+        """Return the records that are visible to readers of a committed log; faults receives what is wrong."""
+        bounds = (self._options.start_offset, self._options.end_offset)
+        self.scan = MetadataScan(
+            self._log.segments, faults, start_offset=self._start, bounds=bounds, observe=self.batches.see
+        )
+        reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
+        for part in self.scan.ranges(self._options, range_bytes):
+            for records in read_range(part, _COLUMNS, self._options, faults, on_progress):
+                messages = reader.read(records.column("key"), records.column("value"))
+                typed = {name: messages.typed(name) for name in messages.types_there}
+                TypedChunk(part.segment, records, messages).take_faults(faults)
+                offsets, visible_at = (
+                    records.column(name).to_numpy(zero_copy_only=False) for name in ("offset", "visible_at")
+                )
+                yield Visible(typed, offsets, visible_at)

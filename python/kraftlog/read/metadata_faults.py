@@ -1,0 +1,85 @@
+"""What is wrong with the transactions of a metadata log, as rows of the ``errors`` table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION, MARKER_NAMES
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Segment
+from kraftlog.read.records import located
+from kraftlog.transactions.metadata_columns import FOREVER, Markers
+from kraftlog.transactions.metadata_fold import Found
+from kraftlog.transactions.places import PLACE_BITS
+
+NOT_OPEN, ALREADY_OPEN = "end_outside_transaction", "begin_inside_transaction"
+IN_SNAPSHOT, BEGUN_BEFORE = "marker_in_snapshot", "begun_before_log"
+MISSING, DAMAGED = "missing_offsets", "damaged_transaction"
+
+
+def faults_of(segments: Sequence[Segment], segment: Segment, found: Found, bounds: tuple[int, int]) -> Iterator[Fault]:
+    """Return what is wrong with a stretch of a log, as far as it concerns offsets in [start, end).
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Of the log, in order.
+    segment : Segment
+        That the stretch lies in.
+    found : Found
+        What the stretch has decided.
+    bounds : tuple of int
+    """
+    start, end = bounds
+    for first, after in found.gaps:
+        if first < end and after > start:
+            yield located(segment, Fault(MISSING, f"offsets {first} to {after - 1} are missing"))
+    broken = found.transactions[~found.transactions["is_whole"]]
+    for transaction in broken[(broken["first_offset"] < end) & (broken["last_offset"] >= start)]:
+        first = int(transaction["first_offset"])
+        yield located(_segment_of(segments, first), Fault(DAMAGED, _left_out(transaction)))
+    for fault in of_markers(found):
+        offset = (fault.base_offset or 0) + (fault.record_index or 0)
+        if start <= offset < end:
+            yield located(segment, fault)
+
+
+def _left_out(transaction: np.void) -> str:
+    first, last = int(transaction["first_offset"]), int(transaction["last_offset"])
+    if last == FOREVER:
+        return f"offsets from {first} on are of a transaction that is open, and some are missing: they are left out"
+    return f"offsets {first} to {last} are of a transaction that is not whole: they are left out"
+
+
+def _segment_of(segments: Sequence[Segment], offset: int) -> Segment:
+    before = [segment for segment in segments if (segment.base_offset or 0) <= offset]
+    return before[-1] if before else segments[0]
+
+
+def of_markers(found: Found) -> Iterator[Fault]:
+    """Return a fault for each marker that is out of place, and for a transaction that began before the log."""
+    for marker, since in zip(found.misplaced, found.since, strict=True):
+        if marker["api_key"] == BEGIN_TRANSACTION:
+            yield _of_marker(marker, ALREADY_OPEN, f"but a transaction is open since offset {since}")
+        else:
+            yield _of_marker(marker, NOT_OPEN, "but no transaction is open")
+    for marker in found.begun_before:
+        yield _of_marker(marker, BEGUN_BEFORE, "but the transaction began before this log")
+
+
+def in_snapshot(segment: Segment, markers: Markers) -> Iterator[Fault]:
+    """Return a fault for each marker of a snapshot."""
+    for marker in markers:
+        yield located(segment, _of_marker(marker, IN_SNAPSHOT, "a snapshot holds no transactions"))
+
+
+def _of_marker(marker: np.void, code: str, why: str) -> Fault:
+    position, base_offset, offset = (
+        int(marker["place"]) % (1 << PLACE_BITS),
+        int(marker["base_offset"]),
+        int(marker["offset"]),
+    )
+    message = f"batch at byte {position}: {MARKER_NAMES[int(marker['api_key'])]} at offset {offset}, {why}"
+    return Fault(code, message, position, 0, base_offset, record_index=offset - base_offset)

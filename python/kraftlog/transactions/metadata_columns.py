@@ -1,0 +1,184 @@
+"""Columns of transactions of the metadata log (KIP-868): its markers, and a row for each transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import CONTROL_BIT, LOG_OVERHEAD
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.metadata_markers import ABORT_TRANSACTION
+from kraftlog.transactions.places import PLACE_BITS
+from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE
+
+UNKNOWN = 3  # a state, besides those of producers' transactions: offsets are missing that would tell
+
+MARKER_DTYPE = np.dtype(
+    [
+        ("offset", "i8"),  # -1: of the start or end of a stretch, where there is no marker
+        ("place", "i8"),  # of its batch: number of the segment, then byte
+        ("base_offset", "i8"),
+        ("api_key", "i8"),
+        ("partition_leader_epoch", "i8"),
+        ("records", "i8"),  # before it, markers not counted
+        ("batches", "i8"),  # up to its own, control batches not counted
+        ("bytes_before", "i8"),  # of its batch
+        ("bytes_through", "i8"),
+    ]
+)
+
+METADATA_TRANSACTION_DTYPE = np.dtype(
+    [
+        ("begin_offset", "i8"),  # -1: before this log, or missing
+        ("end_offset", "i8"),  # -1: open, or missing
+        ("begin_epoch", "i8"),
+        ("end_epoch", "i8"),
+        ("records_count", "i8"),
+        ("batches", "i8"),
+        ("size_in_bytes", "i8"),
+        ("first_offset", "i8"),  # records from here on are its own; -1: all from the start of the log on
+        ("last_offset", "i8"),  # the last one that is its own
+        ("last_place", "i8"),  # of the batch of that
+        ("state", "i1"),
+        ("is_whole", "?"),  # no offset is missing
+    ]
+)
+Markers = npt.NDArray[np.void]
+MetadataTransactions = npt.NDArray[np.void]
+FOREVER = np.iinfo(np.int64).max
+
+
+class Totals(NamedTuple):
+    """What lies before a batch: records that are no markers, data batches and their bytes."""
+
+    records: int = 0
+    batches: int = 0
+    size: int = 0
+
+
+class Border(NamedTuple):
+    """Where a stretch of the log starts or ends: an offset, the place of its batch, and what lies before."""
+
+    offset: int
+    place: int
+    totals: Totals
+
+    def as_end(self) -> Markers:
+        """Return a row that stands for an End that is not there."""
+        row = np.zeros(1, MARKER_DTYPE)
+        row["offset"] = row["partition_leader_epoch"] = NONE
+        row["place"], row["records"], row["batches"] = self.place, self.totals.records, self.totals.batches
+        row["bytes_before"] = row["bytes_through"] = self.totals.size
+        return row
+
+    def as_start(self) -> Markers:
+        """Return a row that stands for a Begin that is not there."""
+        row = self.as_end()
+        row["batches"] += 1
+        return row
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Batches of a metadata log one behind the other, and their transaction markers.
+
+    Attributes
+    ----------
+    headers : numpy.ndarray
+        Of all batches that can be read; ``rows`` says how many markers each one has.
+    offsets, api_keys : numpy.ndarray of int64
+        Of the markers.
+    values : tuple of bytes
+        Of the markers.
+    file : int
+        Number of the segment.
+    cut : numpy.ndarray of bool, optional
+        The batches of which records at the end cannot be read.
+    """
+
+    headers: Headers
+    offsets: npt.NDArray[np.int64]
+    api_keys: npt.NDArray[np.int64]
+    values: tuple[bytes, ...]
+    file: int = 0
+    cut: npt.NDArray[np.bool_] | None = None
+
+    @cached_property
+    def base(self) -> npt.NDArray[np.int64]:
+        """Base offsets of the batches."""
+        return np.ascontiguousarray(self.headers["base_offset"])
+
+    @cached_property
+    def last(self) -> npt.NDArray[np.int64]:
+        """Last offsets of the batches."""
+        return np.maximum(last_offsets(self.headers), self.base)
+
+    @cached_property
+    def epochs(self) -> npt.NDArray[np.int64]:
+        """Leader epochs of the batches."""
+        return self.headers["partition_leader_epoch"].astype(np.int64)
+
+    @cached_property
+    def is_data(self) -> npt.NDArray[np.bool_]:
+        """Which batches are no control batches."""
+        return np.asarray(self.headers["attributes"] & CONTROL_BIT == 0)
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """Where the batches lie."""
+        return np.asarray(self.headers["position"] + (self.file << PLACE_BITS))
+
+    @cached_property
+    def batch_of(self) -> npt.NDArray[np.intp]:
+        """The index of the batch of each marker."""
+        return np.repeat(np.arange(len(self.headers)), self.headers["rows"])
+
+    @cached_property
+    def _sums(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Records, batches and bytes up to each batch, its own included; markers are records here."""
+        counts = np.where(self.is_data, self.headers["records_count"].clip(min=0), 0)
+        sizes = np.where(self.is_data, self.headers["batch_length"].astype(np.int64) + LOG_OVERHEAD, 0)
+        return np.cumsum(counts, dtype=np.int64), np.cumsum(self.is_data, dtype=np.int64), np.cumsum(sizes)
+
+    def totals(self, before: Totals, batches: int) -> Totals:
+        """Return what lies before a batch, given what lies before the first one."""
+        if batches == 0:
+            return before
+        records, data, size = (int(sums[batches - 1]) for sums in self._sums)
+        markers = int(np.searchsorted(self.batch_of, batches))
+        return Totals(before.records + records - markers, before.batches + data, before.size + size)
+
+    def markers(self, before: Totals) -> Markers:
+        """Return the markers, given what lies before the first batch."""
+        at, (records, batches, through) = self.batch_of, self._sums
+        markers = np.empty(len(at), MARKER_DTYPE)
+        markers["offset"], markers["api_key"], markers["place"] = self.offsets, self.api_keys, self.places[at]
+        markers["base_offset"], markers["partition_leader_epoch"] = self.base[at], self.epochs[at]
+        within = self.offsets - self.base[at] - self.headers["records_count"][at]
+        markers["records"] = before.records + records[at] + within - np.arange(len(at))
+        markers["batches"] = before.batches + batches[at]
+        markers["bytes_through"] = before.size + through[at]
+        markers["bytes_before"] = markers["bytes_through"] - self.headers["batch_length"][at] - LOG_OVERHEAD
+        return markers
+
+    def border(self, before: Totals, batch: int) -> Border:
+        """Return where a batch starts."""
+        return Border(int(self.base[batch]), int(self.places[batch]), self.totals(before, batch))
+
+
+def rows_between(begin: Markers, end: Markers) -> MetadataTransactions:
+    """Return the transactions between markers, two and two; they end as the second one says."""
+    rows = np.empty(len(begin), METADATA_TRANSACTION_DTYPE)
+    rows["begin_offset"], rows["end_offset"] = begin["offset"], end["offset"]
+    rows["begin_epoch"], rows["end_epoch"] = begin["partition_leader_epoch"], end["partition_leader_epoch"]
+    rows["records_count"] = end["records"] - begin["records"]
+    rows["batches"] = end["batches"] - begin["batches"] + 1
+    rows["size_in_bytes"] = end["bytes_through"] - begin["bytes_before"]
+    rows["first_offset"], rows["last_offset"], rows["last_place"] = begin["offset"], end["offset"], end["place"]
+    rows["state"] = np.where(end["api_key"] == ABORT_TRANSACTION, ABORTED, COMMITTED)
+    rows["is_whole"] = True
+    return rows

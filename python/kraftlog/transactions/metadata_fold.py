@@ -1,0 +1,361 @@
+"""The state machine of metadata transactions (KIP-868): forward, once over the log.
+
+Records between Begin and EndTransactionRecord become visible at End, all at once; those that an AbortTransactionRecord
+ends never do. There is one transaction at a time. A marker that is out of place (Begin inside a transaction, End or
+Abort outside of one) is ignored, as Kafka's loader ignores it, and reported.
+
+The offsets of a Raft log have no gaps. Where some are missing, a marker may be among them, and from there on it is not
+known whether a transaction is open. It is known again with the next
+
+* Begin: nothing was open before it;
+* leader epoch that is newer, if its first data record ends no transaction: a new leader first aborts what is open;
+* snapshot: nothing is open where one ends;
+* End or Abort: a transaction was open before it.
+
+In the first three cases a transaction that was open at the gap has ended in it. Its records up to the last gap are left
+out, since its outcome is unknown; the records behind the last gap are outside of transactions. In the last case all
+records from the Begin on, or from the first gap since it was known that none was open, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kraftlog.codec.headers import CONTROL_TYPES
+from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION
+from kraftlog.transactions.metadata_columns import (
+    FOREVER,
+    MARKER_DTYPE,
+    METADATA_TRANSACTION_DTYPE,
+    UNKNOWN,
+    Border,
+    Markers,
+    MetadataTransactions,
+    Stretch,
+    Totals,
+    rows_between,
+)
+from kraftlog.transactions.producer import NONE, OPEN
+
+_LEADER_CHANGE = CONTROL_TYPES.index("LEADER_CHANGE")
+
+
+@dataclass
+class Found:
+    """What a stretch of the log has decided, in the order of the log.
+
+    Attributes
+    ----------
+    transactions : numpy.ndarray
+        Of ``METADATA_TRANSACTION_DTYPE``: those that ended.
+    begin_values, end_values : list of bytes or None
+        Their marker records.
+    gaps : list of tuple of int
+        The first missing offset of each gap, and the one behind it.
+    misplaced : numpy.ndarray
+        Markers that are out of place.
+    since : list of int
+        Where the transaction began that was open at each of them; -1 when there was none.
+    begun_before : numpy.ndarray
+        Markers that end a transaction which began before the log.
+    """
+
+    transactions: MetadataTransactions = field(default_factory=lambda: np.empty(0, METADATA_TRANSACTION_DTYPE))
+    begin_values: list[bytes | None] = field(default_factory=list)
+    end_values: list[bytes | None] = field(default_factory=list)
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    misplaced: Markers = field(default_factory=lambda: np.empty(0, MARKER_DTYPE))
+    since: list[int] = field(default_factory=list)
+    begun_before: Markers = field(default_factory=lambda: np.empty(0, MARKER_DTYPE))
+
+    def add(self, rows: MetadataTransactions, begin: list[bytes | None], end: list[bytes | None]) -> None:
+        """Append transactions."""
+        self.transactions = np.concatenate((self.transactions, rows))
+        self.begin_values += begin
+        self.end_values += end
+
+
+@dataclass
+class _Begin:
+    """A Begin whose End has not come."""
+
+    marker: Markers
+    value: bytes | None
+
+    @property
+    def offset(self) -> int:
+        return int(self.marker["offset"][0])
+
+
+@dataclass
+class _Doubt:
+    """What is known while it is not known whether a transaction is open.
+
+    Attributes
+    ----------
+    begin : _Begin or None
+        Of the transaction that was open at the gap.
+    since : Border
+        From where on records may be of a transaction.
+    held, tail : Border
+        What lies before the last gap ends, and what lies behind it starts there.
+    epoch : int
+        Of the last data batch before the gap.
+    known : list of int
+        Offsets behind ``tail`` where nothing is open.
+    least_epoch, leader_change : int
+        Least epoch of the batches since the last gap, and the largest of their leader changes.
+    """
+
+    begin: _Begin | None
+    since: Border
+    held: Border
+    tail: Border
+    epoch: int
+    known: list[int] = field(default_factory=list)
+    least_epoch: int = FOREVER
+    leader_change: int = NONE
+
+    def has_seen_change_to(self, epoch: int) -> bool:
+        """Whether no data batch of that epoch lies in the last gap."""
+        return self.least_epoch < epoch or self.leader_change >= epoch
+
+
+class MetadataTransactionFold:
+    """Transactions of a metadata log as its stretches come, in bounded memory: only an open one is kept.
+
+    Parameters
+    ----------
+    start_offset : int, optional
+        Where the log starts; by default with its first batch.
+    begun_before : bool
+        Whether it may start inside a transaction.
+    nothing_open_at : callable, optional
+        Returns offsets where nothing is open: the ends of snapshots. Is called when that matters.
+    """
+
+    def __init__(
+        self,
+        *,
+        start_offset: int | None = None,
+        begun_before: bool = False,
+        nothing_open_at: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
+        self._expected = start_offset
+        self._nothing_open_at = nothing_open_at
+        self._may_be_inside = begun_before
+        self._start: Border | None = None  # of a log that may start inside of a transaction
+        self._known: list[int] = []
+        self._open: _Begin | None = None
+        self._doubt: _Doubt | None = None
+        self._totals = Totals()
+        self._last = Border(NONE, 0, Totals())
+        self._data_epoch = NONE
+        self._is_cut = False
+        self._found = Found()
+
+    @property
+    def open_since(self) -> int | None:
+        """The offset of the Begin that has no End yet; None when there is none."""
+        begin = self._doubt.begin if self._doubt else self._open
+        return None if begin is None else begin.offset
+
+    @property
+    def undecided(self) -> int | None:
+        """The first place from which on it is not decided yet what becomes of records; None when all is decided."""
+        if self._doubt is not None:
+            return self._doubt.since.place
+        if self._open is not None:
+            return int(self._open.marker["place"][0])
+        return None if self._start is None else self._start.place
+
+    def add(self, stretch: Stretch) -> Found:
+        """Take the next stretch; return what is decided."""
+        self._found = found = Found()
+        count = len(stretch.headers)
+        if not count:
+            return found
+        if self._may_be_inside:
+            self._begin_inside(stretch)
+        first = stretch.base[0] if self._expected is None else self._expected
+        expected = np.concatenate(([first], stretch.last[:-1] + 1))
+        is_gap = stretch.base > expected
+        is_cut = np.zeros(count, bool) if stretch.cut is None else stretch.cut
+        gaps = np.flatnonzero(is_gap | np.append(self._is_cut, is_cut[:-1]))
+        markers = stretch.markers(self._totals)
+        data = np.maximum.accumulate(np.where(stretch.is_data, np.arange(count), NONE))
+        begin = 0
+        for gap in gaps.tolist():
+            self._go_on(stretch, markers, begin, gap)
+            if is_gap[gap]:
+                found.gaps.append((int(expected[gap]), int(stretch.base[gap])))
+            if gap:
+                self._leave(stretch, gap, int(data[gap - 1]))
+            self._doubt_from(stretch.border(self._totals, gap))
+            begin = gap
+        self._go_on(stretch, markers, begin, count)
+        self._leave(stretch, count, int(data[-1]))
+        self._totals = self._last.totals
+        self._expected, self._is_cut = int(stretch.last[-1]) + 1, bool(is_cut[-1])
+        return found
+
+    def finish(self, end_offset: int = NONE) -> Found:
+        """Return the transaction that is open at the end, if there is one.
+
+        Parameters
+        ----------
+        end_offset : int
+            Where the log ends by the name of its last segment, which may be empty.
+        """
+        self._found = Found()
+        if self._expected is not None and end_offset > self._expected:
+            self._found.gaps.append((self._expected, end_offset))
+            self._doubt_from(Border(end_offset, self._last.place, self._totals))
+            self._expected = end_offset
+        elif self._is_cut and self._expected is not None:
+            self._doubt_from(Border(self._expected, self._last.place, self._totals))
+        doubt, begin = self._doubt, self._open
+        if doubt is not None and self._expected in doubt.known:
+            self._settle()
+            doubt = None
+        begin = doubt.begin if doubt else begin
+        if begin is not None:
+            rows = rows_between(begin.marker, self._last._replace(totals=self._totals).as_end())
+            rows["state"], rows["last_offset"], rows["last_place"] = OPEN, FOREVER, FOREVER
+            rows["is_whole"] = doubt is None
+            self._found.add(rows, [begin.value], [None])
+        return self._found
+
+    def _begin_inside(self, stretch: Stretch) -> None:
+        self._may_be_inside = False
+        self._start = stretch.border(self._totals, 0)
+        self._known = [at for at in self._nothing_open_at() if at >= self._start.offset]
+
+    def _leave(self, stretch: Stretch, end: int, data: int) -> None:
+        """Note what lies before a batch, and the last data batch there."""
+        if data >= 0:
+            self._data_epoch = int(stretch.epochs[data])
+        totals = stretch.totals(self._totals, end)
+        self._last = Border(int(stretch.last[end - 1]), int(stretch.places[end - 1]), totals)
+
+    def _doubt_from(self, tail: Border) -> None:
+        """Offsets are missing before a batch."""
+        doubt = self._doubt
+        if doubt is None:
+            since = tail
+            if self._open is not None:
+                marker = self._open.marker[0]
+                totals = Totals(int(marker["records"]), int(marker["batches"]) - 1, int(marker["bytes_before"]))
+                since = Border(int(marker["offset"]), int(marker["place"]), totals)
+            elif self._start is not None:
+                since = self._start
+            doubt = self._doubt = _Doubt(self._open, since, self._last, tail, self._data_epoch)
+            self._open = self._start = None
+        doubt.held, doubt.tail, doubt.least_epoch, doubt.leader_change = self._last, tail, FOREVER, NONE
+        known = [at for at in self._nothing_open_at() if at > doubt.held.offset]
+        doubt.known = [at for at in known if at > tail.offset]
+        if tail.offset in known:
+            self._settle()
+        elif len(known) > len(doubt.known):
+            self._settle(again=True)
+
+    def _settle(self, *, again: bool = False) -> None:
+        """Nothing is open, or was not before the last gap: what was open before the gaps has ended in them."""
+        doubt = self._doubt
+        assert doubt is not None
+        if doubt.begin is not None:
+            self._add_unknown(doubt.begin, doubt.since, doubt.held.as_end(), doubt.held.offset, None)
+        doubt.begin, doubt.since = None, doubt.tail
+        if not again:
+            self._doubt = None
+
+    def _add_unknown(
+        self, begin: _Begin | None, since: Border, end: Markers, last_offset: int, end_value: bytes | None
+    ) -> None:
+        rows = rows_between(since.as_start() if begin is None else begin.marker, end)
+        rows["state"], rows["is_whole"] = UNKNOWN, False
+        rows["first_offset"], rows["last_offset"] = since.offset, last_offset
+        self._found.add(rows, [None if begin is None else begin.value], [end_value])
+
+    def _go_on(self, stretch: Stretch, markers: Markers, begin: int, end: int) -> None:
+        """Take batches [begin, end) of a stretch, among which no offset is missing."""
+        if begin == end:
+            return
+        low, high = (int(at) for at in np.searchsorted(stretch.batch_of, (begin, end)))
+        if self._doubt is not None:
+            low = self._resolve(stretch, markers, begin, end, low, high)
+        if self._start is not None and self._known:
+            ahead = int(stretch.offsets[low]) if low < high else int(stretch.last[end - 1]) + 1
+            if self._known[0] <= ahead:
+                self._start = None
+        if low < high:
+            self._match(markers[low:high], stretch.values[low:high])
+
+    def _resolve(self, stretch: Stretch, markers: Markers, begin: int, end: int, low: int, high: int) -> int:
+        """Look for what ends the doubt; return the index of the first marker that is left."""
+        epochs, is_data = stretch.epochs[begin:end], stretch.is_data[begin:end]
+        is_change = ~is_data & (stretch.headers["control_type"][begin:end] == _LEADER_CHANGE)
+        marker = markers[low] if low < high else None
+        at_marker = FOREVER if marker is None else int(marker["offset"])
+        while (doubt := self._doubt) is not None:
+            newer = np.flatnonzero(is_data & (epochs > doubt.epoch))
+            first = int(newer[0]) if len(newer) else None
+            at_newer = FOREVER if first is None else int(stretch.base[begin + first])
+            if marker is not None and at_newer == at_marker and marker["api_key"] != BEGIN_TRANSACTION:
+                at_newer = FOREVER  # what the new leader ends was open before
+            at_known = min([at for at in doubt.known if at <= stretch.last[end - 1] + 1], default=FOREVER)
+            if at_known < FOREVER and at_known <= min(at_newer, at_marker):
+                self._settle()
+            elif first is not None and at_newer <= at_marker and at_newer < FOREVER:
+                self._note_epochs(epochs[:first], is_change[:first])
+                epoch = int(epochs[first])
+                self._settle(again=not doubt.has_seen_change_to(epoch))
+                doubt.epoch = epoch
+            elif marker is None:
+                self._note_epochs(epochs, is_change)
+                break
+            elif marker["api_key"] == BEGIN_TRANSACTION:
+                self._settle()
+            else:
+                row = markers[low : low + 1]
+                self._add_unknown(doubt.begin, doubt.since, row, at_marker, stretch.values[low])
+                self._doubt = None
+                return low + 1
+        return low
+
+    def _note_epochs(self, epochs: np.ndarray, is_change: np.ndarray) -> None:
+        doubt = self._doubt
+        assert doubt is not None
+        doubt.least_epoch = min(doubt.least_epoch, int(epochs.min(initial=FOREVER)))
+        doubt.leader_change = max(doubt.leader_change, int(epochs[is_change].max(initial=NONE)))
+
+    def _match(self, markers: Markers, values: tuple[bytes | None, ...]) -> None:
+        """Match markers among which no offset is missing, when it is known what is open before them."""
+        if self._open is not None:
+            markers, values = np.concatenate((self._open.marker, markers)), (self._open.value, *values)
+        is_begin = markers["api_key"] == BEGIN_TRANSACTION
+        before = np.append(False, is_begin[:-1])  # whether a transaction is open before each marker
+        if self._start is not None:
+            before[0] = not is_begin[0]
+        legal = is_begin != before
+        begins, ends = np.flatnonzero(legal & is_begin), np.flatnonzero(legal & ~is_begin)
+        begin_at = np.append(NONE, begins)[np.searchsorted(begins, ends)]
+        at_start = markers if self._start is None else np.concatenate((markers, self._start.as_start()))  # index -1
+        if len(ends):
+            self._found.add(
+                rows_between(at_start[begin_at], markers[ends]),
+                [None if at < 0 else values[at] for at in begin_at.tolist()],
+                [values[at] for at in ends.tolist()],
+            )
+            self._found.begun_before = np.concatenate((self._found.begun_before, markers[ends[begin_at < 0]]))
+        misplaced = np.flatnonzero(~legal)
+        if len(misplaced):
+            self._found.misplaced = np.concatenate((self._found.misplaced, markers[misplaced]))
+            before_each = np.append(NONE, markers["offset"][begins])[np.searchsorted(begins, misplaced)]
+            self._found.since += np.where(is_begin[misplaced], before_each, NONE).tolist()
+        self._start = None
+        last = int(begins[-1]) if is_begin[-1] else None
+        self._open = None if last is None else _Begin(markers[last : last + 1].copy(), values[last])
