@@ -1,7 +1,11 @@
-"""Exactly-once writes into a log directory: prepared by tasks, decided once, finished by whoever comes next.
+"""Exactly-once writes into a log directory, as the Spark sink makes them.
 
-Tasks stage files (``staging``), one durable decision makes them count (``decision``), and steps that may be repeated
-put them in their places and append the markers (``finish``). ``write`` has it all together.
+Tasks stage files of batches (``staging``; ``rows`` says which partition a row goes to). One durable file, the decision
+(``decision``), makes a write count. After it the staged files become segments and get their markers (``finish``), in
+steps that can be repeated: when the driver dies, the next write or ``recover`` finishes it. ``write`` is the interface
+of all that; ``committed_batches`` keeps which micro-batches were committed.
+
+Logs are written through ``kraftlog.write.partition_log``. Nothing here knows of Spark.
 """
 
 from __future__ import annotations

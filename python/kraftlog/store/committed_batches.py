@@ -1,4 +1,4 @@
-"""Which batch of each transactional id was committed last; a file in the log directory keeps it."""
+"""The last committed micro-batch of each transactional id, which a file in the log directory keeps."""
 
 from __future__ import annotations
 

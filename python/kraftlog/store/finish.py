@@ -1,7 +1,8 @@
-"""Puts what was decided in its place. Each step may be repeated, so that a crash at any moment costs nothing.
+"""Finishes a decided write: staged files become segments of their logs, and get a commit marker.
 
-Readers at read_committed see nothing of it before the markers; the old segments of topics that are overwritten go
-before them, so that nobody sees both.
+Each step can be repeated, so that a crash at any moment loses nothing. Readers at read_committed see the new rows when
+the marker is there. The old segments of topics that are overwritten are deleted before that, so that a reader never
+sees both.
 """
 
 from __future__ import annotations

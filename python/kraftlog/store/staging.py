@@ -14,11 +14,12 @@ import pyarrow as pa
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.encode import Encoder
 from kraftlog.codec.header_scan import HeaderScan, ends
-from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.headers import Headers
 from kraftlog.disk.disk import disk
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.names import LARGEST_PARTITION
 from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.write.active_segment import fitting
 
 SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
 MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment
@@ -178,7 +179,7 @@ class _PartitionFiles:
 
     def __init__(self, stem: Path, producer_id: int, options: BatchOptions) -> None:
         self._stem = stem
-        self._room = options.segment_bytes - MARKER_BYTES
+        self._most_bytes = options.segment_bytes - MARKER_BYTES
         self._encoder = Encoder(
             compression=options.compression,
             compression_level=options.compression_level,
@@ -210,10 +211,10 @@ class _PartitionFiles:
         view = memoryview(batches).cast("B")
         for headers in HeaderScan(view).headers() if len(view) else ():
             while len(headers):
-                fitting = self._fitting(headers)
-                if fitting:
-                    self._write(view, headers[:fitting])
-                    headers = headers[fitting:]
+                count = self._fitting(headers)
+                if count:
+                    self._write(view, headers[:count])
+                    headers = headers[count:]
                 else:
                     self._start_file(int(headers["base_offset"][0]))
 
@@ -221,10 +222,13 @@ class _PartitionFiles:
         """Return how many of the next batches go to the file as it is; an empty one takes any batch."""
         if not self._files:
             return 0
-        fits = ends(headers) - headers["position"][0] <= self._room - self._size
-        fits &= last_offsets(headers) - self._base_offset < LARGEST_RELATIVE_OFFSET  # one more for the marker
-        fits[0] |= self._size == 0
-        return len(fits) if fits.all() else int(np.argmin(fits))
+        return fitting(
+            headers,
+            size=self._size,
+            most_bytes=self._most_bytes,
+            base_offset=self._base_offset,
+            most_offsets=LARGEST_RELATIVE_OFFSET - 1,  # one more for the marker
+        )
 
     def _start_file(self, base_offset: int) -> None:
         self._files.append(self._stem.with_name(f"{self._stem.name}-{len(self._files)}.log"))

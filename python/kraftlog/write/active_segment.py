@@ -10,7 +10,6 @@ from kraftlog.codec.header_scan import ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.writing import WritableFile
-from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.segment_state import SegmentState
 
@@ -49,17 +48,6 @@ class ActiveSegment:
         if is_new:
             disk().sync_folder(self._folder)
 
-    def fitting(self, headers: Headers, segment_bytes: int) -> int:
-        """Return how many of the next batches go to the segment as it is; an empty one takes any batch."""
-        sizes, relative = ends(headers) - headers["position"][0], last_offsets(headers) - self.base_offset
-        room = segment_bytes - self.state.size
-        if sizes[-1] <= room and relative[-1] <= LARGEST_RELATIVE_OFFSET:
-            return len(headers)
-        fits = sizes <= room
-        fits[0] |= self.state.size == 0
-        fits &= relative <= LARGEST_RELATIVE_OFFSET
-        return len(fits) if fits.all() else int(np.argmin(fits))
-
     def write(self, view: memoryview, headers: Headers) -> None:
         """Write batches, which lie one behind the other in a buffer."""
         assert self._file is not None
@@ -83,6 +71,27 @@ class ActiveSegment:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def fitting(headers: Headers, *, size: int, most_bytes: int, base_offset: int, most_offsets: int) -> int:
+    """Return how many of the next batches go to a segment as it is; an empty one takes any batch.
+
+    Parameters
+    ----------
+    headers : structured array of HEADER_DTYPE
+        Of the next batches, which lie one behind the other; there is one at least.
+    size, most_bytes : int
+        Bytes of the segment, and how many it may have.
+    base_offset, most_offsets : int
+        Of the segment, and how far from it the last offset of a batch may be.
+    """
+    sizes, relative = ends(headers) - headers["position"][0], last_offsets(headers) - base_offset
+    if size + sizes[-1] <= most_bytes and relative[-1] <= most_offsets:
+        return len(headers)
+    fits = size + sizes <= most_bytes
+    fits[0] |= size == 0
+    fits &= relative <= most_offsets
+    return len(fits) if fits.all() else int(np.argmin(fits))
 
 
 def index_files(folder: Path, base_offset: int, state: SegmentState, txnindex: bytes) -> dict[Path, bytes]:

@@ -15,7 +15,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import cut_file, write_files
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.types import Buffer
-from kraftlog.write.active_segment import ActiveSegment
+from kraftlog.write.active_segment import ActiveSegment, fitting
 from kraftlog.write.log_end import LogEnd
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.log_repair import repair
@@ -147,11 +147,11 @@ class PartitionLog:
         try:
             while len(headers):
                 self._open_segment()
-                fitting = self._segment.fitting(headers, self._options.segment_bytes)
-                if not fitting:
+                count = self._fitting(headers)
+                if not count:
                     self._roll()
                     continue
-                written = headers[: 1 if self._options.fsync == "batch" else fitting]
+                written = headers[: 1 if self._options.fsync == "batch" else count]
                 self._segment.write(view, written)
                 self._take(written)
                 if self._options.fsync == "batch":
@@ -273,6 +273,15 @@ class PartitionLog:
                 f"{self._folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "
                 f"offset {expected[at]} and magic 2 expected"
             )
+
+    def _fitting(self, headers: Headers) -> int:
+        return fitting(
+            headers,
+            size=self._segment.state.size,
+            most_bytes=self._options.segment_bytes,
+            base_offset=self._segment.base_offset,
+            most_offsets=LARGEST_RELATIVE_OFFSET,
+        )
 
     def _take(self, headers: Headers) -> None:
         self._segment.txnindex += self._producers.add(headers)
