@@ -85,12 +85,22 @@ class Rebuild:
         self.has_producer_ids = False
         self.epochs: list[tuple[int, int]] = []
 
-    def replay(self, buffer: Buffer) -> None:
-        """Take the producers of a segment from ``next_offset`` on, without a look at its crcs."""
-        for headers in HeaderScan(buffer).headers():
+    def replay(self, buffer: Buffer | InputFile) -> None:
+        """Take the producers of a segment from ``next_offset`` on, without a look at its crcs.
+
+        Raises
+        ------
+        OSError
+            When the file cannot be read.
+        """
+        scan = HeaderScan(buffer)
+        for headers in scan.headers():
             later = headers[last_offsets(headers) >= self.next_offset]
             if len(later):
                 self._add(later)
+        for fault in scan.faults:
+            if fault.error == "unreadable_file":
+                raise OSError(fault.message)
 
     def begin_with(self, states: list[ProducerState]) -> None:
         """Take the state of producers and their open transactions from the snapshot of the first segment."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.headers import repeated, timestamps
+from kraftlog.codec.headers import last_offsets, repeated, timestamps
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.partitions import by_partition, producers_before
@@ -43,23 +45,67 @@ def producer_rows(
 def producer_states(
     group: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
 ) -> list[ProducerState]:
-    """Return what a broker would know of the producers of one partition, by producer id."""
+    """Return what a broker would know of the producers of one partition, by producer id.
+
+    As for a broker that loads the log, what lies before the log start offset says nothing. Its cleaner removes records
+    with the largest timestamp of a producer's batch: a ``.snapshot`` from before that knows better, and is taken where
+    it is that of the last segment or of the end of the log.
+    """
     found: list[Fault] = []
-    producers = ProducerStates(producers_before(group[0], found) or ())
+    first, last = group[0], group[-1]
+    before = producers_before(first, found) if (first.base_offset or 0) > first.log_start_offset else None
+    producers = ProducerStates(before or ())
+    end = 0
+    for segment in group:
+        if segment is last and segment is not first and (segment.base_offset or 0) < options.end_offset:
+            producers = _with_later_timestamps(producers, producers_before(segment, found))
+        end = max(end, _read(segment, producers, options, faults))
+        if on_progress:
+            on_progress(segment.size)
+    if end < options.end_offset and last.base_offset is not None and end > last.base_offset:
+        producers = _with_later_timestamps(producers, _producers_at_end(last, end, found))
     if found and options.strict:
         raise CorruptRecordError(found[0].message, found[0])
     faults.extend(found)
-    for segment in group:
-        _read(segment, producers, options, faults)
-        if on_progress:
-            on_progress(segment.size)
     return sorted(producers.states(), key=lambda state: state.producer_id)
 
 
-def _read(segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault]) -> None:
+def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[ProducerState] | None:
+    """Return the producers as the ``.snapshot`` of the log's end has them, which is beside no segment."""
+    path = last.path.with_name(f"{end:020d}.snapshot")
+    if last.state or disk().entry(path) is None:
+        return None
+    return producers_before(replace(last, beside={"snapshot": path}), faults)
+
+
+def _with_later_timestamps(producers: ProducerStates, snapshot: list[ProducerState] | None) -> ProducerStates:
+    """Return producers with the timestamps of a snapshot, where it has the same batch of theirs with a later one."""
+    if not snapshot:
+        return producers
+    known = {state.producer_id: state for state in snapshot}
+    states = producers.states()
+    later = [_later(state, known.get(state.producer_id)) for state in states]
+    return producers if later == states else ProducerStates(later)
+
+
+def _later(state: ProducerState, known: ProducerState | None) -> ProducerState:
+    if known is None or known.last_timestamp <= state.last_timestamp:
+        return state
+    is_same = (known.producer_epoch, known.coordinator_epoch) == (state.producer_epoch, state.coordinator_epoch)
+    is_same &= state.last_offset in (known.last_offset, NONE)
+    return replace(state, last_timestamp=known.last_timestamp) if is_same else state
+
+
+def _read(segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault]) -> int:
+    """Take the batches of a segment; return the offset behind them."""
+    end = 0
     for headers in segment_headers(segment, faults, strict=options.strict, check_control=True):
+        last = last_offsets(headers)
+        is_read = (headers["base_offset"] < options.end_offset) & (last >= segment.log_start_offset)
         # a marker whose crc does not match says nothing that can be believed
-        producers.add(headers[(headers["base_offset"] < options.end_offset) & (headers["crc_ok"] != 0)])
+        producers.add(headers[is_read & (headers["crc_ok"] != 0)])
+        end = int(last[-1]) + 1 if len(last) else end
+    return end
 
 
 def _columns(segment: Segment, states: list[ProducerState], arrow_schema: pa.Schema) -> pa.RecordBatch:

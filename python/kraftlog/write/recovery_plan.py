@@ -13,13 +13,13 @@ Where everything is read on request, files that know more than a log of which re
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED
-from kraftlog.disk.mapping import map_file
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
 from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
@@ -29,6 +29,8 @@ from kraftlog.layout.segment import Segment
 from kraftlog.layout.small_files import producer_snapshot_bytes, read_leader_epochs, read_producer_snapshot
 from kraftlog.write.log_directory_state import LogDirectoryState
 from kraftlog.write.recovery_action import Action, RecoverOptions, keep, refuse, remove, trust, write
+
+UNREADABLE = "unreadable_file"
 
 
 class RecoveryPlan:
@@ -91,13 +93,15 @@ class RecoveryPlan:
         """Recover a segment; whether the log ends with it by a cut, or None where it is refused."""
         segment, later = self._segments[number], self._segments[number + 1 :]
         try:
-            buffer = map_file(segment.local_path)
-            rebuilt = rebuild.segment(buffer, segment.base_offset or 0)
+            with closing(disk().open(segment.local_path)) as file:
+                size = file.size
+                rebuilt = rebuild.segment(file, segment.base_offset or 0)
         except (OSError, ValueError) as error:
             yield refuse(segment.local_path, segment.size, str(error))
             return None
-        size = memoryview(buffer).nbytes
-        del buffer  # nothing may be mapped that is about to be cut
+        if rebuilt.fault is not None and rebuilt.fault.error == UNREADABLE:
+            yield refuse(segment.local_path, size, rebuilt.fault.message)  # what cannot be read may be sound
+            return None
         if rebuilt.size == size:
             yield from self._index_files(segment, rebuilt)
             yield keep(segment.local_path, size, "every batch is sound")
@@ -134,7 +138,8 @@ class RecoveryPlan:
         ends = [other.base_offset or 0 for other in self._segments[1:]]
         for earlier, end in zip(self._segments, ends, strict=False):
             if rebuild.next_offset < end <= base_offset:
-                rebuild.replay(map_file(earlier.local_path))
+                with closing(disk().open(earlier.local_path)) as file:
+                    rebuild.replay(file)
         self._rebuild, self._rebuilt = rebuild, number
         return rebuild
 
