@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraftlog.disk.in_order import in_order
+from kraftlog.disk.in_order import in_order, streams_in_order
 
 
 def test_order():
@@ -66,3 +66,63 @@ def test_whoever_stops_waits_only_for_what_has_begun():
     threading.Timer(1, gate.set).start()
     results.close()
     assert begun == [0, 1]
+
+
+def test_streams_in_order():
+    """The first stream has its last result when the second is done."""
+    second = threading.Event()
+
+    def work(item: int) -> Iterator[tuple[int, int]]:
+        for number in range(item % 5):
+            if item == 1:
+                assert second.wait(60)
+            yield item, number
+        if item == 2:
+            second.set()
+
+    found = streams_in_order(work, range(50), 2, size_of=lambda _: 1, most_bytes=1000)
+    assert list(found) == [(item, number) for item in range(50) for number in range(item % 5)]
+
+
+@pytest.mark.parametrize(("threads", "most_bytes"), [(1, 0), (1, 30), (3, 0), (4, 25)])
+def test_bytes_that_wait_are_bounded(threads: int, most_bytes: int):
+    """At most so many bytes wait, and one result of each thread, and the one that is looked at."""
+    lock, made, taken, most = threading.Lock(), 0, 0, 0
+
+    def work(item: int) -> Iterator[int]:
+        nonlocal made, most
+        for number in range(20):
+            with lock:
+                made += 10
+                most = max(most, made - taken)
+            yield 20 * item + number
+
+    for expected, result in enumerate(
+        streams_in_order(work, range(8), threads, size_of=lambda _: 10, most_bytes=most_bytes)
+    ):
+        assert result == expected
+        with lock:
+            taken += 10
+    assert taken == made == 1600
+    assert most <= most_bytes + 10 * threads + 20
+
+
+def test_streams_raise_in_their_turn():
+    def work(item: int) -> Iterator[int]:
+        yield item
+        if item == 2:
+            raise ZeroDivisionError
+        yield -item
+
+    results = streams_in_order(work, range(10), 3, size_of=lambda _: 1, most_bytes=1)
+    assert [next(results) for _ in range(5)] == [0, 0, 1, -1, 2]
+    with pytest.raises(ZeroDivisionError):
+        next(results)
+
+
+def test_threads_end_when_nobody_takes_what_they_make():
+    before = threading.active_count()
+    results = streams_in_order(lambda _: iter(range(1000)), range(10), 4, size_of=lambda _: 1, most_bytes=5)
+    assert next(results) == 0
+    results.close()
+    assert threading.active_count() == before

@@ -12,6 +12,7 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.local_file import LocalFile
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.ranges import Range, plan_at_once
@@ -101,13 +102,13 @@ def test_a_task_takes_the_rest_of_a_segment():
     assert len(list(plan_at_once(segments, within, 1))) > 10
 
 
-def test_a_segment_that_cannot_be_mapped(monkeypatch: pytest.MonkeyPatch):
+def test_a_segment_that_cannot_be_opened(monkeypatch: pytest.MonkeyPatch):
     """It is left to the task, which reports it."""
 
-    def refuse(file: object) -> None:
-        raise OSError(12, "Cannot allocate memory")
+    def refuse(file: LocalFile, path: Path, size: int | None = None) -> None:
+        raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("kraftlog.read.ranges.map_open", refuse)
+    monkeypatch.setattr(LocalFile, "__init__", refuse)
     segments = kraftlog.open(GOLDEN / "codecs/log/codec-none-0").found.segments
     expected = [Range(segment, 0, NO_BOUND) for segment in segments]
     assert list(plan_at_once(segments, ReadOptions(start_offset=60), 1)) == expected

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import pickle
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import kraftlog
 from growing_log import GrowingPartition
-from kraftlog.layout import listing
+from kraftlog.disk.disk import Disk, ReadableFile, use_disk
+from kraftlog.disk.entries import Entry
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.spark.data_loss import DataLossError
 from kraftlog.spark.parts import Part
 from kraftlog.spark.still_there import read_what_is_there
@@ -119,62 +120,62 @@ def test_segments_that_are_merged_between_planning_and_reading(tmp_path: Path, l
         rows(parts[0])
 
 
-def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_cannot_be_listed(tmp_path: Path):
     """It is not gone: it would be read once more when it can be listed again."""
     GrowingPartition(tmp_path).append(2)
     GrowingPartition(tmp_path, "secret").append(3)
     query, other = (Query(tmp_path, failOnDataLoss="false", subscribe=topic) for topic in ("orders,secret", "orders"))
     query.run()
-    entries = listing.local_entries
 
-    def denied(folder: Path) -> Any:
-        if folder.name == "secret-0":
-            raise PermissionError(13, "Permission denied", str(folder))
-        return entries(folder)
+    class Denying(Disk):
+        def entries(self, folder: LogPath) -> list[Entry]:
+            if folder.name == "secret-0":
+                raise PermissionError(13, "Permission denied", str(folder))
+            return super().entries(folder)
 
-    monkeypatch.setattr(listing, "local_entries", denied)
-    for start in (query.run, lambda: Query(tmp_path)):
-        with pytest.raises(kraftlog.errors.CorruptRecordError, match="secret-0: Permission denied"):
-            start()
-    assert other.run() == [0, 1]
-    monkeypatch.undo()
+    with use_disk(Denying()):
+        for start in (query.run, lambda: Query(tmp_path)):
+            with pytest.raises(kraftlog.errors.CorruptRecordError, match="secret-0: Permission denied"):
+                start()
+        assert other.run() == [0, 1]
     assert query.run() == []
 
 
-def test_a_folder_that_goes_while_folders_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_goes_while_folders_are_listed(tmp_path: Path):
     GrowingPartition(tmp_path).append(2)
     gone = GrowingPartition(tmp_path, "returns").folder
     query = Query(tmp_path)
-    entries = listing.local_entries
 
-    def removed(folder: Path) -> Any:
-        if folder == gone:
-            folder.rename(f"{folder}.0123456789abcdef0123456789abcdef-delete")
-        return entries(folder)
+    class Deleting(Disk):
+        def entries(self, folder: LogPath) -> list[Entry]:
+            if folder == gone:
+                gone.rename(f"{folder}.0123456789abcdef0123456789abcdef-delete")
+            return super().entries(folder)
 
-    monkeypatch.setattr(listing, "local_entries", removed)
-    lost(query, match="returns-0 is gone")
+    with use_disk(Deleting()):
+        lost(query, match="returns-0 is gone")
 
 
-def test_a_segment_that_cannot_be_read_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_segment_that_cannot_be_read_is_no_loss(tmp_path: Path):
     log = GrowingPartition(tmp_path)
     log.append(2)
     query = Query(tmp_path, onError="skip")
     (part,) = pickle.loads(pickle.dumps(query.follower.parts({ORDERS: 0}, {ORDERS: 2})))
 
-    opened, first = Path.open, log.segment
+    first = log.segment
 
-    def denied(path: Path, mode: str) -> Any:
-        raise PermissionError(13, "Permission denied", str(path))
+    class Denying(Disk):
+        def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+            raise PermissionError(13, "Permission denied", str(path))
 
-    def removed(path: Path, mode: str) -> Any:
-        first.unlink(missing_ok=True)
-        return opened(path, mode)
+    class Deleting(Disk):
+        def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+            first.unlink(missing_ok=True)
+            return super().open(path, size)
 
-    monkeypatch.setattr(Path, "open", denied)
-    assert list(read_what_is_there(query.request, part)) == []
-    monkeypatch.setattr(Path, "open", removed)
-    with pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment went away"):
+    with use_disk(Denying()):
+        assert list(read_what_is_there(query.request, part)) == []
+    with use_disk(Deleting()), pytest.raises(DataLossError, match=r"orders-0/0+\.log: the segment went away"):
         list(read_what_is_there(query.request, part))
 
 

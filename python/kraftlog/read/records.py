@@ -10,7 +10,7 @@ from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.disk.disk import ReadableFile, disk
-from kraftlog.disk.in_order import in_order
+from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.discover import Segment
 from kraftlog.read.ranges import Range
@@ -20,7 +20,7 @@ __all__ = ["Progress", "located", "open_segment", "read_range", "read_ranges", "
 
 Progress = Callable[[int], None]
 
-AHEAD = 1  # ranges decoded beyond one for each worker
+AHEAD_BYTES = 64 << 20  # of rows that wait for their turn, whatever was compressed
 
 
 def open_segment(segment: Segment, faults: list[Fault], *, strict: bool) -> ReadableFile:
@@ -78,16 +78,23 @@ def read_ranges(
     workers: int,
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Decode ranges in order, with ``workers`` threads that run ahead by a bounded number of ranges."""
+    """Decode ranges in order, with ``workers`` threads that run ahead by ``AHEAD_BYTES`` of rows."""
     if workers == 1:
         for part in parts:
             yield from read_range(part, arrow_schema, options, faults, on_progress)
         return
 
-    def whole(part: Range) -> tuple[list[pa.RecordBatch], list[Fault]]:
+    def decoded(part: Range) -> Iterator[pa.RecordBatch | list[Fault]]:
         found: list[Fault] = []
-        return list(read_range(part, arrow_schema, options, found, on_progress)), found
+        yield from read_range(part, arrow_schema, options, found, on_progress)
+        yield found
 
-    for batches, found in in_order(whole, parts, workers, ahead=AHEAD):
-        faults.extend(found)
-        yield from batches
+    for result in streams_in_order(decoded, parts, workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
+        if isinstance(result, list):
+            faults.extend(result)
+        else:
+            yield result
+
+
+def _bytes_of(result: pa.RecordBatch | list[Fault]) -> int:
+    return 0 if isinstance(result, list) else int(result.nbytes)
