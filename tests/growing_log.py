@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.layout.small_files import producer_snapshot_bytes
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
 from kraftlog.transactions.producer_state import ProducerStates
 from transactions.model import ProducerModel
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import kraftlog
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.layout.small_files import producer_snapshot_bytes
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
 from kraftlog.transactions.producer_state import ProducerStates
 
 Batch = tuple[object, ...]

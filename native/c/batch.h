@@ -98,6 +98,13 @@ static inline int64_t kr_last_offset(const kr_batch_header *h) {
     return kr_add_wrapping(h->base_offset, h->last_offset_delta);
 }
 
+/* Whether the offset behind the batch is one that 64 bits hold. */
+static inline int kr_has_next_offset(const kr_batch_header *h) {
+    int64_t most = INT64_MAX - 1 - (h->last_offset_delta > 0 ? h->last_offset_delta : 0);
+    int64_t least = h->last_offset_delta < 0 ? INT64_MIN - h->last_offset_delta : INT64_MIN;
+    return h->base_offset <= most && h->base_offset >= least;
+}
+
 /* Of an uncompressed control batch, its first record: the key is version int16, type int16; the value of an ABORT (0)
  * or COMMIT (1) marker is version int16, coordinator_epoch int32. Reads at most KR_CONTROL_PREFIX bytes. */
 enum {
@@ -288,10 +295,14 @@ static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr
         *next = in->size;
         return kr_fail(e, KR_TOO_MUCH_DAMAGE, position, in->size - position, in->wasted);
     }
-    if (status == KR_OK) {
+    if (status == KR_OK && kr_has_next_offset(h)) {
         *next = kr_batch_end(h);
         if (in->move) kr_input_see(in, position);
         return KR_OK;
+    }
+    if (status == KR_OK) {
+        *next = kr_behind_bad_batch(in, h);
+        return kr_fail(e, KR_OFFSET_OVERFLOW, position, h->last_offset_delta, h->base_offset);
     }
     *next = in->size;
     if (status == KR_END) return KR_END;
@@ -301,7 +312,8 @@ static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr
         return status == KR_TORN_TAIL
                    ? kr_fail(e, KR_BAD_BATCH_LENGTH, position, KR_LEGACY_MIN_LENGTH_V0, h->batch_length)
                    : status;
-    if (status == KR_TORN_TAIL || kr_is_zero(in, position))
+    /* of a segment that is being written the first bytes of a header may be there, and the rest still zero */
+    if (status == KR_TORN_TAIL || kr_is_zero(in, position + KR_LEADER_EPOCH_AT))
         return kr_fail(e, KR_TORN_TAIL, position, 0, in->size - position);
     return in->failed ? KR_UNREADABLE : status;
 }

@@ -22,6 +22,7 @@
     /* faults of a batch */ \
     X(BAD_BATCH_LENGTH, "bad_batch_length", "batch_length {actual} is not between {expected} and the bytes left") \
     X(BAD_MAGIC, "bad_magic", "magic {actual} is not 0, 1, 2 or above") \
+    X(OFFSET_OVERFLOW, "offset_overflow", "base_offset {actual} and last_offset_delta {expected} leave no next offset") \
     X(BAD_CRC, "bad_crc", "stored crc {expected}, computed crc {actual}") \
     X(BAD_RECORDS_COUNT, "bad_records_count", "records_count {actual} is negative") \
     X(MISSING_RECORDS, "missing_records", "records_count {expected}, but the batch ends after {actual} records") \

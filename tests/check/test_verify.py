@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import struct
 from pathlib import Path
@@ -59,3 +60,73 @@ def test_time_index_that_says_too_little(tmp_path: Path):
     faults = list(kraftlog.open(folder).verify())
     assert [fault.error for fault in faults] == ["index_mismatch"]
     assert f"timestamp 1 up to offset {offset}, but the log holds {stamp}" in faults[0].message or stamp
+
+
+def test_index_entry_of_an_append_of_several_batches(tmp_path: Path):
+    """Kafka's index has the largest offset of an append at the position of its first batch."""
+    folder = tmp_path / "codec-none-0"
+    shutil.copytree(GOLDEN / "codecs" / "log" / "codec-none-0", folder)
+    index = folder / "00000000000000000000.index"
+    entries = list(struct.iter_unpack(">ii", index.read_bytes()))
+    batches = kraftlog.open(folder).batches(["segment_base_offset", "position", "last_offset"]).to_pylist()
+    positions = [row["position"] for row in batches if row["segment_base_offset"] == 0]
+    offset, position = entries[2]
+    earlier = positions[positions.index(position) - 1]
+    index.write_bytes(b"".join(struct.pack(">ii", *entry) for entry in [*entries[:2], (offset, earlier), *entries[3:]]))
+    assert list(kraftlog.open(folder).verify()) == []
+    beyond = batches[positions.index(entries[-1][1])]["last_offset"] + 100_000
+    index.write_bytes(b"".join(struct.pack(">ii", *entry) for entry in [*entries[:-1], (beyond, entries[-1][1])]))
+    found = [fault.message for fault in kraftlog.open(folder).verify()]
+    assert found == [
+        f"codec-none-0/00000000000000000000.log: 00000000000000000000.index: entry {len(entries) - 1}:"
+        f" offset {beyond} at byte {entries[-1][1]}, but no batch from there on holds it"
+    ]
+
+
+def test_txnindex_of_a_cleaned_segment(tmp_path: Path):
+    """The cleaner drops entries by its own rules; what contradicts the log is a fault all the same."""
+    counts = {True: 0, False: 0}
+    for source in sorted((GOLDEN / "compaction" / "log").glob("*/*.txnindex")):
+        if not source.stat().st_size:
+            continue
+        folder = Path(shutil.copytree(source.parent, tmp_path / f"{source.stem}" / source.parent.name))
+        log = kraftlog.open(folder / f"{source.stem}.log")
+        batches = log.batches(["records_count", "base_offset", "last_offset"]).to_pylist()
+        lacks_some = any(row["records_count"] <= row["last_offset"] - row["base_offset"] for row in batches)
+        lacks_some |= any(
+            row["base_offset"] != before["last_offset"] + 1 for before, row in itertools.pairwise(batches)
+        )
+        (folder / source.name).write_bytes(b"")
+        found = {fault.error for fault in kraftlog.open(folder).verify()}
+        assert found == (set() if lacks_some else {"txnindex_mismatch"}), source
+        counts[lacks_some] += 1
+    assert counts[True]
+    assert counts[False]
+
+
+def test_txnindex_that_names_a_committed_transaction(tmp_path: Path):
+    folder = tmp_path / "orders-0"
+    shutil.copytree(GOLDEN / "transactions" / "log" / "orders-0", folder)
+    committed = kraftlog.open(folder).transactions(["producer_id", "first_offset", "marker_offset", "state"])
+    row = next(row for row in committed.to_pylist() if row["state"] == "committed" and row["first_offset"] is not None)
+    segments = sorted(int(path.stem) for path in folder.glob("*.log"))
+    base = max(offset for offset in segments if offset <= row["marker_offset"])
+    path = folder / f"{base:020d}.txnindex"
+    entry = struct.pack(">hqqqq", 0, row["producer_id"], row["first_offset"], row["marker_offset"], 0)
+    path.write_bytes((path.read_bytes() if path.exists() else b"") + entry)
+    (found,) = list(kraftlog.open(folder).verify())
+    assert found.error == "txnindex_mismatch"
+    assert f"from offset {row['first_offset']} to {row['marker_offset']}" in found.message
+
+
+def test_a_folder_that_cannot_be_listed_is_reported(tmp_path: Path):
+    """As every table does."""
+    shutil.copytree(GOLDEN / "damaged" / "good" / "log", tmp_path / "log")
+    (tmp_path / "log" / "log-start-offset-checkpoint").write_bytes(b"not a checkpoint")
+    assert [fault.error for fault in kraftlog.open(tmp_path / "log").verify()] == ["bad_checkpoint"]
+
+
+def test_a_batch_that_cannot_be_decompressed_leaves_no_gap_in_sequences(tmp_path: Path):
+    folder = tmp_path / "t-0"
+    shutil.copytree(GOLDEN / "damaged" / "says_gzip_but_is_not" / "log" / "t-0", folder)
+    assert {fault.error for fault in kraftlog.open(folder).verify()} == {"decompression_failed"}

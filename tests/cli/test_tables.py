@@ -143,6 +143,18 @@ def test_errors_and_exit_codes(kraftlog_command):
     assert {row["error"] for row in rows(left_alone.stdout)} == {"not_read"}
 
 
+def test_log_start_offset(kraftlog_command):
+    folder = GOLDEN / "deleted_records" / "log" / "orders-del-7-0"
+    arguments = ("records", folder, "--format", "jsonl", "--columns", "offset")
+    hides = kraftlog_command(*arguments)
+    assert min(row["offset"] for row in rows(hides.stdout)) == 91
+    assert hides.returncode == 0
+    assert "28 records before the log start offset 91 are not shown" in hides.stderr
+    shows = kraftlog_command(*arguments, "--include-deleted")
+    assert len(rows(shows.stdout)) == len(rows(hides.stdout)) + 28
+    assert "log start offset" not in shows.stderr
+
+
 def test_wrong_usage(kraftlog_command):
     for arguments, text in (
         (["records"], "Missing argument"),

@@ -11,7 +11,7 @@ from jvm import Line
 from kafka import Broker
 from records import made, table
 
-from kraftlog.layout.small_files import read_leader_epochs
+from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.store import (
     BatchOptions,
     StagedFile,

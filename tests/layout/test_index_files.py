@@ -12,14 +12,10 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.errors import Fault
+from kraftlog.layout.checkpoints import read_leader_epochs, read_offset_checkpoint, read_properties
 from kraftlog.layout.index_files import read_index
 from kraftlog.layout.names import parse_segment_file
-from kraftlog.layout.small_files import (
-    read_leader_epochs,
-    read_offset_checkpoint,
-    read_producer_snapshot,
-    read_properties,
-)
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 
 ANSWERS = sorted(GOLDEN.glob("*/expected/indexes.json"))
 FIELDS = {

@@ -47,6 +47,43 @@ static void test_torn_tail(void) {
     }
 }
 
+/* A segment that is written to while it is read: the first bytes of a header stand there, zeros behind them. */
+static void test_begun_header(void) {
+    static bytes b;
+    kr_error e;
+    int64_t next;
+    put_small_batch(&b, 0, 1);
+    int64_t end = b.size;
+    for (int64_t begun = 1; begun <= KR_LENGTH_AT; begun++) {
+        b.size = end;
+        put_fill(&b, 1, begun);
+        put_fill(&b, 0, 300);
+        CHECK_STATUS(KR_TORN_TAIL, step(&b, end, &e, &next));
+        CHECK_INT(b.size, next);
+        b.at[b.size - 1] = 1; /* not zero to the end */
+        CHECK_STATUS(KR_BAD_BATCH_LENGTH, step(&b, end, &e, &next));
+        b.size = end + begun + 100;
+        put_small_batch(&b, 1, 1); /* a sound batch behind it */
+        CHECK_STATUS(KR_BAD_BATCH_LENGTH, step(&b, end, &e, &next));
+        CHECK_INT(end + begun + 100, next);
+    }
+}
+
+static void test_offset_overflow(void) {
+    static bytes b;
+    kr_error e;
+    int64_t next;
+    int64_t first = put_small_batch(&b, INT64_MAX - 5, 5), second = b.size;
+    put_small_batch(&b, 7, 1);
+    CHECK_STATUS(KR_OK, step(&b, first, &e, &next));
+    b.size = 0;
+    first = put_small_batch(&b, INT64_MAX - 5, 6), second = b.size;
+    put_small_batch(&b, 7, 1);
+    CHECK_STATUS(KR_OFFSET_OVERFLOW, step(&b, first, &e, &next));
+    CHECK_INT(INT64_MAX - 5, e.actual);
+    CHECK_INT(second, next);
+}
+
 static void test_zero_tail(void) {
     static bytes b;
     kr_error e;
@@ -171,6 +208,8 @@ int main(void) {
     kr_crc_init();
     test_sound();
     test_torn_tail();
+    test_begun_header();
+    test_offset_overflow();
     test_zero_tail();
     test_resync();
     test_find();

@@ -44,7 +44,7 @@ def test_scenarios_are_there():
 def test_records(scenario: Path):
     answers = by_file(lines(scenario / "expected" / "records.jsonl"))
     for path in log_files(scenario):
-        stream = kraftlog.open(path).records(ANSWER_COLUMNS, include_control=True)
+        stream = kraftlog.open(path).records(ANSWER_COLUMNS, include_control=True, include_deleted=True)
         expected = answers.get(str(path.relative_to(scenario / "log")), [])
         for row in expected:
             del row["file"]

@@ -196,7 +196,21 @@ def test_one_listing_for_a_log_directory(store: ObjectStore, golden: dict[str, s
     store.forget()
     log = kraftlog.open(golden["transactions"], storage_options=store.options)
     assert len(log.found.segments) > 5
-    assert (len(store.requests), store.listings()) == (1, 1)
+    others = [key for _, key, _ in store.requests if "list-type=2" not in key]
+    assert store.listings() == 1
+    assert {key.rpartition("/")[2] for key in others} == {"log-start-offset-checkpoint"}
+
+
+@pytest.mark.parametrize("path", ["", "/orders-del-7-0"])
+def test_log_start_offset(store: ObjectStore, golden: dict[str, str], path: str):
+    log = kraftlog.open(golden["deleted_records"] + path, partitions=[0], storage_options=store.options)
+    local = kraftlog.open(GOLDEN / "deleted_records" / "log" / "orders-del-7-0")
+    for level in ("read_uncommitted", "read_committed"):
+        stream = log.records(["offset"], isolation_level=level)
+        assert stream.to_table() == local.records(["offset"], isolation_level=level).to_table()
+        assert stream.notes == [
+            "orders-del-7-0: up to 30 records before the log start offset 91 are not shown; include_deleted shows them"
+        ]
 
 
 def test_paths(store: ObjectStore, golden: dict[str, str]):

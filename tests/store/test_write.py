@@ -15,7 +15,8 @@ import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
-from kraftlog.layout.small_files import read_leader_epochs, read_offset_checkpoint, read_producer_snapshot
+from kraftlog.layout.checkpoints import read_leader_epochs, read_offset_checkpoint
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.store import (
     CommitUnfinishedError,
     Stager,

@@ -11,7 +11,7 @@ import pytest
 import kraftlog
 from golden_releases import folder_of
 from kraftlog.codec.options import ReadOptions
-from kraftlog.layout.small_files import producer_snapshot_bytes, read_producer_snapshot
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.tables.producer_tables import producer_states
 
 
@@ -59,5 +59,8 @@ def test_producers_of_deleted_records():
     at_end = [replace(segment, log_start_offset=end) for segment in segments]
     assert known
     assert producer_states(at_end, ReadOptions(), []) == []
-    some = [replace(segment, log_start_offset=end - 15) for segment in segments]
-    assert 0 < len(producer_states(some, ReadOptions(), [])) < len(known)
+    snapshot = max(segment.base_offset or 0 for segment in segments if "snapshot" in segment.beside)
+    behind = [replace(segment, log_start_offset=snapshot + 1) for segment in segments]
+    assert 0 < len(producer_states(behind, ReadOptions(), [])) < len(known)
+    before = [replace(segment, log_start_offset=snapshot - 1) for segment in segments]  # a broker loads the snapshot
+    assert producer_states(before, ReadOptions(), []) == known

@@ -13,7 +13,7 @@ from model import ProducerModel
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.layout.index_files import ENTRY_TYPES
-from kraftlog.layout.small_files import producer_snapshot_bytes
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
 from kraftlog.transactions.producer_state import ProducerStates
 
 PRODUCERS = st.sampled_from([0, 1, 2, 70_000])

@@ -112,7 +112,7 @@ def test_a_transaction_that_began_before_the_log(tmp_path: Path):
     partition.mkdir()
     (partition / f"{3:020d}.log").write_bytes(whole.log[second:])
     assert offsets(kraftlog.open(partition)) == [3]
-    from kraftlog.layout.small_files import producer_snapshot_bytes
+    from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
     from kraftlog.transactions.producer_state import ProducerStates
 
     states = ProducerStates()

@@ -17,7 +17,7 @@ from golden_indexes import CLEANED, file_name
 from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE, TRANSACTIONAL_BIT
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.mapping import map_file
-from kraftlog.layout.small_files import producer_snapshot_bytes, read_producer_snapshot
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 
 SNAPSHOTS = sorted(path for path in GOLDEN.glob("*/log/*/*.snapshot") if "gone" not in path.parent.name)

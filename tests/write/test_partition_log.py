@@ -14,8 +14,9 @@ from faulty_disk import FaultyDisk
 from golden_files import GOLDEN
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.disk.disk import use_disk
+from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import ENTRY_TYPES
-from kraftlog.layout.small_files import read_leader_epochs, read_producer_snapshot
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.partition_log import LogOptions, PartitionLog

@@ -19,7 +19,7 @@ from kraftlog.disk.disk import Disk, ReadableFile, use_disk
 from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout.discover import discover
-from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.read.partitions import by_partition
 from kraftlog.write.recover import partition_folders, recover
 from kraftlog.write.recovery_action import Action, RecoverOptions

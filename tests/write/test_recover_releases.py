@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from golden_releases import RELEASES, folder_of, interval_of
+from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
-from kraftlog.layout.small_files import read_leader_epochs, read_producer_snapshot
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.write.recover import partition_folders, recover
 from kraftlog.write.recovery_action import RecoverOptions
 

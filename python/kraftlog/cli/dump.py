@@ -23,7 +23,7 @@ from kraftlog.errors import Fault, RecordError
 from kraftlog.layout import names
 from kraftlog.layout.discover import Segment, discover, expanded_paths
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED, read_index
-from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.read.segment_reader import segment_file
 from kraftlog.tables.log import Log
 

@@ -117,6 +117,12 @@ READING = _apply(
     ]
 )
 
+INCLUDE_DELETED = click.option(
+    "--include-deleted",
+    is_flag=True,
+    help="Also what lies before the log start offset, which consumers do not see.",
+)
+
 RECORDS_ONLY = _apply(
     [
         click.option(

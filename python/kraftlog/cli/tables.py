@@ -15,7 +15,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
 from kraftlog.tables.arguments import read_options
 from kraftlog.tables.log import open as open_log
-from kraftlog.tables.table_rows import check_type
+from kraftlog.tables.table_rows import TABLES_OF_FILES, check_type
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset
@@ -86,6 +86,8 @@ def _command(table: schema.TableSchema) -> click.Command:
         _run(table.name, paths, given)
 
     decorators = [options.PATHS, options.WHICH, options.AT if table.name in FOLDED else options.BOUNDS]
+    if table.name not in TABLES_OF_FILES:
+        decorators.append(options.INCLUDE_DELETED)
     if table.name in ("records", "messages"):
         decorators.append(options.RECORDS_ONLY)
     if table.name == "messages" or table.name in FOLDED:

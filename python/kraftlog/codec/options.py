@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import SupportsIndex
 
@@ -35,6 +35,8 @@ class ReadOptions:
         Most bytes that one batch may take after decompression.
     batch_rows, batch_bytes : int
         Size at which a record batch is handed out: rows, or bytes of input.
+    include_deleted : bool
+        Whether records before the log start offset of a partition are shown, which consumers do not see.
     """
 
     start_offset: int = -NO_BOUND
@@ -48,6 +50,7 @@ class ReadOptions:
     max_decompressed_bytes: int = DEFAULT_MAX_DECOMPRESSED_BYTES
     batch_rows: int = 1 << 16
     batch_bytes: int = (2 << 20) - 64  # with its padding the values then fill one large page
+    include_deleted: bool = False
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:
@@ -72,6 +75,31 @@ class ReadOptions:
     def bounds_timestamps(self) -> bool:
         """Whether some timestamps are left out."""
         return self.start_timestamp != -NO_BOUND or self.end_timestamp != NO_BOUND
+
+    def from_log_start(self, log_start_offset: int) -> ReadOptions:
+        """Return the options for the log of one partition.
+
+        Parameters
+        ----------
+        log_start_offset : int
+            Before which records count as deleted; 0 where nothing was deleted.
+
+        Returns
+        -------
+        ReadOptions
+            ``start_offset`` is not before it, unless ``include_deleted`` says otherwise.
+
+        Examples
+        --------
+        >>> from kraftlog.codec.options import ReadOptions
+        >>> ReadOptions(start_offset=5).from_log_start(91).start_offset
+        91
+        >>> ReadOptions(start_offset=5, include_deleted=True).from_log_start(91).start_offset
+        5
+        """
+        if self.include_deleted or log_start_offset <= max(0, self.start_offset):
+            return self
+        return replace(self, start_offset=log_start_offset)
 
 
 def milliseconds(moment: datetime | SupportsIndex) -> int:

@@ -12,32 +12,16 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.layout import names
 from kraftlog.layout.listing import Listing, local_matches
+from kraftlog.layout.log_start import LogStartOffsets
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
+from kraftlog.layout.unread import Unread
 
 PathLike = str | os.PathLike[str]
 AnyPath = PathLike | RemotePath
 
 NOT_KAFKAS = "not a file that Kafka writes here"
 __all__ = ["NOT_KAFKAS", "AnyPath", "Discovery", "PathLike", "Segment", "Unread", "discover", "expanded_paths"]
-
-
-@dataclass(frozen=True)
-class Unread:
-    """A file or folder that is left alone, and why."""
-
-    path: LogPath
-    size: int
-    reason: str
-    topic: str | None = None
-    partition: int | None = None
-    base_offset: int | None = None
-    is_fault: bool = False
-
-    @property
-    def name(self) -> str:
-        """Folder and file name, as messages show it."""
-        return names.printable(f"{self.path.parent.name}/{self.path.name}")
 
 
 @dataclass
@@ -67,14 +51,15 @@ def discover(paths: AnyPath | Iterable[AnyPath], storage_options: StorageOptions
         When a folder holds no log files.
     """
     found, listing = Discovery(), Listing()
+    starts = LogStartOffsets(listing, found.unread)
     expanded = expanded_paths(paths, storage_options, listing)
     if len(expanded) > 1:
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]
     for path in expanded:
         if listing.is_dir(path):
-            _discover_folder(path, listing, found)
+            _discover_folder(path, listing, starts, found)
         else:
-            _discover_file(path, listing, found)
+            _discover_file(path, listing, starts, found)
     if len(expanded) > 1:  # one path does not lead to a file twice
         found.segments = _unique(found.segments)
     found.segments = _in_order(found.segments)
@@ -139,7 +124,7 @@ def expanded_paths(
     return expanded
 
 
-def _discover_file(path: LogPath, listing: Listing, found: Discovery) -> None:
+def _discover_file(path: LogPath, listing: Listing, starts: LogStartOffsets, found: Discovery) -> None:
     """Take a file that was named: as a log, unless its name says that it is something else."""
     entry = listing.file(path)
     if entry is None:
@@ -156,16 +141,17 @@ def _discover_file(path: LogPath, listing: Listing, found: Discovery) -> None:
         if listing.file(neighbour) is not None:
             beside[kind] = neighbour
     base_offset = parsed.base_offset if parsed else None
-    found.segments.append(Segment(path, entry.size, base_offset, topic, partition, state, beside))
+    start = 0 if state else starts.of_folder(path.parent)
+    found.segments.append(Segment(path, entry.size, base_offset, topic, partition, state, beside, start))
 
 
-def _discover_folder(folder: LogPath, listing: Listing, found: Discovery) -> None:
+def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets, found: Discovery) -> None:
     entries = listing.entries(folder)
     is_partition = any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)
     parsed = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
     partitions = {name: partition for name, partition in parsed.items() if partition is not None}
     if is_partition or (names.parse_partition_folder(folder.absolute().name) and not partitions):
-        _take_partition(PartitionFolder(folder, entries), found)
+        _take_partition(PartitionFolder(folder, entries, starts.of_folder(folder)), found)
         return
     before = len(found.segments)
     for entry in entries:
@@ -173,23 +159,23 @@ def _discover_folder(folder: LogPath, listing: Listing, found: Discovery) -> Non
             reason = f"the folder of a partition that Kafka marked {transition}"
             found.unread.append(Unread(folder / entry.name, 0, reason, *partitions[entry.name]))
         elif entry.name in partitions:
-            _discover_inner(folder / entry.name, listing, found)
+            _discover_inner(folder / entry.name, listing, starts.of(folder, entry.name), found)
         elif not is_known(entry):
             found.unread.append(Unread(folder / entry.name, entry.size, NOT_KAFKAS))
     if len(found.segments) == before and all(map(names.transition_of, partitions)):
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
 
 
-def _discover_inner(folder: LogPath, listing: Listing, found: Discovery) -> None:
+def _discover_inner(folder: LogPath, listing: Listing, log_start_offset: int, found: Discovery) -> None:
     try:
         entries = listing.entries(folder)
     except FileNotFoundError:
         return  # a topic that was deleted since the log directory was listed
     except OSError as error:
         topic, partition = names.parse_partition_folder(folder.name) or (None, None)
-        found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, is_fault=True))
+        found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, error="unreadable_file"))
         return
-    _take_partition(PartitionFolder(folder, entries), found)
+    _take_partition(PartitionFolder(folder, entries, log_start_offset), found)
 
 
 def _take_partition(folder: PartitionFolder, found: Discovery) -> None:

@@ -30,9 +30,10 @@ PREALLOCATED = ("index", "timeindex")
 RELATIVE = ("index", "timeindex")
 
 Entries = npt.NDArray[np.void]
+IndexColumns = dict[str, npt.NDArray[Any]]
 
 
-def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) -> dict[str, npt.NDArray[Any]]:
+def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) -> IndexColumns:
     """Read the entries of an index file.
 
     Parameters

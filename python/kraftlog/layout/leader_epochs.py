@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
-from kraftlog.layout.small_files import read_leader_epochs
+from kraftlog.layout.checkpoints import read_leader_epochs
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 _VERSION = 0

@@ -32,7 +32,7 @@ class Listing:
             When it cannot be listed.
         """
         if not isinstance(folder, RemotePath):
-            return disk().entries(folder)
+            return disk().entries(folder, _needs_size)
         if folder not in self._known:
             self._known[folder] = disk().entries(folder)
         return self._known[folder]
@@ -61,6 +61,11 @@ class Listing:
         except FileNotFoundError:
             return None
 
+    def may_hold(self, path: LogPath) -> bool:
+        """Whether there may be such a file: not where its folder was listed without it."""
+        known = self._known.get(path.parent) if isinstance(path, RemotePath) else None
+        return known is None or any(entry.name == path.name for entry in known)
+
     def matches(self, pattern: RemotePath) -> list[RemotePath]:
         """Return the files and folders that a path with ``*``, ``?`` and ``[]`` in its parts names.
 
@@ -86,6 +91,10 @@ class Listing:
                     yield folder / entry.name
                 else:
                     yield from self._below(folder / entry.name, parts[1:])
+
+
+def _needs_size(name: str) -> bool:
+    return not name.endswith(names.INDEX_SUFFIXES) and name not in names.KNOWN_FILES
 
 
 def _is_file_name(name: str) -> bool:

@@ -107,6 +107,8 @@ class PartitionFolder:
         logs: dict[tuple[int, str], Entry] = {}
         others: dict[tuple[int, str], dict[str, str]] = {}
         for entry in entries:
+            if entry.name in names.KNOWN_FILES and entry.is_file:
+                continue
             parsed = names.parse_segment_file(entry.name) if entry.is_file else None
             if parsed is None:
                 self._take_other(entry)

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import CONTROL_TYPES
+from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import Segment
-from kraftlog.layout.small_files import read_producer_snapshot
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.read.records import located, open_segment
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.producer import Transactions, opened_before
@@ -28,6 +29,20 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
         is_alone = segment.state or segment.base_offset is None
         groups.setdefault(segment.path if is_alone else segment.path.absolute().parent, []).append(segment)
     return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
+
+
+def log_start_offset(group: list[Segment], options: ReadOptions) -> int:
+    """Return the offset at which the log of a partition starts for a reader.
+
+    Parameters
+    ----------
+    group : list of Segment
+        Of one partition, in order.
+    options : ReadOptions
+        With ``include_deleted`` the log starts with its first segment.
+    """
+    first = group[0].base_offset or 0
+    return first if options.include_deleted else max(first, group[0].log_start_offset)
 
 
 def is_metadata(segment: Segment) -> bool:

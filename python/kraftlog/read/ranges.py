@@ -53,7 +53,8 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
             segment.path.parent,
         )
         live = following is not None and not segment.state and not following.state
-        if same and live and base is not None and base < (following.base_offset or 0) <= options.start_offset:
+        start_offset = options.from_log_start(segment.log_start_offset).start_offset
+        if same and live and base is not None and base < (following.base_offset or 0) <= start_offset:
             continue
         yield segment
 
@@ -81,6 +82,7 @@ def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int
 
 
 def _is_taken_whole(segment: Segment, options: ReadOptions, range_bytes: int | None) -> bool:
+    options = options.from_log_start(segment.log_start_offset)
     bounded = options.bounds_offsets or options.bounds_timestamps
     return not bounded and (range_bytes is None or segment.size <= range_bytes)
 

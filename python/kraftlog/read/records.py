@@ -52,6 +52,7 @@ def read_range(
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
     """
+    options = options.from_log_start(part.segment.log_start_offset)
     segment = part.segment
     origin = Origin(segment.topic, segment.partition, part.transactions)
     found: list[Fault] = []

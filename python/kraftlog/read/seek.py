@@ -26,6 +26,7 @@ def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tu
 
     Only the headers are read that index entries point at.
     """
+    options = options.from_log_start(segment.log_start_offset)
     start_offset = options.start_offset
     if options.start_timestamp != -NO_BOUND:
         start_offset = max(start_offset, _offset_before(segment, file, options.start_timestamp) + 1)

@@ -14,7 +14,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
-from kraftlog.read.partitions import is_metadata, opened_before_segment
+from kraftlog.read.partitions import is_metadata, log_start_offset, opened_before_segment
 from kraftlog.read.seek import seek
 from kraftlog.transactions.metadata_columns import Stretch
 from kraftlog.transactions.metadata_fold import MetadataTransactionFold
@@ -66,6 +66,7 @@ class LogEnd:
     """
 
     def __init__(self, options: ReadOptions) -> None:
+        self._options = options
         self._follows_transactions = options.isolation_level == READ_COMMITTED
         self._place: _Place | None = None
         self._fold: TransactionFold | MetadataTransactionFold = TransactionFold()
@@ -81,7 +82,7 @@ class LogEnd:
         """
         for segment in group[self._index_in(group) :]:
             self._look_at(segment)
-        start = group[0].base_offset or 0
+        start = log_start_offset(group, self._options)
         return LogBounds(start, self._next_offset, max(start, self._last_stable_offset()))
 
     def _index_in(self, group: list[Segment]) -> int:

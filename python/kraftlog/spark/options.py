@@ -12,6 +12,7 @@ from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
 from kraftlog.tables.arguments import read_options
+from kraftlog.tables.table_rows import TABLES_OF_FILES
 
 ROWS_PER_BATCH = 16_384
 DEFAULT_MAX_TRIGGER_DELAY = "15m"
@@ -32,6 +33,7 @@ OWN_OPTIONS = (
     "startTimestamp",
     "endTimestamp",
     "includeControl",
+    "includeDeleted",
     "checkCrc",
     "onError",
     "quarantinePath",
@@ -121,6 +123,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             start_timestamp=_moment(given, "startTimestamp"),
             end_timestamp=_moment(given, "endTimestamp"),
             include_control=_flag(given, "includeControl", default=False),
+            include_deleted=_flag(given, "includeDeleted", default=False) or table in TABLES_OF_FILES,
             check_crc=_flag(given, "checkCrc", default=table != "batches"),
             strict=on_error == "fail" and table != "errors",
             batch_rows=ROWS_PER_BATCH,

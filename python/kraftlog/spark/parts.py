@@ -12,7 +12,7 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.committed_ranges import PartitionRanges, needs_transactions
 from kraftlog.read.metadata_scan import metadata_ranges
-from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
 from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
 from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.read.transaction_map import TransactionMap
@@ -219,8 +219,8 @@ def _works(
 
 def _check_is_there(request: Request, group: list[Segment], options: ReadOptions) -> None:
     """Raise when the offsets that are asked for begin before the log does."""
-    first = group[0].base_offset
-    if request.fail_on_data_loss and first is not None and 0 <= options.start_offset < first:
+    first = log_start_offset(group, options)
+    if request.fail_on_data_loss and 0 <= options.start_offset < first:
         raise ValueError(
             f"{group[0].topic}-{group[0].partition}: startingOffsets asks for offset {options.start_offset}, but the"
             f" log begins at {first}; with failOnDataLoss=false it is read from there"

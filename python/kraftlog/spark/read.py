@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.check.transactions import beside_faults
+from kraftlog.check.partitions import transaction_faults
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
-from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition
@@ -69,7 +68,7 @@ def _read_partition(
 ) -> Iterator[pa.RecordBatch]:
     segments = list(work.segments)
     if request.table == "errors":
-        faults += [*metadata_faults(segments), *beside_faults(segments)]
+        faults += transaction_faults(segments)
         note_bad_messages(segments, part.options, faults, catalog_of(request.definitions))
         yield from errors_table(faults).select(request.schema.names).to_batches()
     elif segments:

@@ -8,14 +8,12 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from kraftlog.check.log_files import check_segments
-from kraftlog.check.transactions import beside_faults, sequence_faults
+from kraftlog.check.partitions import check_segments
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath, StorageOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import AnyPath, Discovery, PathLike, Segment, discover
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.read.partitions import is_metadata
@@ -217,6 +215,7 @@ class Log:
         start_timestamp: datetime | int | None = None,
         end_timestamp: datetime | int | None = None,
         include_control: bool = False,
+        include_deleted: bool = False,
         strict: bool = False,
         check_crc: bool = True,
         workers: int = 1,
@@ -242,6 +241,9 @@ class Log:
             Timestamps in [start_timestamp, end_timestamp); integers are milliseconds since the epoch.
         include_control : bool
             Whether records of control batches are shown.
+        include_deleted : bool
+            Whether records before the log start offset are shown, which ``log-start-offset-checkpoint`` of the log
+            directory names. A consumer does not see them; ``notes`` of the stream says how many there are.
         strict : bool
             Raise at the first fault instead of noting it in ``errors``.
         check_crc : bool
@@ -270,6 +272,7 @@ class Log:
             start_timestamp=start_timestamp,
             end_timestamp=end_timestamp,
             include_control=include_control,
+            include_deleted=include_deleted,
             strict=strict,
             check_crc=check_crc,
             batch_rows=batch_rows,
@@ -295,10 +298,8 @@ class Log:
 
     def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
         """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found."""
-        yield from check_segments(self.found.segments, options, on_progress)
-        yield from metadata_faults(self.found.segments)
-        yield from beside_faults(self.found.segments)
-        yield from sequence_faults(self.found.segments)
+        yield from self.unreadable()
+        yield from check_segments(self.found.segments, options, on_progress=on_progress)
 
     def stats(
         self,

@@ -33,8 +33,9 @@ def producer_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the ``producers`` table, from headers alone.
 
-    It starts from the ``.snapshot`` beside the first segment of a partition and ends before the ``end_offset`` of the
-    options; the other bounds have no meaning here. Kafka's -1 is null.
+    It starts from the ``.snapshot`` beside the first segment of a partition; where records were deleted, from the log
+    start offset, as a broker that rebuilds it. It ends before the ``end_offset`` of the options. The other bounds have
+    no meaning here. Kafka's -1 is null.
     """
     for group in by_partition(segments):
         states = producer_states(group, options, faults, on_progress)
@@ -52,12 +53,11 @@ def producer_states(
     it is that of the last segment or of the end of the log.
     """
     found: list[Fault] = []
-    first, last = group[0], group[-1]
-    before = producers_before(first, found) if (first.base_offset or 0) > first.log_start_offset else None
-    producers = ProducerStates(before or ())
+    first, known = _snapshot_behind(group, options, found)
+    producers, last = ProducerStates(known), group[-1]
     end = 0
-    for segment in group:
-        if segment is last and segment is not first and (segment.base_offset or 0) < options.end_offset:
+    for number, segment in enumerate(group[first:]):
+        if segment is last and number and (segment.base_offset or 0) < options.end_offset:
             producers = _with_later_timestamps(producers, producers_before(segment, found))
         end = max(end, _read(segment, producers, options, faults))
         if on_progress:
@@ -68,6 +68,25 @@ def producer_states(
         raise CorruptRecordError(found[0].message, found[0])
     faults.extend(found)
     return sorted(producers.states(), key=lambda state: state.producer_id)
+
+
+def _snapshot_behind(
+    group: list[Segment], options: ReadOptions, faults: list[Fault]
+) -> tuple[int, list[ProducerState]]:
+    """Return the number of the segment to read from, and what is known of producers where it starts.
+
+    As Kafka's ``ProducerStateManager.truncateAndReload``: where records were deleted a snapshot of the log start offset
+    or before it does not count, and one behind it knows producers whose records were deleted.
+    """
+    start = 0 if options.include_deleted else group[0].log_start_offset
+    if start == 0 or start < (group[0].base_offset or 0):
+        return 0, producers_before(group[0], faults) or []
+    for number, segment in enumerate(group):
+        if start < (segment.base_offset or 0) <= options.end_offset:
+            known = producers_before(segment, faults)
+            if known is not None:
+                return number, known
+    return 0, []
 
 
 def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[ProducerState] | None:
@@ -98,10 +117,10 @@ def _later(state: ProducerState, known: ProducerState | None) -> ProducerState:
 
 def _read(segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault]) -> int:
     """Take the batches of a segment; return the offset behind them."""
-    end = 0
+    end, start = 0, 0 if options.include_deleted else segment.log_start_offset
     for headers in segment_headers(segment, faults, strict=options.strict, check_control=True):
         last = last_offsets(headers)
-        is_read = (headers["base_offset"] < options.end_offset) & (last >= segment.log_start_offset)
+        is_read = (headers["base_offset"] < options.end_offset) & (last >= start)
         # a marker whose crc does not match says nothing that can be believed
         producers.add(headers[is_read & (headers["crc_ok"] != 0)])
         end = int(last[-1]) + 1 if len(last) else end

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.check.transactions import beside_faults
+from kraftlog.check.partitions import check_segments
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery, Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 from kraftlog.read.messages import topics_of
 from kraftlog.read.ranges import Range, plan
@@ -25,6 +24,7 @@ from kraftlog.tables.coordinator_tables import (
     offset_rows,
     transactional_id_rows,
 )
+from kraftlog.tables.deleted_records import notes_of_deleted
 from kraftlog.tables.hanging import hanging_rows
 from kraftlog.tables.message_tables import message_rows, note_bad_messages, type_rows, type_schema
 from kraftlog.tables.producer_tables import producer_rows
@@ -44,6 +44,9 @@ _BY_SEGMENTS = {
     "transactional_ids": transactional_id_rows,
 }
 
+
+# They show what is on disk, also what was deleted for consumers.
+TABLES_OF_FILES = ("segments", "batches", "index_entries", "errors", "metadata_transactions")
 
 FOLDED_TOPICS = {
     "offsets": CONSUMER_OFFSETS,
@@ -98,11 +101,15 @@ def table_rows(
     found: Discovery, catalog: Catalog, table: str, arrow_schema: pa.Schema, how: Pass
 ) -> Iterator[pa.RecordBatch]:
     """Return the rows of a table; folders that could not be listed are faults of every table."""
+    if table in TABLES_OF_FILES:
+        how = replace(how, options=replace(how.options, include_deleted=True))
     options, faults, segments = how.options, how.faults, found.segments
     for fault in unreadable(found):
         if options.strict:
             raise error_from_fault(fault)
         faults.append(fault)
+    if table in ("records", "messages") or table not in schema.TABLES:
+        how.notes.extend(notes_of_deleted(segments, options))
     if table == "records":
         size = how.range_bytes or PARALLEL_RANGE_BYTES if how.workers > 1 else None
         parts = record_ranges(found, options, size, arrow_schema.names, faults, how.notes)
@@ -143,15 +150,10 @@ def left_alone(found: Discovery) -> list[Fault]:
 
 def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how: Pass) -> Iterator[pa.RecordBatch]:
     options, faults = how.options, how.faults
-    size = PARALLEL_RANGE_BYTES if how.workers > 1 else None
-    parts = record_ranges(found, options, size, [], faults, [])
-    for _ in read_ranges(parts, schema.RECORDS.select([]), options, faults, how.workers, how.on_progress):
-        pass
-    for _ in tables.index_rows(found.segments, schema.INDEX_ENTRIES.select(), options, faults):
-        pass
+    checks = check_segments(found.segments, options, compares=False, workers=how.workers, on_progress=how.on_progress)
+    for fault in checks:
+        faults.append(fault)
     note_bad_messages(found.segments, options, faults, catalog)
-    faults += metadata_faults(found.segments)
-    faults += beside_faults(found.segments)
     table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
     yield from table.to_batches()
 
@@ -163,7 +165,7 @@ def unreadable(found: Discovery) -> list[Fault]:
 
 def _as_row(item: Unread) -> Fault:
     return Fault(
-        "unreadable_file" if item.is_fault else "not_read",
+        item.error,
         f"{item.name}: {item.reason}" if item.is_fault else f"{item.name}: not read: {item.reason}",
         size_in_bytes=item.size,
         topic=item.topic,

@@ -91,6 +91,7 @@ def last_stable_offsets(segments: list[Segment]) -> pa.Table:
         if unread:
             raise error_from_fault(unread[0])
         stable = opened[0].first_offset if opened else _next_offset(group[-1])
+        stable = max(stable, group[0].log_start_offset)
         rows.append({"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable})
     return pa.Table.from_pylist(rows, schema=schema.LAST_STABLE_OFFSETS.select())
 
@@ -119,6 +120,7 @@ def _within(
     segment: Segment, transactions: Transactions, arrow_schema: pa.Schema, options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
     """Return the transactions that reach into the bounds of offset and timestamp."""
+    options = options.from_log_start(segment.log_start_offset)
     has_data, has_ended = transactions["first_offset"] != NONE, transactions["marker_offset"] != NONE
     first = np.where(has_data, transactions["first_offset"], transactions["marker_offset"])
     last = np.where(has_ended, transactions["marker_offset"], NO_BOUND)

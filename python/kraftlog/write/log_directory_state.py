@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout.small_files import read_offset_checkpoint
+from kraftlog.layout.checkpoints import read_offset_checkpoint
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"

@@ -9,9 +9,9 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.disk.mapping import map_file
 from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import aborted_entries
 from kraftlog.layout.segment import Segment
-from kraftlog.layout.small_files import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.transactions.producer import TransactionFold, opened_before
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 from kraftlog.write.log_files import segment_file

@@ -21,12 +21,13 @@ import numpy as np
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED
 from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
 from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import Rebuild, Rebuilt
 from kraftlog.layout.segment import Segment
-from kraftlog.layout.small_files import producer_snapshot_bytes, read_leader_epochs, read_producer_snapshot
 from kraftlog.write.log_directory_state import LogDirectoryState
 from kraftlog.write.recovery_action import Action, RecoverOptions, keep, refuse, remove, trust, write
 

@@ -10,8 +10,8 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.writing import WritableFile
 from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.checkpoints import read_offset_checkpoint
 from kraftlog.layout.names import parse_partition_folder
-from kraftlog.layout.small_files import read_offset_checkpoint
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 _DIGITS = 20  # of an offset, so that it can be written over in place

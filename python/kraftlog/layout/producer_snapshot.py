@@ -1,4 +1,4 @@
-"""The small files beside segments: checkpoints, properties, and the producer state snapshot."""
+"""Producer state snapshots (``<offset>.snapshot``): read, and written as Kafka writes them."""
 
 from __future__ import annotations
 
@@ -81,39 +81,3 @@ def _in_hash_order(states: list[ProducerState]) -> list[ProducerState]:
         return (folded ^ folded >> 16) & (buckets - 1)
 
     return sorted(states, key=bucket)
-
-
-def read_leader_epochs(path: LogPath) -> list[tuple[int, int]]:
-    """Read ``leader-epoch-checkpoint``: pairs of epoch and its first offset."""
-    return [(int(epoch), int(offset)) for epoch, offset in _checkpoint_rows(path, 2)]
-
-
-def read_offset_checkpoint(path: LogPath) -> dict[tuple[str, int], int]:
-    """Read a checkpoint of the log directory, such as ``log-start-offset-checkpoint``: offsets by partition."""
-    return {(topic, int(partition)): int(offset) for topic, partition, offset in _checkpoint_rows(path, 3)}
-
-
-def _checkpoint_rows(path: LogPath, width: int) -> list[list[str]]:
-    lines = disk().read_bytes(path).decode().splitlines()
-    if len(lines) < 2 or lines[0].strip() != "0":
-        raise CorruptRecordError(f"{path.name}: line 1: version {lines[0] if lines else ''!r} is not 0")
-    rows = [line.split() for line in lines[2:] if line.strip()]
-    if int(lines[1]) != len(rows):
-        raise CorruptRecordError(f"{path.name}: line 2: {lines[1]} entries expected, {len(rows)} found")
-    for number, row in enumerate(rows, 3):
-        if len(row) != width:
-            raise CorruptRecordError(f"{path.name}: line {number}: {width} words expected, {len(row)} found")
-    return rows
-
-
-def read_properties(path: LogPath) -> dict[str, str]:
-    """Read ``meta.properties`` (``key=value``) or ``partition.metadata`` (``key: value``)."""
-    properties = {}
-    for line in disk().read_bytes(path).decode().splitlines():
-        separator = ":" if path.name == "partition.metadata" else "="
-        if line.strip() and not line.startswith("#"):
-            key, found, value = line.partition(separator)
-            if not found:
-                raise CorruptRecordError(f"{path.name}: no {separator!r} in the line {line!r}")
-            properties[key.strip()] = value.strip()
-    return properties

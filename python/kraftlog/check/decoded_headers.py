@@ -1,0 +1,78 @@
+"""The one pass of a check over a segment: every record is decoded, and the headers of sound batches are handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.disk import ReadableFile
+from kraftlog.errors import RECORD_FAULTS, Fault, RecordError
+from kraftlog.read.ranges import Range
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import located, relocated, segment_file
+from kraftlog.schema import RECORDS
+
+# The crc of such a batch matches: only its records, or some of them, cannot be read.
+SOUND_HEADER = RECORD_FAULTS | {"decompression_failed", "decompression_limit", "unknown_compression"}
+
+
+def decoded_headers(
+    part: Range, options: ReadOptions, on_progress: Progress | None = None
+) -> Iterator[tuple[list[Fault], Headers]]:
+    """Decode the records of a range.
+
+    Parameters
+    ----------
+    part : Range
+    options : ReadOptions
+        Without bounds: what lies outside of bounds is not decoded.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
+
+    Returns
+    -------
+    iterator of tuple
+        What cannot be read of batches and records; headers of the batches around it whose crc matches, in order.
+
+    Raises
+    ------
+    RecordError
+        With ``strict``.
+    """
+    segment, rest = part.segment, np.empty(0, HEADER_DTYPE)
+    found: list[Fault] = []
+    unreadable: list[Fault] = []
+    with segment_file(segment, unreadable, strict=options.strict) as file:
+        decoder = RecordDecoder(file, part.start, part.end, RECORDS.select([]), options, only_markers=True)
+        done = part.start
+        try:
+            for rows in decoder.chunks(found):
+                yield [located(segment, fault) for fault in found], _with_undecoded(file, rows.headers, found)
+                found.clear()
+                if on_progress:
+                    on_progress(decoder.position - done)
+                    done = decoder.position
+        except RecordError as error:
+            raise relocated(segment, error) from None
+        rest = _with_undecoded(file, rest, found)
+    yield [*(located(segment, fault) for fault in found), *unreadable], rest
+
+
+def _with_undecoded(file: ReadableFile, headers: Headers, faults: list[Fault]) -> Headers:
+    """Return the headers with those of sound batches whose records could not be decoded."""
+    positions = [fault.position for fault in faults if fault.error in SOUND_HEADER]
+    missing = []
+    for position in positions:
+        if position is not None and position not in headers["position"]:
+            for found in HeaderScan(file, position, position + 1, check_crc=True).headers(1):
+                missing.append(found[(found["position"] == position) & (found["crc_ok"] == 1)])
+    if not missing:
+        return headers
+    merged = np.concatenate([headers, *missing])
+    return merged[np.argsort(merged["position"], kind="stable")]

@@ -1,0 +1,168 @@
+"""All checks of the segments of partitions, each segment in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kraftlog.check.decoded_headers import SOUND_HEADER, decoded_headers
+from kraftlog.check.index_files import IndexCheck
+from kraftlog.check.offsets import OffsetCheck
+from kraftlog.check.producers import ProducerCheck
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.in_order import in_order
+from kraftlog.errors import Fault
+from kraftlog.layout.index_files import ENTRY_TYPES, IndexColumns, read_index
+from kraftlog.layout.segment import Segment
+from kraftlog.metadata_log.faults import metadata_faults
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.ranges import Range, plan
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import located, segment_file
+from kraftlog.topics import COORDINATOR_TOPICS
+from kraftlog.transactions.sequences import SequenceCheck
+
+RANGE_BYTES = 16 << 20  # of log, for a thread
+
+
+def check_segments(
+    segments: list[Segment],
+    options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+    *,
+    compares: bool = True,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> Iterator[Fault]:
+    """Read everything and return what does not hold, partition by partition, in the order of the files.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    options : ReadOptions
+        ``strict`` raises at the first batch or record that cannot be read.
+    compares : bool
+        Whether offsets, sequences and the entries of ``.index`` and ``.timeindex`` are checked as well. Without it
+        faults are what cannot be read, and what says that records are missing or wrongly visible.
+    workers : int
+        Threads that decode.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
+    """
+    options = replace(options, include_deleted=True)
+    for group in by_partition(segments):
+        check = _PartitionCheck(group, compares=compares)
+        for segment in group:
+            yield from check.segment(segment, _decoded(segment, options, workers, on_progress))
+        yield from check.finish()
+        yield from metadata_faults(group)
+
+
+def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
+    """Return what is wrong with transactions and producers, for a reader that has decoded the segments by itself."""
+    for group in by_partition(segments):
+        check = _PartitionCheck(group, compares=False)
+        for segment in group:
+            yield from check.producer_faults(segment)
+        yield from check.finish()
+        yield from metadata_faults(group)
+
+
+_Pass = Iterator[tuple[list[Fault], Headers]]
+
+
+def _decoded(segment: Segment, options: ReadOptions, workers: int, on_progress: Progress | None) -> _Pass:
+    """Decode a segment; returns faults, each time with the headers that follow them."""
+
+    def whole(part: Range) -> list[tuple[list[Fault], Headers]]:
+        return list(decoded_headers(part, options, on_progress))
+
+    if workers > 1:
+        for found in in_order(whole, plan([segment], options, RANGE_BYTES), workers, ahead=1):
+            yield from found
+    else:
+        for part in plan([segment], options, None):
+            yield from decoded_headers(part, options, on_progress)
+
+
+class _PartitionCheck:
+    """The checks of one partition: each takes the headers of its segments, in order."""
+
+    def __init__(self, group: list[Segment], *, compares: bool) -> None:
+        self._last = group[-1]
+        self._compares = compares
+        self._offsets = OffsetCheck()
+        self._sequences = SequenceCheck(compare_sequences=group[0].topic not in COORDINATOR_TOPICS)
+        self._producers = ProducerCheck(group[0])
+        self._checks_producers = not group[0].state and group[0].base_offset is not None and not is_metadata(group[0])
+
+    def segment(self, segment: Segment, passes: _Pass) -> Iterator[Fault]:
+        """Take the next segment."""
+        files, found = _index_files(segment)
+        index = IndexCheck(segment, files)
+        self._offsets.begin(segment)
+        found += self._begin_producers(segment)
+        skipped: list[int] = []
+        for unread, headers in passes:
+            yield from unread
+            skipped = [fault.position for fault in unread if fault.position is not None]
+            self._checks_producers &= all(fault.error in SOUND_HEADER for fault in unread)
+            if not len(headers):
+                continue
+            if self._checks_producers:
+                self._producers.add(headers)
+            if self._compares:
+                for fault in (*self._offsets.add(headers), *index.add(headers, skipped), *self._odd(headers)):
+                    yield located(segment, fault)
+        if self._compares:
+            found += index.finish(skipped)
+        yield from (located(segment, fault) for fault in found)
+        yield from self._end_producers(segment, files)
+
+    def producer_faults(self, segment: Segment) -> Iterator[Fault]:
+        """Take the next segment, of which only headers are read, and only the producers are checked."""
+        yield from (located(segment, fault) for fault in self._begin_producers(segment))
+        if self._checks_producers:
+            unread: list[Fault] = []
+            with segment_file(segment, unread, strict=False) as file:
+                scan = HeaderScan(file, check_crc=True)
+                for headers in scan.headers():
+                    if not scan.faults:
+                        self._producers.add(headers)
+            self._checks_producers &= not scan.faults and not unread
+            yield from self._end_producers(segment, _index_files(segment)[0])
+
+    def finish(self) -> Iterator[Fault]:
+        """Take the end of the log."""
+        if self._checks_producers:
+            yield from (located(self._last, fault) for fault in self._producers.finish())
+
+    def _begin_producers(self, segment: Segment) -> list[Fault]:
+        return list(self._producers.begin(segment)) if self._checks_producers else []
+
+    def _end_producers(self, segment: Segment, files: dict[str, IndexColumns]) -> Iterator[Fault]:
+        self._checks_producers &= not self._producers.is_over
+        if self._checks_producers:
+            yield from (located(segment, fault) for fault in self._producers.end(files.get("txnindex")))
+
+    def _odd(self, headers: Headers) -> Iterator[Fault]:
+        """Return the batches of producers that a broker would not have accepted."""
+        for odd in self._sequences.add(headers):
+            yield Fault(
+                odd.error, f"batch at byte {odd.position}: {odd.what}", odd.position, base_offset=odd.base_offset
+            )
+
+
+def _index_files(segment: Segment) -> tuple[dict[str, IndexColumns], list[Fault]]:
+    """Return the entries of the index files of a segment, and what is wrong with the files themselves."""
+    files: dict[str, IndexColumns] = {}
+    faults: list[Fault] = []
+    for kind in ENTRY_TYPES:
+        path = segment.beside.get(kind)
+        if path is not None and segment.base_offset is not None:
+            try:
+                files[kind] = read_index(path, kind, segment.base_offset, faults)
+            except OSError as error:
+                faults.append(Fault("unreadable_file", f"{path.name}: {error.strerror}"))
+    return files, faults

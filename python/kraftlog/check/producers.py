@@ -1,0 +1,147 @@
+"""``.txnindex`` and ``.snapshot`` files against the producers and transactions of the log.
+
+Of a log that lacks records, because its beginning was deleted or the cleaner was there, these files may know more.
+Behind damage nothing is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.disk.disk import disk
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
+from kraftlog.layout.index_files import ENTRY_TYPES, IndexColumns
+from kraftlog.layout.producer_snapshot import read_producer_snapshot
+from kraftlog.layout.rebuild import aborted_entries
+from kraftlog.layout.segment import Segment
+from kraftlog.read.partitions import producers_before
+from kraftlog.transactions.producer import ABORTED, COMMITTED, TransactionFold, opened_before
+from kraftlog.transactions.producer_state import ProducerState, ProducerStates
+
+_COMPARED = ("producer_epoch", "last_sequence", "last_offset", "current_transaction_first_offset", "coordinator_epoch")
+_Entry = tuple[int, ...]
+
+
+class ProducerCheck:
+    """Goes through the segments of one partition, with what a broker would know of its producers.
+
+    Parameters
+    ----------
+    first : Segment
+        The first one; the snapshot beside it says what was before.
+    """
+
+    def __init__(self, first: Segment) -> None:
+        known = producers_before(first, [])
+        opened = [
+            (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
+            for state in known or ()
+            if state.current_transaction_first_offset is not None
+        ]
+        self._producers = ProducerStates(known or ())
+        self._transactions = TransactionFold(opened_before(opened)) if known is not None else TransactionFold()
+        self._next_offset = first.base_offset or 0
+        self._is_complete = (
+            self._next_offset == 0 or known is not None
+        )  # every record is in the log, or in the snapshot
+        self._was_cleaned = False  # the segment
+        self._entries: list[bytes] = []
+        self._markers: dict[int, tuple[int, int]] = {}  # producer id and type by offset
+        self._segment = first
+        self.is_over = False
+
+    def begin(self, segment: Segment) -> Iterator[Fault]:
+        """Go on with the next segment."""
+        self._segment, self._was_cleaned, self._entries, self._markers = segment, False, [], {}
+        base_offset = segment.base_offset or 0
+        yield from self._compare_snapshot(base_offset)
+        self._is_complete &= base_offset == self._next_offset
+        self._next_offset = max(self._next_offset, base_offset)
+
+    def add(self, headers: Headers) -> None:
+        """Take the next headers."""
+        last = last_offsets(headers)
+        relative = last - (self._segment.base_offset or 0)
+        if self.is_over or relative.min() < 0 or relative.max() > LARGEST_RELATIVE_OFFSET:
+            self.is_over = True  # offsets that the segment cannot hold; other checks name them
+            return
+        expected = np.concatenate(([self._next_offset], last[:-1] + 1))
+        has_all = (headers["base_offset"] == expected) & (headers["records_count"] > headers["last_offset_delta"])
+        self._was_cleaned |= not (has_all | (headers["magic"] < 2)).all()
+        self._is_complete &= not self._was_cleaned
+        self._next_offset = int(last[-1]) + 1
+        self._producers.add(headers)
+        self._entries.append(aborted_entries(self._transactions.add(headers), self._transactions.open))
+        markers = headers[(headers["control_type"] == ABORTED) | (headers["control_type"] == COMMITTED)]
+        for offset, producer_id, kind in zip(
+            *(markers[name].tolist() for name in ("base_offset", "producer_id", "control_type")), strict=True
+        ):
+            self._markers[offset] = producer_id, kind
+
+    def end(self, columns: IndexColumns | None) -> Iterator[Fault]:
+        """Compare the ``.txnindex`` of the segment; None when there is none."""
+        expected = np.frombuffer(b"".join(self._entries), ENTRY_TYPES["txnindex"]).tolist()
+        if columns is None:
+            # a log file that was copied alone has no index files at all
+            if expected and "index" in self._segment.beside and not self._was_cleaned:
+                yield Fault("txnindex_mismatch", f"no .txnindex, but {len(expected)} aborted transactions")
+            return
+        found = set(zip(*(columns[name].tolist() for name in ENTRY_TYPES["txnindex"].names or ()), strict=True))
+        for what in self._differences(expected, found):
+            yield Fault("txnindex_mismatch", f"{self._segment.beside['txnindex'].name}: {what}")
+
+    def finish(self) -> Iterator[Fault]:
+        """Compare the snapshot of the log's end."""
+        return self._compare_snapshot(self._next_offset)
+
+    def _differences(self, expected: list[_Entry], found: set[_Entry]) -> Iterator[str]:
+        """Return what differs. The cleaner has rules of its own: there only what contradicts the log is a fault."""
+        for entry in [] if self._was_cleaned else expected:
+            if entry not in found:
+                yield f"no entry for {_described(entry)}"
+        for entry in sorted(found - set(expected)):
+            _, producer_id, _, last_offset, _ = entry
+            marker = self._markers.get(last_offset)
+            if self._is_complete or (marker is not None and marker != (producer_id, ABORTED)):
+                yield f"an entry for {_described(entry)}, which the log has not"
+
+    def _compare_snapshot(self, offset: int) -> Iterator[Fault]:
+        """Compare the snapshot of an offset with the producers of the log up to there.
+
+        Producers that only the log knows may have expired.
+        """
+        path = self._segment.path.with_name(f"{offset:020d}.snapshot")
+        if not self._is_complete or disk().entry(path) is None:
+            return
+        try:
+            found = {state.producer_id: state for state in read_producer_snapshot(path)}
+        except (OSError, CorruptRecordError) as error:
+            yield Fault("bad_snapshot", str(error))
+            return
+        known = {state.producer_id: state for state in self._producers.states()}
+        for producer_id, state in sorted(found.items()):
+            what = _difference(state, known.get(producer_id))
+            if what:
+                yield Fault("snapshot_mismatch", f"{path.name}: producer {producer_id}: {what}")
+
+
+def _described(entry: _Entry) -> str:
+    _, producer_id, first_offset, last_offset, last_stable_offset = entry
+    return (
+        f"the aborted transaction of producer {producer_id} from offset {first_offset} to {last_offset}"
+        f" with last_stable_offset {last_stable_offset}"
+    )
+
+
+def _difference(found: ProducerState, known: ProducerState | None) -> str:
+    if known is None:
+        return "not in the log"
+    return ", ".join(
+        f"{name} {getattr(found, name)}, but {getattr(known, name)} by the log"
+        for name in _COMPARED
+        if getattr(found, name) != getattr(known, name)
+    )

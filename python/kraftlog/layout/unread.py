@@ -1,0 +1,33 @@
+"""Files and folders that are not read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.layout import names
+
+NOT_READ = "not_read"
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A file or folder that is not read, and why; ``error`` is its code in the table errors."""
+
+    path: LogPath
+    size: int
+    reason: str
+    topic: str | None = None
+    partition: int | None = None
+    base_offset: int | None = None
+    error: str = NOT_READ
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether something may be missing from what is read because of it."""
+        return self.error != NOT_READ
+
+    @property
+    def name(self) -> str:
+        """Folder and file name, as messages show it."""
+        return names.printable(f"{self.path.parent.name}/{self.path.name}")

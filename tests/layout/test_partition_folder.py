@@ -1,0 +1,106 @@
+"""One listing of a partition's folder, and how often folders are listed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.disk.disk import Disk, use_disk
+from kraftlog.disk.entries import Entry
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.layout.partition_folder import PartitionFolder
+
+
+def test_what_a_folder_holds(tmp_path: Path):
+    names = [
+        "00000000000000000000.log",
+        "00000000000000000000.index",
+        "00000000000000000007.log.deleted",
+        "00000000000000000009.index",
+        "00000000000000000009.snapshot",
+        "00000000000000000005-0000000002.checkpoint",
+        "00000000000000000003-0000000001.checkpoint",
+        "00000000000000000008-0000000002.checkpoint.part",
+        "bootstrap.checkpoint",
+        "leader-epoch-checkpoint",
+        "notes.txt",
+    ]
+    for name in names:
+        (tmp_path / name).write_bytes(b"12345")
+    (tmp_path / "00000000000000000011.log").mkdir()
+    folder = PartitionFolder.of(tmp_path)
+    assert [(s.base_offset, s.size, sorted(s.beside)) for s in folder.segments] == [(0, 5, ["index"])]
+    assert [(s.base_offset, s.state) for s in folder.set_aside] == [(7, ".deleted")]
+    assert folder.producer_snapshots == {9: tmp_path / "00000000000000000009.snapshot"}
+    assert [(one.end_offset, one.epoch) for one in folder.metadata_snapshots] == [(3, 1), (5, 2)]
+    assert folder.without_log == [tmp_path / "00000000000000000009.index"]
+    assert [entry.name for entry in folder.unknown] == ["00000000000000000011.log", "notes.txt"]
+    assert folder.path_of("leader-epoch-checkpoint") == tmp_path / "leader-epoch-checkpoint"
+    assert folder.path_of("quorum-state") is None
+    assert folder.entries.keys() == {*names, "00000000000000000011.log"}
+
+
+class CountingDisk(Disk):
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+        self.sizes: Counter[str] = Counter()
+
+    def entries(self, folder: LogPath, needs_size: object = None) -> list[Entry]:
+        self.asked["entries"] += 1
+
+        def counted(name: str) -> bool:
+            wanted = bool(needs_size(name)) if callable(needs_size) else True
+            self.sizes[Path(name).suffix] += wanted
+            return wanted
+
+        return super().entries(folder, counted)
+
+    def entry(self, path: LogPath) -> Entry | None:
+        self.asked["entry"] += 1
+        return super().entry(path)
+
+
+def test_each_folder_is_listed_once_and_only_log_files_are_asked_for_their_size(tmp_path: Path):
+    partitions = 300
+    for number in range(partitions):
+        folder = tmp_path / f"t-{number}"
+        folder.mkdir()
+        for name in ("00000000000000000000.log", "00000000000000000000.index", "leader-epoch-checkpoint"):
+            (folder / name).write_bytes(b"")
+    with use_disk(CountingDisk()) as disk:
+        assert kraftlog.open(tmp_path).segments_count == partitions
+    assert isinstance(disk, CountingDisk)
+    assert disk.asked["entries"] == partitions + 1
+    assert disk.asked["entry"] <= 2
+    assert {suffix: count for suffix, count in disk.sizes.items() if count} == {".log": partitions}
+
+
+def test_paths_that_overlap_show_a_segment_once(tmp_path: Path):
+    log = GOLDEN / "codecs" / "log"
+    (tmp_path / "linked").symlink_to(log)
+    file = log / "codec-lz4-0" / "00000000000000000000.log"
+    (tmp_path / "codec-lz4-0").mkdir()
+    (tmp_path / "codec-lz4-0" / file.name).symlink_to(file)
+    every = kraftlog.open(log).segments_count
+    paths = [log, log / "codec-lz4-0", file, tmp_path / "linked", tmp_path / "codec-lz4-0"]
+    assert kraftlog.open(paths).segments_count == every
+
+
+def test_a_folder_that_vanishes_while_the_log_directory_is_listed(tmp_path: Path):
+    """A topic that is deleted meanwhile is no error."""
+    for name in ("a-0", "b-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "00000000000000000000.log").write_bytes(b"")
+
+    class Deleting(Disk):
+        def entries(self, folder: LogPath, needs_size: object = None) -> list[Entry]:
+            if folder.name == "b-0":
+                raise FileNotFoundError(2, "No such file or directory", str(folder))
+            return super().entries(folder)
+
+    with use_disk(Deleting()):
+        log = kraftlog.open(tmp_path)
+    assert [segment.topic for segment in log.found.segments] == ["a"]
+    assert log.unreadable() == []
