@@ -179,21 +179,26 @@ def test_a_hole_in_what_was_not_acknowledged(tmp_path: Path, damage: Callable[[P
     assert path.stat().st_size > size + 5 * 4096
     stop(writer)
     damage(path, size // 4096 + 2)
+    assert (tmp_path / "recovery-point-offset-checkpoint").exists()
     with open_for_test(folder, 2) as writer:
         writer.append([record(7)])
+    assert not (tmp_path / "recovery-point-offset-checkpoint").exists()
     assert visible(folder) == [*acknowledged, record(7)]
     assert not holes(folder)
     assert [fault.message for fault in kraftlog.open(folder).verify()] == []
 
 
 @DAMAGES
-def test_damage_in_what_was_acknowledged(tmp_path: Path, damage: Callable[[Path, int], None]):
+@pytest.mark.parametrize("end", [stop, MetadataLogWriter.close])
+def test_damage_in_what_was_acknowledged(
+    tmp_path: Path, damage: Callable[[Path, int], None], end: Callable[[MetadataLogWriter], None]
+):
     """The same damage is refused where sound batches behind it were acknowledged, also of a writer that was killed."""
     folder = tmp_path / "__cluster_metadata-0"
     writer = open_for_test(folder, 1)
     for number in range(50):
         writer.append([record(number) * 30])
-    stop(writer)
+    end(writer)
     (path,) = folder.glob("*.log")
     damage(path, 2)
     data = path.read_bytes()

@@ -210,6 +210,8 @@ def test_recovery_points_of_a_log_directory(tmp_path: Path):
     point.record(8)
     record_recovery_points(tmp_path, {("u", 1): 2})
     assert read_recovery_points(tmp_path) == {("other", 3): 17, ("t", 0): 8, ("u", 1): 2}
+    RecoveryPoint(tmp_path / "t-0", keeps=False).end(9)
+    assert read_recovery_points(tmp_path) == {("other", 3): 17, ("u", 1): 2}
     point.close()
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n7\nnot so many\n")
     assert RecoveryPoint(tmp_path / "t-0").offset is None

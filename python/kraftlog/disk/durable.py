@@ -88,6 +88,6 @@ def set_aside(path: Path) -> None:
 
 
 def delete_file(path: Path) -> None:
-    """Delete a file that nobody will miss."""
+    """Delete a file."""
     disk().unlink(path)
     disk().sync_folder(path.parent)

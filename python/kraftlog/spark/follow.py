@@ -20,7 +20,7 @@ from kraftlog.layout.checkpoints import read_offset_checkpoint
 from kraftlog.layout.discover import Discovery, Segment
 from kraftlog.read.partitions import by_partition
 from kraftlog.spark.data_loss import report_data_loss
-from kraftlog.spark.log_ends import LogBounds, LogEnd
+from kraftlog.spark.log_ends import GrowingLogEnd, LogBounds
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
 from kraftlog.spark.parts import Part, Wanted, parts_of, range_bytes_of
 from kraftlog.spark.request import Request
@@ -55,7 +55,7 @@ class LogFollower:
         if not request.shows_records:
             raise ValueError(f"a stream reads the table records, messages or a type of message, not {request.table}")
         self._request = request
-        self._ends: dict[Partition, LogEnd] = {}
+        self._ends: dict[Partition, GrowingLogEnd] = {}
 
     def starting(self) -> Offsets:
         """Return where a new query begins.
@@ -149,7 +149,9 @@ class LogFollower:
 
     def _look_once(self) -> Looked:
         groups = self._groups()
-        self._ends = {partition: self._ends.get(partition) or LogEnd(self._request.options) for partition in groups}
+        self._ends = {
+            partition: self._ends.get(partition) or GrowingLogEnd(self._request.options) for partition in groups
+        }
         looked = {partition: (group, self._ends[partition].bounds(group)) for partition, group in groups.items()}
         return _up_to_high_watermarks(looked) if self._request.stops_at_high_watermark else looked
 

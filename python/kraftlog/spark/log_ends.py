@@ -56,7 +56,7 @@ class _Place:
     batch: tuple[int, int, int] | None = None
 
 
-class LogEnd:
+class GrowingLogEnd:
     """The end of one partition's log, as it grows: only what is new since the last look is gone over.
 
     Parameters

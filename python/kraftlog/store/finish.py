@@ -38,7 +38,7 @@ def finish(log_directory: Path, decision: Decision) -> None:
     log_directory : Path
         Which the caller has locked.
     decision : Decision
-        Its staged files are kept: whoever calls removes the write's folder.
+        Its staged files are kept: the caller removes the write's folder.
 
     Raises
     ------

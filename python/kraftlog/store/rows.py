@@ -38,7 +38,7 @@ class Routing:
     new: int | Mapping[str, int] | None = None
 
     def partitions(self, topic: str) -> int | None:
-        """Return how many partitions a topic has or gets; None when that is not laid down."""
+        """Return how many partitions a topic has or gets; None when that is open."""
         if topic in self.existing:
             return self.existing[topic]
         return self.new if isinstance(self.new, int) or self.new is None else self.new.get(topic)

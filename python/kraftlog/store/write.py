@@ -178,7 +178,7 @@ def _remove_undecided(folder: Path) -> None:
 
 
 def recover(log_directory: Path) -> list[Decision]:
-    """Finish the writes that are decided, whose drivers did not come so far.
+    """Finish the writes that are decided and whose drivers ended before they had finished them.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def recover(log_directory: Path) -> list[Decision]:
 
 
 def abort_unfinished(log_directory: Path) -> list[str]:
-    """Finish the writes that are decided, and remove all others: for someone who knows that no job runs.
+    """Finish the writes that are decided, and remove all others; to be called only when no job runs.
 
     Of a decided write whose staged files were deleted, or whose partitions were, this finishes the other partitions.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from kraftlog.layout.names import STORE_FOLDER
 
 LARGEST_BATCH_ID = 2**63 - 1
-_HIGH_BIT = 1 << 62  # the ids that a cluster gives out begin at 0 and do not come so far
+_HIGH_BIT = 1 << 62  # above all producer ids of a cluster, which are given out from 0 on
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class WriteId:
     name : str
         Of its folder.
     transactional_id : str or None
-        Of a row of batches, each of which is written once however often it is tried.
+        Of a sequence of micro-batches, each of which is written once however often it is tried.
     batch_id : int or None
-        Its number in that row.
+        Its number in that sequence.
     """
 
     name: str
@@ -47,12 +47,12 @@ def new_write() -> WriteId:
 
 
 def write_of_batch(transactional_id: str, batch_id: int) -> WriteId:
-    """Return the name of a batch of a row of batches: always the same.
+    """Return the name of a micro-batch: always the same for one transactional id and batch id.
 
     Parameters
     ----------
     transactional_id : str
-        Of the row. Two rows in one log directory need two of them.
+        Of the sequence. Two sequences in one log directory need two of them.
     batch_id : int
         Larger than that of the batch before.
 

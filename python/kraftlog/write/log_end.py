@@ -1,10 +1,9 @@
 """The end of a partition's log as a writer finds it: what is kept, what has to be cut off, and its state there.
 
 Batches are checked from the recovery point on, before which everything is known to be on disk, or those of the last
-segment when there is none. What follows the sound batches is cut off when it is a torn tail of the last segment, as a
-writer that was stopped leaves it. Sound batches, or segments, behind the cut are lost as well: where they lie behind
-the recovery point, nobody was told that they are on disk, and Kafka's recovery cuts them off, too; elsewhere they may
-have been acknowledged, and the log is refused.
+segment when there is none. A torn tail of the last segment is cut off: a writer that was stopped leaves it. With damage
+that has sound batches or segments behind it, those would be cut off as well. Behind the recovery point they were never
+acknowledged, and are cut off as Kafka's recovery does it. Elsewhere they may have been, and the log is refused.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ class MetadataLogWriter:
         self._lock = lock_log_directories([self._folder])
         self._log: PartitionLog | None = None
         try:
-            recovery_point = RecoveryPoint(self._folder)
+            recovery_point = RecoveryPoint(self._folder, keeps=False)
             end = find_metadata_log_end(self._folder, index_interval_bytes, recovery_point.offset)
             check_may_lead(end, leader_epoch, level)
             write_partition_metadata(self._folder)
@@ -163,9 +163,9 @@ class MetadataLogWriter:
         RecordTooLargeError
             When the records do not fit one batch; nothing is written then.
         InvalidRecordError
-            When one of the records is a transaction marker. Likewise.
+            When one of the records is a transaction marker; nothing is written then.
         InvalidTransactionStateError
-            When a transaction is open. Likewise.
+            When a transaction is open; nothing is written then.
         OSError
             When the write fails; nothing more is written then.
         """

@@ -61,7 +61,7 @@ class PartitionLog:
         As ``find_log_end`` returns it; it belongs to this object from now on.
     options : LogOptions
     recovery_point : RecoveryPoint, optional
-        Learns up to where everything is on disk.
+        Gets the offset up to which everything is on disk.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ class PartitionLog:
                 self._finish_segment()
                 self.epochs.write()
                 if self._recovery_point is not None:
-                    self._recovery_point.record(self.next_offset)
+                    self._recovery_point.end(self.next_offset)
         finally:
             self.abandon()
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
-from kraftlog.disk.durable import write_file
+from kraftlog.disk.durable import delete_file, write_file
 from kraftlog.disk.writing import WritableFile
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import read_offset_checkpoint
@@ -43,9 +43,22 @@ def record_recovery_points(log_directory: Path, offsets: Mapping[Partition, int]
         Up to where the log of a partition is on disk.
     """
     known = read_recovery_points(log_directory)
-    if offsets.items() <= known.items():
+    if not offsets.items() <= known.items():
+        _write(log_directory, {**known, **offsets})
+
+
+def remove_recovery_point(log_directory: Path, partition: Partition) -> None:
+    """Remove the recovery point of a partition; without any other one, the file goes as well."""
+    known = read_recovery_points(log_directory)
+    if known.pop(partition, None) is None:
         return
-    known.update(offsets)
+    if known:
+        _write(log_directory, known)
+    else:
+        delete_file(log_directory / RECOVERY_POINT_FILE)
+
+
+def _write(log_directory: Path, known: Mapping[Partition, int]) -> None:
     rows = (f"{topic} {partition} {offset:0{_DIGITS}d}\n" for (topic, partition), offset in known.items())
     write_file(log_directory / RECOVERY_POINT_FILE, f"0\n{len(known)}\n{''.join(rows)}".encode())
 
@@ -57,6 +70,9 @@ class RecoveryPoint:
     ----------
     folder : Path
         Of the partition, in its log directory.
+    keeps : bool
+        Whether it stays in the file when the log is closed. That of a metadata log does not: a controller that appends
+        to it would not bring it up to date, and what it appended would seem not to be on disk.
 
     Attributes
     ----------
@@ -64,7 +80,8 @@ class RecoveryPoint:
         As it was found; None when there is none.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, keeps: bool = True) -> None:
+        self._keeps = keeps
         self._log_directory = folder.parent
         self._partition = parse_partition_folder(folder.absolute().name)
         self._file: WritableFile | None = None
@@ -92,6 +109,14 @@ class RecoveryPoint:
             self._position = disk().read_bytes(path).index(name) + len(name)
             self._file = disk().open_update(path)
         self._file.pwrite(b"%0*d" % (_DIGITS, offset), self._position)
+
+    def end(self, offset: int) -> None:
+        """Write the last recovery point: the log is closed, and all of it is on disk."""
+        if self._keeps:
+            self.record(offset)
+        elif self._partition is not None:
+            self.close()
+            remove_recovery_point(self._log_directory, self._partition)
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
