@@ -15,7 +15,7 @@ enum kr_want {
     KR_WANT_TIMESTAMP_MS = 16,
     KR_WANT_HEADERS = 32,
     KR_WANT_CONTROL_TYPE = 64,
-    KR_ONLY_MARKERS = 128 /* no column: rows are only the transaction markers of a metadata log, batches all */
+    KR_ONLY_MARKERS = 128 /* no column: rows are only markers and feature levels of a metadata log, batches all */
 };
 
 /* Arrow's binary layout. `validity` starts as all ones and loses a bit for each null. */

@@ -124,7 +124,7 @@ static inline int16_t kr_control_type_of(const kr_record *r) {
 
 /* Records of the metadata log: frame version, api key and version as unsigned varints, then the message. Begin, End and
  * AbortTransactionRecord have neighbouring keys. */
-enum { KR_METADATA_FRAME = 1, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
+enum { KR_METADATA_FRAME = 1, KR_FEATURE_LEVEL_KEY = 12, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
 
 static inline const uint8_t *kr_uvarint_read(const uint8_t *p, const uint8_t *end, uint32_t *out) {
     *out = 0;
@@ -135,24 +135,35 @@ static inline const uint8_t *kr_uvarint_read(const uint8_t *p, const uint8_t *en
     return 0;
 }
 
-static inline int kr_is_odd_marker(const uint8_t *p, const uint8_t *end) {
+KR_ALWAYS_INLINE int kr_is_marker_key(uint32_t key) { return key >= KR_FIRST_MARKER_KEY && key <= KR_LAST_MARKER_KEY; }
+
+/* The api key of a metadata record whose varints are longer than needed; 0, which is that of no record of use here, for
+ * what is no metadata record. */
+static inline uint32_t kr_odd_api_key(const uint8_t *p, const uint8_t *end) {
     uint32_t frame, key;
-    return (p = kr_uvarint_read(p, end, &frame)) && frame == KR_METADATA_FRAME && kr_uvarint_read(p, end, &key) &&
-           key >= KR_FIRST_MARKER_KEY && key <= KR_LAST_MARKER_KEY;
+    return (p = kr_uvarint_read(p, end, &frame)) && frame == KR_METADATA_FRAME && kr_uvarint_read(p, end, &key) ? key
+                                                                                                                : 0;
 }
 
-KR_ALWAYS_INLINE int kr_is_marker(const kr_record *r) {
+KR_ALWAYS_INLINE uint32_t kr_api_key(const kr_record *r) {
     const uint8_t *p = r->value;
     if (r->value_length < 2) return 0;
-    if (KR_LIKELY((p[0] | p[1]) < 0x80))
-        return p[0] == KR_METADATA_FRAME && p[1] >= KR_FIRST_MARKER_KEY && p[1] <= KR_LAST_MARKER_KEY;
-    return kr_is_odd_marker(p, p + r->value_length);
+    if (KR_LIKELY((p[0] | p[1]) < 0x80)) return p[0] == KR_METADATA_FRAME ? p[1] : 0;
+    return kr_odd_api_key(p, p + r->value_length);
+}
+
+KR_ALWAYS_INLINE int kr_is_marker(const kr_record *r) { return kr_is_marker_key(kr_api_key(r)); }
+
+/* Whether a record tells of transactions: a marker, or a FeatureLevelRecord, which may say that there are none. */
+KR_ALWAYS_INLINE int kr_is_marker_or_level(const kr_record *r) {
+    uint32_t key = kr_api_key(r);
+    return kr_is_marker_key(key) || key == KR_FEATURE_LEVEL_KEY;
 }
 
 KR_ALWAYS_INLINE void kr_record_put(kr_columns *c, const kr_batch_header *h, const kr_record *r, int padded,
                                     const uint32_t want) {
     int64_t row = c->rows;
-    if ((want & KR_ONLY_MARKERS) && !kr_is_marker(r)) return;
+    if ((want & KR_ONLY_MARKERS) && !kr_is_marker_or_level(r)) return;
     if (want & KR_WANT_KEY) kr_put_binary(&c->key, row, r->key, r->key_length, padded);
     if (want & KR_WANT_VALUE) kr_put_binary(&c->value, row, r->value, r->value_length, padded);
     if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);
@@ -207,7 +218,7 @@ KR_ALWAYS_INLINE void kr_walk_plain(kr_walk *walk, kr_columns *c, const kr_batch
         kr_record r;
         kr_run_ahead(&w);
         if (!KR_LIKELY(kr_record_fast(w.p, w.end, w.padded_end, &r)) || r.headers_count) break;
-        if ((want & KR_ONLY_MARKERS) && KR_LIKELY(!kr_is_marker(&r))) {
+        if ((want & KR_ONLY_MARKERS) && KR_LIKELY(!kr_is_marker_or_level(&r))) {
             w.p = r.end;
             continue;
         }

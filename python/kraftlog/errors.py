@@ -9,8 +9,8 @@ files and logs is named where it is found, in ``kraftlog.read``:
 - producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``;
 - messages of internal topics: ``bad_message``;
 - the metadata log: ``begin_inside_transaction``, ``end_outside_transaction``, ``begun_before_log``,
-  ``marker_in_snapshot``, ``bad_marker``;
-- metadata images: ``incomplete_image``, ``incomplete_snapshot``, ``missing_offsets``, ``damaged_transaction``; in
+  ``marker_in_snapshot``, ``unsupported_marker``, ``bad_marker``, ``missing_offsets``, ``damaged_transaction``;
+- metadata images: ``incomplete_image``, ``incomplete_snapshot``; in
   ``kraftlog.metadata`` ``unknown_topic``, ``unknown_partition``, ``unknown_broker``, ``broker_epoch_mismatch``,
   ``bad_broker_change``, ``unknown_acl``, ``bad_directories``, ``bad_leader_recovery_state``.
 """

@@ -121,7 +121,7 @@ static void test_odd_but_sound(void) {
     }
 }
 
-/* Of the metadata log's records only its transaction markers, whatever form their varints have. */
+/* Of the metadata log's records only its markers and feature levels, whatever form their varints have. */
 static void test_only_markers(void) {
     static const struct {
         const char *value;
@@ -131,6 +131,11 @@ static void test_only_markers(void) {
         {"01 18 00 00", 1},
         {"01 19 00 00", 1},
         {"01 16 00 00", 0},
+        {"01 0c 00 00", 1},
+        {"01 8c00 00", 1},
+        {"00 0c 00 00", 0},
+        {"01 0b 00 00", 0},
+        {"01 0d 00 00", 0},
         {"01 1a 00 00", 0},
         {"00 17 00 00", 0},
         {"01", 0},

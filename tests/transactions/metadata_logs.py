@@ -42,13 +42,20 @@ def batch_bytes(batch: Batch) -> bytes:
         value = leader_change(1, [1], [1])
         place = {"base_offset": batch.base_offset, "partition_leader_epoch": batch.epoch, "timestamp_ms": 5}
         return bytes(control_batch("LEADER_CHANGE", value, **place))
-    values = [MARKERS.get(kind) or topic(batch.base_offset + at) for at, kind in enumerate(batch.kinds)]
+    values = [_value(kind, batch.base_offset + at) for at, kind in enumerate(batch.kinds)]
     rows = pa.table({"value": pa.array(values, pa.binary())})
     return bytes(
         kraftlog.encode(
             rows, base_offset=batch.base_offset, partition_leader_epoch=batch.epoch, timestamp_ms=batch.base_offset
         )
     )
+
+
+def _value(kind: str, offset: int) -> bytes:
+    if kind.startswith("level "):
+        level = int(kind.removeprefix("level "))
+        return record("FeatureLevelRecord", name="metadata.version", feature_level=level)
+    return MARKERS.get(kind) or topic(offset)
 
 
 def damaged(data: bytes) -> bytes:
@@ -66,7 +73,7 @@ def write_log(
 ) -> Path:
     """Write a log; batches are given by their number: some are removed, some damaged, and at some a segment starts."""
     folder = folder / "__cluster_metadata-0"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     removed, bad, starts = set(removed), set(bad), {0, *cuts}
     path = folder
     for number, batch in enumerate(batches):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,10 +18,11 @@ from metadata_logs import write_log
 from metadata_twin import Batch, MetadataTwin
 
 import kraftlog
-from kraftlog.errors import Fault
+from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import ImageAt, image_at, image_steps
+from kraftlog.metadata_log.image_snapshot import write_image
 
 NOTHING = ImageAt(Image.empty(), -1, -1, -1)
 COLUMNS = ["begin_offset", "end_offset", "state", "records_count"]
@@ -148,3 +154,133 @@ def test_open_transaction_with_a_gap_is_told(tmp_path: Path) -> None:
     assert "offsets from 0 on are of a transaction that is open, and some are missing" in faults[1].message
     rows = kraftlog.open(folder).metadata_transactions(COLUMNS).to_pylist()
     assert rows == [{"begin_offset": 0, "end_offset": None, "state": "open", "records_count": 2}]
+
+
+def test_snapshot_says_that_nothing_is_open(tmp_path: Path) -> None:
+    """Where the End is lost, records behind a snapshot count, and those before it behind the gap."""
+    batches = [Batch(0, 1, X), Batch(1, 1, BEGUN), Batch(3, 1, ("end",)), *(Batch(4 + at, 1, X) for at in range(6))]
+    folder = write_log(tmp_path, batches, removed=[2])
+    assert topics_of(image_at(MetadataLog.open(folder), None, [])) == [0]
+    sound = write_log(tmp_path / "sound", batches)
+    write_image(folder, image_at(MetadataLog.open(sound), 6, []))
+    log = MetadataLog.open(folder)
+    at = image_at(log, None, faults := [])
+    assert (topics_of(at), at.open_since, faults) == ([0, 2, *range(4, 10)], None, [])
+    replayed = image_at(log, None, faults, use_snapshots=False)
+    assert topics_of(replayed) == [0, *range(4, 10)]
+    assert [fault.error for fault in faults] == ["missing_offsets", "damaged_transaction"]
+    stream = kraftlog.open(folder).records(["offset"], isolation_level="read_committed")
+    assert stream.to_table()["offset"].to_pylist() == [0, *range(4, 10)]
+    steps = list(image_steps(log, image_at(log, 7, []), None, faults := []))
+    assert [topics_of(step)[-1] for step in steps] == [8, 9]
+    assert faults == []
+
+
+def test_segment_that_cannot_be_opened(tmp_path: Path) -> None:
+    """The segment of the End: what it held is missing, and the transaction of unknown outcome."""
+    batches = [Batch(0, 1, X), Batch(1, 1, BEGUN), Batch(3, 1, ("data", "end")), Batch(5, 2, X)]
+    folder = write_log(tmp_path, batches, cuts=[2, 3])
+    opened = kraftlog.open(folder)
+    (folder / f"{3:020d}.log").unlink()
+    stream = opened.records(["offset"], isolation_level="read_committed")
+    assert stream.to_table()["offset"].to_pylist() == [0, 5]
+    errors = [fault.error for fault in stream.faults]
+    assert errors == ["missing_offsets", "damaged_transaction", "unreadable_file"]
+    found = opened.image(strict=False)
+    assert topics_of(found) == [0, 5]
+    assert [fault.error for fault in found.faults] == errors
+    with pytest.raises(CorruptRecordError, match="offsets 3 to 4 are missing"):
+        opened.image()
+
+
+def test_image_of_a_sound_log_has_no_faults(tmp_path: Path) -> None:
+    """With and without ``strict``."""
+    opened = kraftlog.open(write_log(tmp_path, [Batch(0, 1, WHOLE)]))
+    assert opened.image(strict=False).faults == opened.image().faults == ()
+
+
+LEVELS = {
+    "a new cluster, whose first transaction sets it": ([("begin", "level 25", "data", "end"), WHOLE], []),
+    "set too low by the first transaction": ([("begin", "level 11", "end")], [2]),
+    "too low": ([("level 12", "begin"), ("data", "end")], [1, 3]),
+    "high enough": ([("level 13",), WHOLE], []),
+    "raised later": ([("level 11", "data"), WHOLE, ("level 25",), WHOLE], [2, 4]),
+    "raised by a transaction that is aborted": ([("level 11", "begin", "level 25", "abort", "begin")], [1, 4]),
+    "no level": ([WHOLE, ("begin", "data", "abort")], []),
+}
+
+
+@pytest.mark.parametrize("case", LEVELS)
+def test_markers_below_the_first_level_that_has_transactions(case: str, tmp_path: Path) -> None:
+    """A row of errors for each; what they hold is read as anywhere (edge case E19)."""
+    kinds, refused = LEVELS[case]
+    folder = write_log(tmp_path, laid_out(0, [(each, 0, False) for each in kinds]))
+    opened = kraftlog.open(folder)
+    errors = opened.errors().filter(pc.field("error") == "unsupported_marker").to_pylist()
+    assert [row["base_offset"] + row["record_index"] for row in errors] == refused
+    for row in errors:
+        assert "has no transactions; 3.6-IV1 is the first that has" in row["message"]
+    image_at(MetadataLog.open(folder), None, faults := [])
+    assert [fault.error for fault in faults] == ["unsupported_marker"] * len(refused)
+    assert sum(fault.error == "unsupported_marker" for fault in opened.verify()) == len(refused)
+
+
+def test_level_of_a_log_that_starts_later(tmp_path: Path) -> None:
+    """The snapshot that it goes on from has it."""
+    before = write_log(tmp_path, [Batch(0, 1, ("level 11", "data"))])
+    for folder, level in ((tmp_path / "low", 11), (tmp_path / "high", 25)):
+        folder.mkdir()
+        later = write_log(folder, [Batch(2, 1, WHOLE)])
+        at = image_at(MetadataLog.open(before), None, [])
+        at.image.apply({"FeatureLevelRecord": feature_level(level)})
+        write_image(later, at)
+        errors = [fault.error for fault in kraftlog.open(later).verify()]
+        assert errors == (["unsupported_marker"] * 2 if level < 13 else [])
+
+
+def feature_level(level: int) -> pa.RecordBatch:
+    columns = {"offset": [1], "name": ["metadata.version"], "feature_level": pa.array([level], pa.int16())}
+    return pa.record_batch(columns)
+
+
+MEMORY = """
+import resource, sys
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
+import kraftlog
+log = MetadataLog.open(sys.argv[1])
+at = image_at(log, None, faults := [])
+end = log.end_offset
+at_time = log.offset_at(1 << 40)
+committed = sum(batch.num_rows for batch in kraftlog.open(sys.argv[1]).records(
+    ["offset"], isolation_level="read_committed").batches())
+print(at.offset, end, at_time, committed, len(faults), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    """Batches of one NoOpRecord each, as an idle controller writes them: 80 bytes of each were kept."""
+    used = []
+    for count in (20_000, 1_000_000):
+        folder = tmp_path / str(count) / "__cluster_metadata-0"
+        folder.mkdir(parents=True)
+        write_no_ops(folder / f"{0:020d}.log", count)
+        done = subprocess.run(
+            [sys.executable, "-c", MEMORY, str(folder)], capture_output=True, text=True, check=True, timeout=600
+        )
+        offset, end, at_time, committed, faults, most = map(int, done.stdout.split())
+        assert (offset, end, at_time, committed, faults) == (count - 1, count, count - 1, count, 0)
+        used.append(most)
+    assert used[1] - used[0] < 48 << 10  # KiB; 80 bytes of a batch were 78 MiB
+
+
+def write_no_ops(path: Path, count: int) -> None:
+    """Write batches that differ in their base offset alone, which the checksum does not cover."""
+    rows = pa.table({"value": pa.array([bytes.fromhex("01140000")], pa.binary())})
+    one = np.frombuffer(bytes(kraftlog.encode(rows, partition_leader_epoch=1, timestamp_ms=7)), np.uint8)
+    with path.open("wb") as file:
+        for begin in range(0, count, 50_000):
+            batches = np.tile(one, (min(50_000, count - begin), 1))
+            offsets = np.arange(begin, begin + len(batches), dtype=">i8")
+            batches[:, :8] = offsets.view(np.uint8).reshape(-1, 8)
+            file.write(batches.tobytes())

@@ -37,7 +37,8 @@ class RecordDecoder:
     origin : Origin
         Values of the columns ``topic`` and ``partition``, and what is known of transactions.
     only_markers : bool
-        Whether rows are only the transaction markers of a metadata log; headers are then those of all batches.
+        Whether rows are only the transaction markers and feature levels of a metadata log; headers are then those of
+        all batches.
 
     Attributes
     ----------

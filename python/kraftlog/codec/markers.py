@@ -1,4 +1,4 @@
-"""Transaction markers of the metadata log, found in one walk over its records."""
+"""Transaction markers of the metadata log, and the levels of metadata.version, found in one walk over its records."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlog import schema
+from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.headers import Headers
+from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.errors import Fault
+from kraftlog.codec.records import DecodedRows
+from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.types import Buffer, InputFile
 
 BYTES_AT_ONCE = 16 << 20
+FEATURE_LEVEL = 12  # an api key
 _COLUMNS = schema.RECORDS.select(["offset", "value"])
 
 
@@ -26,25 +30,24 @@ class MarkerBlock(NamedTuple):
     ----------
     headers : numpy.ndarray
         Of all batches that can be read; ``rows`` says how many markers each one has.
-    offsets : numpy.ndarray of int64
+    offsets, api_keys : numpy.ndarray of int64
     values : tuple of bytes
         Of the markers.
     cut : numpy.ndarray of bool
         The batches of which some records at the end cannot be read.
     position : int
         The byte behind them.
+    levels : list of tuple of int
+        Offset and level of each record that sets ``metadata.version``.
     """
 
     headers: Headers
     offsets: npt.NDArray[np.int64]
+    api_keys: npt.NDArray[np.int64]
     values: tuple[bytes, ...]
     cut: npt.NDArray[np.bool_]
     position: int
-
-    @property
-    def api_keys(self) -> npt.NDArray[np.int64]:
-        """Of the markers."""
-        return np.array([api_key(value) for value in self.values], np.int64)
+    levels: list[tuple[int, int]]
 
 
 def scan_markers(
@@ -55,16 +58,47 @@ def scan_markers(
     decoder = RecordDecoder(buffer, start, end, _COLUMNS, options, only_markers=True)
     seen = len(faults)
     for rows in decoder.chunks(faults):
-        values = rows.binary("value", _COLUMNS.field("value").type, rows.chunk.rows)
         cut_at = [fault.position or 0 for fault in faults[seen:] if fault.record_index is not None]
         seen = len(faults)
-        cut = np.isin(rows.headers["position"], cut_at)
-        torn_at = decoder.torn_at
-        position = decoder.position if torn_at < 0 else torn_at
-        yield MarkerBlock(rows.headers, rows.numbers("offset"), tuple(values.to_pylist()), cut, position)
+        position = decoder.position if decoder.torn_at < 0 else decoder.torn_at
+        yield _block(rows, np.isin(rows.headers["position"], cut_at), position)
+
+
+def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> MarkerBlock:
+    headers, offsets = rows.headers, rows.numbers("offset")
+    values = tuple(rows.binary("value", _COLUMNS.field("value").type, rows.chunk.rows).to_pylist())
+    keys = np.array([api_key(value) for value in values], np.int64)
+    is_level = keys == FEATURE_LEVEL
+    if not is_level.any():
+        return MarkerBlock(headers, offsets, keys, values, cut, position, [])
+    found = [(int(offsets[at]), metadata_version(values[at])) for at in np.flatnonzero(is_level).tolist()]
+    batch_of = np.repeat(np.arange(len(headers)), headers["rows"])[~is_level]
+    headers = headers.copy()
+    headers["rows"] = np.bincount(batch_of, minlength=len(headers))
+    values = tuple(values[at] for at in np.flatnonzero(~is_level).tolist())
+    levels = [(offset, level) for offset, level in found if level is not None]
+    return MarkerBlock(headers, offsets[~is_level], keys[~is_level], values, cut, position, levels)
 
 
 def api_key(marker: bytes) -> int:
     """Return the api key of a marker record; its varints may be longer than needed."""
     frame_size = next(at for at, byte in enumerate(marker) if byte < 0x80) + 1
     return marker[frame_size] & 0x7F  # keys of markers fit one group of seven bits
+
+
+def metadata_version(value: bytes) -> int | None:
+    """Return the level of ``metadata.version`` that a FeatureLevelRecord sets; None when it sets another feature.
+
+    Examples
+    --------
+    >>> metadata_version(bytes.fromhex("010c0011") + b"metadata.version" + bytes.fromhex("000b00"))
+    11
+    """
+    cursor = Cursor(value, "FeatureLevelRecord")
+    try:
+        for _ in ("frame version", "api key", "version"):
+            cursor.uvarint()
+        name = cursor.nullable_string()
+        return int(cursor.number(">h")) if name == METADATA_VERSION else None
+    except InvalidRecordError:
+        return None  # reading the message reports it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+METADATA_VERSION = "metadata.version"
 # of levels 7 and up; what is below has no KRaft in production
 _NAMES = (
     *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
@@ -46,6 +47,11 @@ def metadata_version_level(version: int | str | None) -> int:
     if not levels:
         raise ValueError(f"metadata.version {version!r} is not known; the newest is {_NAMES[-1]}")
     return levels[-1]
+
+
+def metadata_version_name(level: int) -> str:
+    """Return the name of a level, such as ``3.6-IV1``; the number when it has none."""
+    return next((name for name, known in LEVELS.items() if known == level), str(level))
 
 
 def has_metadata_transactions(level: int) -> bool:

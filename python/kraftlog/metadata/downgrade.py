@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.codec.metadata_version import has_metadata_transactions
+from kraftlog.codec.metadata_version import METADATA_VERSION, has_metadata_transactions
 from kraftlog.metadata import levels, schemas
 from kraftlog.metadata.absent_fields import fields_without_place, loses_content
-from kraftlog.metadata.kafka_names import METADATA_VERSION
 from kraftlog.metadata.record_keys import record_keys
 from kraftlog.metadata.versions import record_version
 

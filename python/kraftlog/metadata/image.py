@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
+from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.errors import Fault
 from kraftlog.metadata import acls, brokers, schemas, versions
 from kraftlog.metadata.absent_fields import without_absent_fields
-from kraftlog.metadata.kafka_names import ELR_VERSION, METADATA_VERSION
+from kraftlog.metadata.kafka_names import ELR_VERSION
 from kraftlog.metadata.keyed_records import KEYED, KeyedRecords
 from kraftlog.metadata.record_types import FEATURES, IMAGE_TYPES
 from kraftlog.metadata.topics.elr import without_elr

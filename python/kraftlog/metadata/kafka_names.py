@@ -7,7 +7,7 @@ def _numbered(*names: str) -> dict[int, str]:
     return dict(enumerate(names))
 
 
-METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
+KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 
 OPERATIONS = _numbered(

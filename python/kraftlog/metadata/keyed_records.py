@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.last_by_key import NOWHERE, Codes, Column, LastByKey, Rows, codes_of, last_of
 from kraftlog.metadata import schemas
-from kraftlog.metadata.kafka_names import KRAFT_VERSION, METADATA_VERSION, TOPIC_RESOURCE
+from kraftlog.metadata.kafka_names import KRAFT_VERSION, TOPIC_RESOURCE
 from kraftlog.metadata.quota_entities import entity_texts, sorted_entities
 from kraftlog.metadata.record_types import (
     BROKERS,

@@ -93,7 +93,8 @@ class Batches:
 
     def with_offsets(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
         """Return, for each offset, the batch that holds it; none of them may be forgotten."""
-        return self._kept[np.searchsorted(self._kept["base_offset"], offsets, "right") - 1]
+        at = np.searchsorted(self._kept["base_offset"], offsets, "right") - 1
+        return np.asarray(self._kept[at.clip(min=0)])
 
 
 _BATCH_AT = ("last_offset", "partition_leader_epoch", "max_timestamp")

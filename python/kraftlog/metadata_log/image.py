@@ -44,6 +44,8 @@ class ImageAt:
     quorum : tuple of tuple
         The control records that say who the voters of a dynamic quorum are, type and value; images that ``image_steps``
         returns come without them.
+    faults : tuple of Fault
+        What could not be read or applied; ``Log.image`` notes it here.
     """
 
     image: Image
@@ -53,6 +55,7 @@ class ImageAt:
     is_offset_batch_aligned: bool = True
     open_since: int | None = None
     quorum: QuorumRecords = ()
+    faults: tuple[Fault, ...] = ()
 
 
 def image_at(
@@ -126,7 +129,7 @@ def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: l
             image.apply(records.tables(of_step))
             row = published[of_step][0]
             step = BatchAt(last, int(row["epoch"]), int(row["timestamp"]))
-        replay.batches.forget(int(records.offsets.max()))
+        replay.batches.forget(int(records.offsets.min()))
     if step is not None:
         yield _step(log, image, step, end, faults)
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION, MARKER_NAMES
+from kraftlog.codec.metadata_version import FIRST_WITH_TRANSACTIONS, metadata_version_name
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.records import located
-from kraftlog.transactions.metadata_columns import FOREVER, Markers
+from kraftlog.transactions.metadata_columns import FOREVER, Markers, Stretch
 from kraftlog.transactions.metadata_fold import Found
 from kraftlog.transactions.places import PLACE_BITS
 
 NOT_OPEN, ALREADY_OPEN = "end_outside_transaction", "begin_inside_transaction"
 IN_SNAPSHOT, BEGUN_BEFORE = "marker_in_snapshot", "begun_before_log"
 MISSING, DAMAGED = "missing_offsets", "damaged_transaction"
+UNSUPPORTED = "unsupported_marker"
 
 
-def faults_of(segments: Sequence[Segment], segment: Segment, found: Found, bounds: tuple[int, int]) -> Iterator[Fault]:
+def faults_of(
+    segments: Sequence[Segment],
+    segment: Segment,
+    found: Found,
+    bounds: tuple[int, int],
+    refused: Iterable[Fault] = (),
+) -> Iterator[Fault]:
     """Return what is wrong with a stretch of a log, as far as it concerns offsets in [start, end).
 
     Parameters
@@ -31,6 +39,8 @@ def faults_of(segments: Sequence[Segment], segment: Segment, found: Found, bound
     found : Found
         What the stretch has decided.
     bounds : tuple of int
+    refused : iterable of Fault
+        Of other markers of the stretch.
     """
     start, end = bounds
     for first, after in found.gaps:
@@ -40,7 +50,7 @@ def faults_of(segments: Sequence[Segment], segment: Segment, found: Found, bound
     for transaction in broken[(broken["first_offset"] < end) & (broken["last_offset"] >= start)]:
         first = int(transaction["first_offset"])
         yield located(_segment_of(segments, first), Fault(DAMAGED, _left_out(transaction)))
-    for fault in of_markers(found):
+    for fault in (*of_markers(found), *refused):
         offset = (fault.base_offset or 0) + (fault.record_index or 0)
         if start <= offset < end:
             yield located(segment, fault)
@@ -75,7 +85,18 @@ def in_snapshot(segment: Segment, markers: Markers) -> Iterator[Fault]:
         yield located(segment, _of_marker(marker, IN_SNAPSHOT, "a snapshot holds no transactions"))
 
 
-def _of_marker(marker: np.void, code: str, why: str) -> Fault:
+def unsupported(stretch: Stretch, refused: Iterable[tuple[int, int]]) -> Iterator[Fault]:
+    """Return a fault for each marker where metadata.version has no transactions, given its index and the level."""
+    first = metadata_version_name(FIRST_WITH_TRANSACTIONS)
+    for at, level in refused:
+        batch = int(stretch.batch_of[at])
+        why = f"but metadata.version {metadata_version_name(level)} has no transactions; {first} is the first that has"
+        marker = {"offset": stretch.offsets[at], "api_key": stretch.api_keys[at]}
+        marker |= {"place": stretch.places[batch], "base_offset": stretch.base[batch]}
+        yield _of_marker(marker, UNSUPPORTED, why)
+
+
+def _of_marker(marker: np.void | dict[str, np.int64], code: str, why: str) -> Fault:
     position, base_offset, offset = (
         int(marker["place"]) % (1 << PLACE_BITS),
         int(marker["base_offset"]),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,10 +13,12 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.markers import MarkerBlock, scan_markers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout import names
 from kraftlog.layout.discover import Segment
-from kraftlog.read.metadata_faults import BEGUN_BEFORE, faults_of, in_snapshot, of_markers
+from kraftlog.read.metadata_faults import BEGUN_BEFORE, faults_of, in_snapshot, of_markers, unsupported
+from kraftlog.read.metadata_levels import MetadataLevels
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
@@ -73,7 +77,7 @@ class MetadataScan:
         self._bounds = bounds
         self._observe = observe
         self._on_progress = on_progress
-        self._snapshot_ends: list[int] | None = None
+        self._levels = MetadataLevels(self._level_before)
         self._place = 0
         self._ends: dict[int, int] = {}
         begin = self.segments[0].base_offset if start_offset is None else start_offset
@@ -155,9 +159,10 @@ class MetadataScan:
             for block in scan_markers(file, damaged, start=start):
                 if self._observe is not None:
                     self._observe(file, block.headers)
-                found = self._take(number, segment, block)
+                stretch = self._stretch(number, block)
+                found = self._take(segment, stretch)
                 self._place = place_of(number, block.position)
-                self._report(segment, found)
+                self._report(segment, found, unsupported(stretch, self._levels.refused(stretch, block.levels)))
                 yield found
                 end = block.position
         if end is not None and not missing:
@@ -167,13 +172,14 @@ class MetadataScan:
         if self._on_progress:
             self._on_progress(segment.size)
 
-    def _take(self, number: int, segment: Segment, block: MarkerBlock) -> Found:
+    def _stretch(self, number: int, block: MarkerBlock) -> Stretch:
         stretch = Stretch(block.headers, block.offsets, block.api_keys, block.values, number, block.cut)
+        return stretch if self._start_offset is None else behind(stretch, self._start_offset)
+
+    def _take(self, segment: Segment, stretch: Stretch) -> Found:
         if segment.state == SNAPSHOT:
             markers = stretch.markers(Totals())
             return Found(misplaced=markers, since=[-1] * len(markers))
-        if self._start_offset is not None:
-            stretch = behind(stretch, self._start_offset)
         self._fold = self._fold or self._new_fold(int(stretch.base[0]) if len(stretch.headers) else 0)
         return self._fold.add(stretch)
 
@@ -186,17 +192,44 @@ class MetadataScan:
 
     def _ends_of_snapshots(self) -> list[int]:
         """Return the offsets at which the snapshots beside the segments end, by their names."""
-        if self._snapshot_ends is None:
-            entries = disk().entries(self.segments[0].path.absolute().parent)
-            finished = [entry.name for entry in entries if names.parse_checkpoint_file(entry.name) == ""]
-            self._snapshot_ends = sorted(int(name.split("-")[0]) for name in finished if name[0].isdigit())
-        return self._snapshot_ends
+        return [end for end, _ in self._snapshots]
 
-    def _report(self, segment: Segment, found: Found) -> None:
+    @cached_property
+    def _snapshots(self) -> list[tuple[int, LogPath]]:
+        """Where the finished snapshots beside the segments end, in order, and their files."""
+        folder = self.segments[0].path.absolute().parent
+        try:
+            found = [entry.name for entry in disk().entries(folder)]
+        except OSError as error:
+            self._note_unreadable(folder, error)
+            return []
+        finished = sorted(name for name in found if names.parse_checkpoint_file(name) == "" and name[0].isdigit())
+        return [(int(name.split("-")[0]), folder / name) for name in finished]
+
+    def _level_before(self) -> int | None:
+        """Return the level of metadata.version in the last snapshot up to the start; None when that is not known."""
+        start = self._start_offset or self.segments[0].base_offset or 0
+        before = [path for end, path in self._snapshots if end <= start]
+        if not before or self.segments[0].state == SNAPSHOT:
+            return None
+        try:
+            file = disk().open(before[-1])
+        except OSError as error:
+            self._note_unreadable(before[-1], error)
+            return None
+        with closing(file):
+            levels = [level for block in scan_markers(file, []) for _, level in block.levels]
+        return levels[-1] if levels else None
+
+    def _note_unreadable(self, path: LogPath, error: OSError) -> None:
+        what = names.printable(f"{path.parent.name}/{path.name}")
+        self._faults.append(Fault("unreadable_file", f"{what}: {error.strerror or error}"))
+
+    def _report(self, segment: Segment, found: Found, refused: Iterable[Fault] = ()) -> None:
         if segment.state == SNAPSHOT:
             faults = list(in_snapshot(segment, found.misplaced))
         else:
-            faults = list(faults_of(self.segments, segment, found, self._bounds))
+            faults = list(faults_of(self.segments, segment, found, self._bounds, refused))
         if faults and self._strict:
             raise error_from_fault(faults[0])
         self._faults += faults

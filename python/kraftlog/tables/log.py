@@ -121,13 +121,16 @@ class Log:
         table = "messages" if type is None else check_type(type, self.catalog)
         return self.scan(table, columns, read_options(**bounds))  # type: ignore[arg-type]
 
-    def image(self, offset: int | None = None) -> ImageAt:
+    def image(self, offset: int | None = None, *, strict: bool = True) -> ImageAt:
         """Return the metadata image at an offset, from the metadata log among the files.
 
         Parameters
         ----------
         offset : int, optional
             The last one whose record counts; by default the end of the log.
+        strict : bool
+            Raise when the image may lack something. With False it is what can be read, transactions whole or left out,
+            and ``faults`` says what is missing.
 
         Returns
         -------
@@ -137,7 +140,7 @@ class Log:
         Raises
         ------
         RecordError
-            When a record cannot be read, or changes what is not there.
+            With ``strict``, when a record cannot be read, or changes what is not there.
         ValueError
             When there is no metadata log, or more than one.
 
@@ -150,9 +153,9 @@ class Log:
         """
         faults: list[Fault] = []
         found = image_at(MetadataLog([one for one in self.found.segments if is_metadata(one)]), offset, faults)
-        if faults:
+        if faults and strict:
             raise error_from_fault(faults[0])
-        return found
+        return replace(found, faults=tuple(faults))
 
     def transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
         """Return producers' transactions, from batch headers: ended ones by their markers, then open ones."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kraftlog.metadata.kafka_names import CONFIG_RESOURCE_TYPES, METADATA_VERSION
+from kraftlog.codec.metadata_version import METADATA_VERSION
+from kraftlog.metadata.kafka_names import CONFIG_RESOURCE_TYPES
 from kraftlog.metadata.secrets import REDACTED, is_password
 from kraftlog.metadata.tree.nodes import File, Node, directory_of, text_file
 from kraftlog.metadata.tree.text import Row, double_text
