@@ -35,7 +35,7 @@ static kr_block_pool kr_pool = {ATOMIC_FLAG_INIT, 0, {0}};
 
 static inline int kr_pool_slot(int64_t capacity) { return 63 - __builtin_clzll((uint64_t)capacity); }
 
-/* Nobody waits: who comes while the pool is busy does without, and a process that is forked off meanwhile goes on. */
+/* No thread waits: while the pool is busy others allocate without it, and a process forked meanwhile does not hang. */
 static inline int kr_pool_enter(void) {
     return !atomic_flag_test_and_set_explicit(&kr_pool.busy, memory_order_acquire);
 }

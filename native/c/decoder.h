@@ -96,8 +96,8 @@ static inline int kr_length_is_believed(kr_decoder *d, const kr_batch_header *h,
     return next >= d->input.size || kr_is_followed(&d->input, h, next);
 }
 
-/* Says what a batch of so many plain bytes needs, and whether the columns must be handed out first. `bytes` 0 in the
- * columns means that nothing is in them yet. */
+/* Notes the room that a batch of so many plain bytes needs, and returns whether the columns must be taken first.
+ * `bytes` 0 in the columns means that they are empty. */
 static inline int kr_ask_for_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
     d->needs_bytes = bytes;
     d->needs_rows = bytes / KR_SMALLEST_RECORD + 1;

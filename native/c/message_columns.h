@@ -1,7 +1,7 @@
 /* The columns that messages are decoded to: buffers in Arrow's layout that grow as rows are appended.
  *
- * What an Arrow buffer needs beside its bytes (alignment, an owner) is the business of who takes them. A column keeps
- * validity as a byte for each value, and only from the first null on: Arrow's bits are made when it is done. */
+ * What an Arrow buffer needs beside its bytes (alignment, an owner) is left to the caller. A column
+ * keeps validity as a byte for each value, from the first null on; Arrow's bits are made from them at the end. */
 #ifndef KRAFTLOG_MESSAGE_COLUMNS_H
 #define KRAFTLOG_MESSAGE_COLUMNS_H
 

@@ -38,7 +38,7 @@ typedef struct {
     int64_t row; /* the number of the first one */
 } kr_rows;
 
-/* Bytes that all rows have left at the most. */
+/* An upper bound of the bytes that all rows have left. */
 static inline int64_t kr_rows_left(const kr_rows *r) {
     int64_t left = 0;
     for (int64_t i = 0; i < r->n; i++) left += r->pos[i] ? r->end[i] - r->pos[i] : 0;

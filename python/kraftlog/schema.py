@@ -1,6 +1,6 @@
 """The tables that Python, the command line and Spark show: names, types and order of their columns.
 
-This is the only place where a table's columns are listed; readers, doors, docs and tests follow it.
+This is the only place where a table's columns are listed; readers, the command line, Spark and tests follow it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Stream:
     faults : list of Fault
         What the last pass could not read.
     notes : list of str
-        What else there is to know of the last pass, such as where a read_committed reader stopped.
+        Remarks on the last pass, such as where a read_committed reader stopped.
 
     Examples
     --------

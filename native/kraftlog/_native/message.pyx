@@ -109,7 +109,7 @@ cdef uint8_t nothing = 0  # what an empty buffer points to
 
 
 cdef class Grown:
-    """A buffer that C has filled; whoever looks at it keeps it alive."""
+    """A buffer that C has filled; a memoryview of it keeps it alive."""
 
     cdef kr_growing grown
 

@@ -15,7 +15,7 @@ EXIT_ERROR, EXIT_USAGE = 1, 2
 
 
 class Commands(click.Group):
-    """A group of commands that ends quietly when whoever reads its output has seen enough."""
+    """A group of commands that ends without an error when the reader of its output closes the pipe."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command."""

@@ -145,7 +145,7 @@ def _write_table(table: pa.Table, form: str, output: str | None) -> None:
 @DIRECTORY
 @click.option("--from", "start", type=Moment(), help="Offset, or time, of the image before; by default nothing.")
 @click.option("--to", "end", type=Moment(), help="Offset, or time, of the image after; by default the log's end.")
-@click.option("--steps", is_flag=True, help="Tell the changes of each image that Kafka publishes on the way.")
+@click.option("--steps", is_flag=True, help="Show the changes of each image that Kafka publishes on the way.")
 @click.option("--format", "form", type=click.Choice([TEXT, *FORMATS]), default=TEXT, show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
 def diff_command(

@@ -78,7 +78,13 @@ PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
 WHICH = _apply(
     [
         click.option("--topic", "topics", multiple=True, help="Only this topic; may be given several times."),
-        click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition; likewise."),
+        click.option(
+            "--partition",
+            "partitions",
+            multiple=True,
+            type=int,
+            help="Only this partition; may be given several times.",
+        ),
     ]
 )
 
@@ -98,7 +104,7 @@ OUTPUT = _apply(
         click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True),
         click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
         click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
-        click.option("--limit", type=click.IntRange(min=0), help="Rows at the most."),
+        click.option("--limit", type=click.IntRange(min=0), help="Most rows to show."),
         click.option(
             "--binary",
             type=click.Choice(list(BINARY_TEXTS)),

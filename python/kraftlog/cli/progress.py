@@ -15,13 +15,13 @@ QUIET_SECONDS = 1.0
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person looks at a stream; it is None when it was closed before the start."""
+    """Whether a stream is a terminal; it is None when it was closed before the start."""
     return stream is not None and stream.isatty()
 
 
 @contextmanager
 def progress_bar(total_bytes: int, *, wanted: bool) -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that is told bytes as they are read; None when no bar is to be shown."""
+    """Yield a function to call with the bytes that were read; None when no bar is shown."""
     if not wanted or not is_terminal(sys.stderr):
         yield None
         return

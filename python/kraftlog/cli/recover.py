@@ -29,7 +29,7 @@ ACTIONS_AT_ONCE = 1 << 10
 @click.command()
 @options.PATHS
 @options.WHICH
-@click.option("--write", is_flag=True, help="Do it; otherwise only show what there is to do.")
+@click.option("--write", is_flag=True, help="Change files; by default actions are only shown.")
 @click.option("--cut-damage", is_flag=True, help="Cut at damage even if sound batches lie behind it, as Kafka does.")
 @click.option("--rebuild", is_flag=True, help="Read every segment, also those that a broker takes as they are.")
 @click.option(

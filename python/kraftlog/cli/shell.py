@@ -54,7 +54,7 @@ def shell(
     )
     if not lines and sys.stdin.isatty():
         interact(session, history_file)
-        session.failed = False  # whoever typed it has seen it
+        session.failed = False  # at a terminal the message was shown
     else:
         _run(session, lines or sys.stdin)
     sys.exit(report_faults(faults) or (EXIT_FAILED if session.failed else 0))

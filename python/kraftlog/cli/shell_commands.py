@@ -43,7 +43,7 @@ class Command:
 
 
 def run_line(session: Session, line: str) -> None:
-    """Run a command line; what is wrong with it is told to the session."""
+    """Run a command line; errors are printed by the session."""
     try:
         words = command_words(line)
     except ValueError as error:
@@ -183,7 +183,7 @@ def _help(session: Session, _: Sequence[Word]) -> None:
     session.print("The metadata image of a Kafka cluster as directories and files. Commands:\n")
     for command in COMMANDS.values():
         session.print(f"  {command.usage:<18} {command.summary}")
-    session.print("\nman COMMAND tells more of one; TAB completes commands and paths; Ctrl-D leaves.")
+    session.print("\nman COMMAND shows the help of one; TAB completes commands and paths; Ctrl-D leaves.")
 
 
 def _man(session: Session, words: Sequence[Word]) -> None:

@@ -137,5 +137,5 @@ class Session:
 
 
 def printable(text: str) -> str:
-    r"""Return text with control characters, but for tab and line break, as ``\x1b`` and the like."""
+    r"""Return text with control characters, except tab and line break, escaped as in ``\x1b``."""
     return text.translate(_UNPRINTABLE)

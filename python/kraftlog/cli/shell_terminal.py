@@ -1,7 +1,7 @@
 """The shell at a terminal: lines edited and completed by readline, where Python has it.
 
-Python on macOS often has libedit in its place, which completes alike but is told so in other words, and keeps history
-files of its own form; ours is plain text, a command a line, for both.
+Python on macOS often has libedit in its place, which takes other settings for completion and has its own form of
+history files; the shell's history is plain text, a command a line, for both.
 """
 
 from __future__ import annotations

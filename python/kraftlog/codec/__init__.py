@@ -1,1 +1,4 @@
-"""Bytes and columns: record batches of every format version, their compression, varints and checksums."""
+"""Record batches of every format version to columns and back: compression, checksums, varints, control records.
+
+Loops over the bytes of records are in ``native/c``; nothing here opens a file.
+"""

@@ -200,7 +200,7 @@ def decode(
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
     batch_rows, batch_bytes : int
-        Size at which a record batch is handed out: rows, or bytes of input.
+        Size of a record batch that is returned: rows, or bytes of input.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What members of classic groups tell each other by way of the coordinator: Kafka's consumer protocol.
+"""Kafka's consumer protocol: the subscriptions and assignments of members of classic groups.
 
 A subscription and an assignment are a version and a message. Those of a version later than the last one known are read
 as of that one, as Kafka's ``ConsumerProtocol`` does.
@@ -23,7 +23,7 @@ _VERSION = struct.Struct(">h")
 
 
 def read_blobs(name: str, blobs: Sequence[bytes]) -> list[Row | None]:
-    """Return what subscriptions or assignments say, None for each that cannot be read.
+    """Return subscriptions or assignments as rows, None for each that cannot be read.
 
     Parameters
     ----------

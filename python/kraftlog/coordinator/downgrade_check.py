@@ -1,4 +1,4 @@
-"""What an older release could not read of what a partition of an internal topic holds (KIP-915)."""
+"""Records of internal topics that an older release cannot read (KIP-915)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COLUMNS = pa.schema(
     ]
 )
 
-# what is not there while the older release runs; the records stay in the log, since nobody writes tombstones for them
+# state that is missing while the older release runs; the records stay in the log, which gets no tombstones of them
 _LOST_STATE = (
     (range(3, 9), "members and assignments of consumer groups are not known; their committed offsets are"),
     (range(16, 17), "regular expressions of consumer groups are not known; the groups' committed offsets are"),

@@ -1,4 +1,4 @@
-"""The table ``groups``: what is left of the records of groups, put together to groups and their members."""
+"""The table ``groups``: groups and their members, assembled from the last records of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def group_columns(
         Groups that commits have made. One without any record of its own is shown as Kafka shows it: classic, empty and
         without a protocol.
     names : mapping
-        The names of topics by their ids, beside those that records of groups tell.
+        The names of topics by their ids, in addition to those in records of groups.
     arrow_schema : pyarrow.Schema
         Columns of the table.
     """

@@ -40,28 +40,28 @@ class Family:
 
     @property
     def member(self) -> str:
-        """The type of the record of a member: who it is and what it subscribes to."""
+        """The type of the record of a member: its identity and its subscription."""
         return f"{self.prefix}GroupMemberMetadata"
 
     @property
     def target(self) -> str:
-        """The type of the record that says of which epoch the target assignment is."""
+        """The type of the record with the epoch of the target assignment."""
         return f"{self.prefix}GroupTargetAssignmentMetadata"
 
     @property
     def target_member(self) -> str:
-        """The type of the record of what a member is to have."""
+        """The type of the record of a member's target assignment."""
         return f"{self.prefix}GroupTargetAssignmentMember"
 
     @property
     def current_member(self) -> str:
-        """The type of the record of what a member has."""
+        """The type of the record of a member's current assignment."""
         return f"{self.prefix}GroupCurrentMemberAssignment"
 
 
 FAMILIES = (Family(CONSUMER, "Consumer"), Family(SHARE, "Share"), Family(STREAMS, "Streams"))
 
-_METADATA = {GROUP_METADATA: "group"} | {family.metadata: "group_id" for family in FAMILIES}  # and who they are of
+_METADATA = {GROUP_METADATA: "group"} | {family.metadata: "group_id" for family in FAMILIES}  # the column of its id
 
 _NO_VERSION, _FIRST_OF_KAFKA_4 = -1, 4  # versions of OffsetCommitValue
 
@@ -124,7 +124,7 @@ class GroupFold:
     Attributes
     ----------
     types : tuple of str
-        The record types that tell of groups. Others are of no use here.
+        The types of records that describe groups; ``add`` takes no others.
     """
 
     types = tuple(_folds())
@@ -154,7 +154,7 @@ class GroupFold:
 
         A coordinator of Kafka 4 keeps such a group when its last offset is deleted, and writes a tombstone of the group
         when it removes it. Coordinators before it remove the group with its last offset and write no such tombstone.
-        The versions of the values tell them apart: since 4.1 commits have version 4.
+        The version of a commit distinguishes them: since 4.1 it is 4.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class GroupFold:
         return found
 
     def topic_names(self) -> dict[str, str]:
-        """Return the names of topics, by id, that records of groups tell."""
+        """Return the names of topics by their ids, as far as records of groups have both."""
         lists = [row["topics"] for row in self.rows(PARTITION_METADATA)]
         for row in self.rows(STATE_PARTITION_METADATA):
             lists += [row["deleting_topics"], row["initializing_topics"], row["initialized_topics"]]

@@ -15,7 +15,7 @@ _FIELDS = tuple(field.name for field in schema.GROUPS.shown["members"].value_typ
 
 
 def member(**known: Any) -> Row:
-    """Return a member; what is not known of it, or has no meaning for it, is null."""
+    """Return a member; fields that are not known, or that its type of group does not have, are null."""
     return dict.fromkeys(_FIELDS) | known
 
 

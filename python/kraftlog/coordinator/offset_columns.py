@@ -1,4 +1,4 @@
-"""The table ``offsets``: what is left of a fold, as columns that a user reads."""
+"""The table ``offsets``: the columns of the offsets that a fold has kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SORTED_BY = ("group", "key_topic", "key_partition", "is_pending", "offset")
 def offset_columns(fold: OffsetFold, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
     """Return the table ``offsets`` of a fold, by group, topic and partition; None when it is empty.
 
-    A pending commit is a row beside the committed one. Kafka's -1 is null, and so is the topic id that only zeros make.
+    A pending commit is a row beside the committed one. Kafka's -1 is null, and so is a topic id of zeros.
     """
     rows = fold.rows()
     if rows is None or not rows.num_rows:
@@ -35,7 +35,7 @@ def offset_columns(fold: OffsetFold, arrow_schema: pa.Schema) -> pa.RecordBatch 
 
 
 def topic_names(fold: OffsetFold) -> dict[str, str]:
-    """Return the names of topics whose ids the commits of a fold tell."""
+    """Return the names of topics by their ids, as far as commits of a fold have both."""
     rows = fold.rows()
     if rows is None:
         return {}

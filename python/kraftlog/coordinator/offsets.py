@@ -1,11 +1,11 @@
 """The committed offsets of groups: a partition of ``__consumer_offsets``, folded as the group coordinator loads it.
 
 A commit in a transaction is pending until the marker of its producer. A COMMIT makes it count, unless the coordinator
-has a commit of a later record by then; an ABORT drops it. A tombstone takes away what was committed and what is pending
-for its key. So what counts in the end is the commit of the latest record, of those that were not aborted, that is
-behind the last tombstone; it does not matter in which order rows and markers are looked at.
+has a commit of a later record by then; an ABORT drops it. A tombstone removes the committed and the pending offsets of
+its key. So the offset of a key is the last commit behind its last tombstone that was not aborted, whatever the order in
+which rows and markers are compared.
 
-What makes a commit transactional is that its batch has a producer id: so it is for Kafka's coordinator since 4.0.
+A commit is transactional if its batch has a producer id, as for Kafka's coordinator since 4.0.
 """
 
 from __future__ import annotations

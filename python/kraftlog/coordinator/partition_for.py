@@ -1,4 +1,4 @@
-"""In which partition of its topic a coordinator keeps what it knows of a group or of a transactional id.
+"""The partition of an internal topic that has the records of a group or of a transactional id.
 
 Kafka takes Java's hash code of the name, its absolute value, modulo the number of partitions.
 """

@@ -1,4 +1,4 @@
-"""Which tagged fields records have: those that are not at their defaults, and those that nobody knows the names of."""
+"""Tagged fields that records have: known ones with content, and those of which no definition is known."""
 
 from __future__ import annotations
 

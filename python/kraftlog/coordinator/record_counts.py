@@ -1,4 +1,4 @@
-"""How many records a partition has of each type and version, and with each tagged field."""
+"""Counts of the records of a partition by type, version and tagged field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Kind(NamedTuple):
-    """What records have in common.
+    """The type and version of records.
 
     ``api_key`` is None for records whose key does not say their type; ``value_version`` is None for a tombstone and for
     a value that does not say its version.
@@ -97,7 +97,7 @@ class RecordCounts:
         unknown_type : int
             What ``types`` has where a key does not say its type.
         is_unreadable : numpy.ndarray, optional
-            Records of a known type and version that can still not be read, whichever release tries to.
+            Records of a known type and version that no release can read.
         """
         has_type = types != unknown_type
         if not has_type.all():

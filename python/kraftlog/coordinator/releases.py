@@ -1,12 +1,12 @@
-"""Which release of Kafka reads which records of the internal topics and of the metadata log.
+"""The records of the internal topics and of the metadata log that each release of Kafka reads.
 
-What the tables say of 3.3 to 4.3 is what the classes of these releases say of themselves: the lowest and the highest
-version and the tagged fields of each message, and which types their serdes take. What they say of 3.0 to 3.2, and of
-the patch releases that KIP-915 names (of which 3.4.1 was published, but not 3.0.3, 3.1.3, 3.2.4 and 3.3.3), is what
-KIP-915 says. Other patch releases are taken to read what the first release of their line does.
+The rows of 3.3 to 4.3 are from the classes of these releases: the lowest and the highest version and the tagged fields
+of each message, and the types that their serdes take. The rows of 3.0 to 3.2, and of the patch releases that KIP-915
+names (of which 3.4.1 was published, but not 3.0.3, 3.1.3, 3.2.4 and 3.3.3), are from KIP-915. Other patch releases
+read what the first release of their line reads.
 
 Groups of the new protocol (types 3 to 8) have been in early access in 3.7 to 3.9: the group coordinator that these
-releases run unless told otherwise skips them.
+releases run by default skips them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the transactions of records ended: by the next marker of their producer."""
+"""The outcome of the transactions of records: that of the next marker of their producer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def ends_of(
     offsets, producer_ids : numpy.ndarray
         Of the records, in any order.
     markers : sequence of pyarrow.RecordBatch
-        Columns ``offset``, ``producer_id`` and ``control_type``; other control records mean nothing here.
+        Columns ``offset``, ``producer_id`` and ``control_type``; other control records are ignored.
     """
     ends = np.full(len(offsets), OPEN, np.int8)
     marker_offsets, marker_producers, results = _by_offset(markers)
     if not len(results):
         return ends
-    # where a marker stands among all of them and which producer it is of make one number, that sorts by both
+    # a number for each marker that sorts by producer and then by place
     known, producer_of_marker = np.unique(marker_producers, return_inverse=True)
     width = len(results) + 1
     places = producer_of_marker * width + np.arange(len(results))

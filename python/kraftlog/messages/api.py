@@ -1,4 +1,4 @@
-"""Messages for authors of tools: columns of bytes to typed columns and back, by the names of the messages."""
+"""Public functions for messages: columns of bytes to typed columns and back, by the names of the messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def decode_messages(
     keys : pyarrow.BinaryArray, optional
         The records' keys, which types of the coordinators' topics have.
     version : int, optional
-        Of messages that are no records: they have this version, and nothing stands before them.
+        Of messages that are no records: they have this version, and no prefix.
     catalog : Catalog
 
     Returns
@@ -104,7 +104,7 @@ def encode_messages(
         In which they are written. By default a version that older releases can read: the highest that is not flexible,
         unless a newer one has fields that are needed (KIP-915); of the metadata log's messages the last one.
     with_prefix : bool
-        Whether what says type and version stands before each, as it does in the log.
+        Whether each has type and version in front, as in the log.
     catalog : Catalog
 
     Returns

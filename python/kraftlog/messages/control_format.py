@@ -1,4 +1,4 @@
-"""Control records as messages: transaction markers, and what a Raft quorum writes into its log."""
+"""Control records as messages: transaction markers, and the control records of a Raft quorum."""
 
 from __future__ import annotations
 

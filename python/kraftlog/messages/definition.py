@@ -1,4 +1,4 @@
-"""What a message consists of: its fields, and the versions that they are in.
+"""Definitions of messages: their fields, and the versions that have them.
 
 Kafka calls this a message's schema; "A Guide to the Kafka Protocol" and the JSON files from which Kafka generates its
 own classes specify the same facts.
@@ -85,7 +85,7 @@ class Field:
     tagged : Versions
         In which it is a tagged field (KIP-482).
     default : bool, int, float, str or None
-        What it is where it is absent: the zero of its kind unless the definition says otherwise; None for null. A
+        Its value where it is absent: the zero of its kind unless the definition has another; None for null. A
         uuid's is text. That of an array, of ``bytes`` or of a struct is ``""`` when it is not null: an empty one, or a
         struct of its fields' defaults.
     is_ignorable : bool

@@ -1,4 +1,4 @@
-"""Which log a message is a record of."""
+"""The format of a message: the log that it is a record of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands before messages and says what they are; ``native/c/message_frame.h`` draws it."""
+"""Frames of messages: the type and version in front of them; ``native/c/message_frame.h`` draws their form."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Side:
 
 @dataclass
 class Frames:
-    """Some records as far as their frames tell.
+    """The frames of some records.
 
     Attributes
     ----------
@@ -114,12 +114,12 @@ def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[boo
 
 
 def frame(api_key: int, version: int) -> bytes:
-    """Return what stands before a message of the metadata log: frame version, type and version."""
+    """Return the frame of a message of the metadata log: frame version, type and version."""
     return uvarint(FRAME_VERSION) + uvarint(api_key) + uvarint(version)
 
 
 def int16_prefix(number: int) -> bytes:
-    """Return what stands before a message of a coordinator: a key's type, or a value's version."""
+    """Return the prefix of a message of a coordinator: a key's type, or a value's version."""
     return number.to_bytes(2, "big", signed=True)
 
 

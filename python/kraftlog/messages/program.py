@@ -78,7 +78,7 @@ def layout(definition: Definition) -> Layout:
     ]
     first: list[int] = []
     depths = [0]
-    for field in fields:  # grows as it goes: the fields of a struct are put behind all that are known
+    for field in fields:  # grows in the loop: the fields of a struct are appended
         depth = depths[len(first)]
         first.append(len(fields))
         fields += field.fields

@@ -1,4 +1,4 @@
-"""Records of an internal topic as typed messages: what each is, its fields as columns, and as Kafka's JSON."""
+"""Records of an internal topic as typed messages: their types, their fields as columns, and Kafka's JSON."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class MessageReader:
         self.uuid = uuid_form(uuid)
 
     def read(self, keys: pa.BinaryArray | None, values: pa.BinaryArray) -> Messages:
-        """Find out what each record is; nothing else is decoded before it is asked for.
+        """Find the type and version of each record; fields are decoded when they are asked for.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class Messages:
         ``NO_VERSION`` where there is none; a key's is its api key.
     is_tombstone : numpy.ndarray of bool
     faults : dict of int to str
-        What is wrong with a record, as far as it was read; nothing is with one of an unknown type.
+        The errors of records, as far as they were read; records of unknown types have none.
     unknown_types : dict of int to int
         How many records there are of each type that is not known.
     """
@@ -102,7 +102,7 @@ class Messages:
         self.is_tombstone = frames.is_tombstone
         self._has_tombstones = bool(frames.is_tombstone.any())
         self.faults = dict(frames.faults)
-        self._readable: set[int] = set()  # those of the faults that do not keep a record from being shown
+        self._readable: set[int] = set()  # rows with a fault that are shown all the same
         self.unknown_types: dict[int, int] = {}
         self._frames = frames
         self._groups = _group(self.types, self.value_versions)
@@ -140,7 +140,7 @@ class Messages:
 
     @property
     def errors(self) -> pa.StringArray:
-        """What is wrong with each record, as far as it was read, or its type when that is unknown; else null."""
+        """The error of each record, as far as it was read, or its type when that is unknown; else null."""
         if not self.faults and not self.unknown_types:
             return pa.nulls(len(self.types), pa.string())
         words = {row: f"unknown type {self.types[row]}" for row in self.of_unknown_type().tolist()} | self.faults
@@ -214,7 +214,7 @@ class Messages:
         if record_type is None:
             self.unknown_types[api_key] = sum(len(rows) for _, rows in groups)
             for row in (row for _, rows in groups for row in rows.tolist()):
-                self.faults.pop(row, None)  # coordinators pass them over whatever is in them
+                self.faults.pop(row, None)  # coordinators skip them, whatever their bytes are
                 if self._frames.key is None:  # the metadata log must not
                     self.faults[row] = f"value: unknown type {api_key}"
             return

@@ -1,4 +1,4 @@
-"""A type of record in an internal topic or in the metadata log: what its key and its value are."""
+"""A type of record in an internal topic or in the metadata log: the definitions of its key and value."""
 
 from __future__ import annotations
 

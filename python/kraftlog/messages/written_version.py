@@ -1,4 +1,4 @@
-"""Which version of a message is written when nobody asks for one (KIP-915)."""
+"""The version in which a message is written by default (KIP-915)."""
 
 from __future__ import annotations
 

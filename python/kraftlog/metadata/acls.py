@@ -1,4 +1,4 @@
-"""Which ACLs there are: Kafka refuses a record that removes one that is not there."""
+"""The ids of ACLs: Kafka refuses a record that removes an unknown one."""
 
 from __future__ import annotations
 

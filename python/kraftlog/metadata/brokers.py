@@ -1,6 +1,6 @@
 """Brokers of an image: their registrations, as Kafka's ``ClusterDelta`` changes them.
 
-A record or two for each start and stop of a broker: few, so they are taken one by one.
+There are only a few records for each start and stop of a broker, so they are applied one by one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Brokers = dict[int, Registration]
 
 
 def apply(brokers: Brokers, batches: Mapping[str, pa.RecordBatch], faults: list[Fault]) -> Brokers:
-    """Return the brokers after the records of a chunk; those given stay as they are."""
+    """Return the brokers after the records of a chunk; the mapping that is given does not change."""
     records = [record for name in TYPES if name in batches for record in _records(name, batches[name])]
     if not records:
         return brokers

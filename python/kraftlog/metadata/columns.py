@@ -12,7 +12,7 @@ UUID = pa.binary(16)
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array that a kernel takes as its input: contiguous and read-only, so that one compiled kernel does."""
+    """Return an array as kernels take it: contiguous and read-only, so that each kernel is compiled once."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -33,7 +33,7 @@ def uuids(column: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint64]:
 
 
 def uuid_array(values: npt.NDArray[np.uint64]) -> pa.FixedSizeBinaryArray:
-    """Return what ``uuids`` took apart."""
+    """Return the 16-byte values of pairs of numbers: the reverse of ``uuids``."""
     return pa.Array.from_buffers(UUID, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 

@@ -1,8 +1,8 @@
-"""What a downgrade of ``metadata.version`` makes of an image: the records that are written, and what is lost.
+"""Downgrades of ``metadata.version``: the records that are written of an image, and what is lost.
 
-Kafka's controller writes a snapshot at the lower level. What the level has no record and no field for is not in it. The
-rule of KIP-778 is that a downgrade is safe when no level that is left behind changed metadata, and that it must be
-forced otherwise. Kafka 4 refuses to force it.
+Kafka's controller writes a snapshot at the lower level, without records and fields that the level does not have. By
+KIP-778 a downgrade is safe when metadata changed at none of the levels above the lower one, and must be forced
+otherwise. Kafka 4 refuses to force it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DowngradeReport:
 
     @property
     def is_lossless(self) -> bool:
-        """Whether the downgrade is safe and everything is still there behind it."""
+        """Whether the downgrade is safe and loses nothing."""
         lost = pc.is_in(self.table.column("outcome"), value_set=pa.array([DROPPED, LOSSY, REFUSED]))
         return self.verdict == SAFE and not pc.any(lost, min_count=0).as_py()
 

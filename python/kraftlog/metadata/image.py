@@ -1,6 +1,6 @@
-"""The metadata image: what the records of ``__cluster_metadata`` up to an offset make of the cluster.
+"""The metadata image: the state of the cluster after the records of ``__cluster_metadata`` up to an offset.
 
-It is held as the records that a snapshot of it would have.
+It holds the records that a snapshot of it has.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Image:
     Attributes
     ----------
     offset : int
-        The last one of a record that was applied; -1 for none. Who knows of later records without a meaning for the
-        image may set it.
+        Of the last record that was applied; -1 for none. It may be set to that of a later record that does not change
+        the image.
     faults : list of Fault
     """
 
@@ -52,9 +52,9 @@ class Image:
         return cls()
 
     def copy(self) -> Image:
-        """Return the same image, which goes its own way from here.
+        """Return an image with the same records; changes of one of the two are not in the other.
 
-        The two share all that neither of them changes.
+        The two share what neither of them changes.
         """
         copied = Image()
         copied.offset, copied.faults = self.offset, list(self.faults)
@@ -71,7 +71,7 @@ class Image:
         ----------
         tables : Mapping of str to pyarrow.RecordBatch
             Records by the name of their type. The first column is ``offset``, int64 and ascending, the others are the
-            type's fields, uuids as 16 bytes. Types that say nothing of the image are passed over.
+            type's fields, uuids as 16 bytes. Other types are ignored.
         """
         faults: list[Fault] = []
         removed = self._topics.apply(tables, faults)

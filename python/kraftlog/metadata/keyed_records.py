@@ -1,4 +1,4 @@
-"""Records of which the last one of a key counts: features, controllers, configs, quotas, ACLs and the like."""
+"""Records of which the last one of a key counts: all types of an image but brokers, topics and partitions."""
 
 from __future__ import annotations
 

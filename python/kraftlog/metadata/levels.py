@@ -1,4 +1,4 @@
-"""The levels of ``metadata.version``, where metadata changed, and what the levels of the other features need of it."""
+"""The levels of ``metadata.version``, those at which metadata changed, and those that other features depend on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OLDEST_LEVEL = LEVELS["3.3-IV3"]
 _FORMER_LEVELS = {"3.0-IV1": 1, "3.1-IV0": 2, "3.2-IV0": 3, "3.3-IV0": 4, "3.3-IV1": 5, "3.3-IV2": 6}
 _NAMES = {level: name for name, level in (_FORMER_LEVELS | LEVELS).items()}
 
-# Kafka's didMetadataChange: something that a level below cannot hold came with these
+# Kafka's didMetadataChange: metadata of these levels has records or fields that the level below does not have
 METADATA_CHANGED = tuple(
     LEVELS[name]
     for name in (

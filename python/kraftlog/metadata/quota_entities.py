@@ -1,4 +1,4 @@
-"""What a client quota is for, as one text: two lists of entities in another order are the same."""
+"""Entities of client quotas as one text, the same for lists in another order."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 
 
 def readable(name: str, row: Row, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Return a record as JSON can have it.
+    """Return a record as a value of JSON.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def readable(name: str, row: Row, *, show_secrets: bool = False) -> dict[str, An
 
 
 def readable_value(name: str, field: Field, value: Any) -> Any:
-    """Return the value of a field as JSON can have it."""
+    """Return the value of a field as a value of JSON."""
     if value is None:
         return None
     if field.is_array:

@@ -1,4 +1,4 @@
-"""What registrations of brokers and of controllers have in common: lists that Kafka keeps as maps."""
+"""Listeners and features of registered brokers and controllers: lists that Kafka keeps as maps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each level of ``metadata.version`` has: types of records, and the version in which a snapshot writes them."""
+"""The types of records of each level of ``metadata.version``, and the versions in which a snapshot writes them."""
 
 from __future__ import annotations
 

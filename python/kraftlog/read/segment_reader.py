@@ -109,7 +109,7 @@ def segment_headers(
     >>> from kraftlog.read.segment_reader import segment_headers
     >>> segment = kraftlog.open("tests/golden/codecs/log/codec-lz4-0").found.segments[0]
     >>> sum(len(headers) for headers in segment_headers(segment, []))
-    17
+    15
     """
     with segment_file(segment, faults, strict=strict) as file:
         scan = HeaderScan(file, start, end, check_crc=check_crc, check_control=check_control)

@@ -1,6 +1,6 @@
 """Log files in Spark: a data source, a faster reader by ranges, an export, and functions for columns of record batches.
 
-Every way goes over the same reader of one part (``task.read_part``).
+All of them read with ``task.read_part``. Nothing here knows the bytes of the format.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def write_part(plan: ExportPlan, part: Part, counters: Counters | None = None) -
     """Write the rows of one part.
 
     A part has names of its own, and the same rows each time that it is read. So attempts may follow or meet each other:
-    each writes under a name that nobody else has, and puts its file in the place of an earlier one. The receipt is
+    each writes under a name of its own, and renames its file over an earlier one. The receipt is
     written last.
 
     Parameters

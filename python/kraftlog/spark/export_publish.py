@@ -72,7 +72,7 @@ def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:
     ------
     FileExistsError
         When the output holds something else: a finished export or an unfinished one of other options or files, both of
-        which ``overwrite`` replaces, or files of somebody else.
+        which ``overwrite`` replaces, or other files.
     """
     staging = output / STAGING / export_id
     others = [path for path in (output / STAGING).iterdir() if path.is_dir() and path != staging]

@@ -124,7 +124,7 @@ def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
     request : Request
     wanted : list of tuple
     fold : callable
-        Makes the passes over headers of all segments that no files beside them tell of.
+        Makes the passes over headers of segments without files that have the same facts.
     """
     columns = library_columns(request.columns)
     maps: Maps = [

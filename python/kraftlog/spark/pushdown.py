@@ -26,8 +26,8 @@ _MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
 def spark_hands_filters_down() -> bool:
     """Whether this process was started to hand filters down.
 
-    Spark does that when ``spark.sql.python.filterPushdown.enabled`` is set. When it is not, a reader that could take
-    filters is refused, and nothing else tells a reader how it is set.
+    Spark does that when ``spark.sql.python.filterPushdown.enabled`` is set. When it is not, Spark refuses a reader that
+    takes filters; a reader has no other way to find out.
     """
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _MODULE in sys.modules or (main is not None and main.name == _MODULE)

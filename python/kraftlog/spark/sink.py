@@ -22,8 +22,8 @@ from kraftlog.store.committed_batches import is_repetition
 from kraftlog.store.rows import check_columns, rows_by_partition
 from kraftlog.store.write_id import write_of_batch
 
-# the properties in which Spark tells tasks of a stream their batch and their query; the id of a query is as old as its
-# checkpoint, and the same wherever that is and however it is spelled
+# properties of Spark with the batch and the query of a stream's tasks; the id of a query belongs to its checkpoint, and
+# does not depend on the checkpoint's path
 _BATCH_ID = "streaming.sql.batchId"
 _QUERY_ID = "sql.streaming.queryId"
 

@@ -1,4 +1,4 @@
-"""What a task does around the reading of its part, the same behind every door: quarantine, counters, a line of log."""
+"""A task around the reading of its part: quarantine, counters, a line of log."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def within_bounds(parts: Iterable[Part], group: list[Segment], options: ReadOpti
 def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tuple[int, int]:
     """Return the bytes [begin, end) of a segment that hold what is wanted; one that no bound cuts is not looked at.
 
-    Damage between two batches goes with the second, so that who reads on from the first meets it once. At the end of
+    Damage between two batches belongs to the second, so that it is reported once. At the end of
     the log it may be a batch that is still being written.
     """
     segment, is_last = group[number], number == len(group) - 1
@@ -67,7 +67,7 @@ def _wanted_bytes(group: list[Segment], number: int, options: ReadOptions) -> tu
     try:
         file = disk().open(segment.path, segment.size)
     except FileNotFoundError:
-        return 0, NO_BOUND  # whoever reads it reports that it is gone
+        return 0, NO_BOUND  # the task that reads it reports that it is gone
     begin, end = seek(segment, file, options)
     headers, faults = _headers(file, begin, end)
     before = headers[last_offsets(headers) < options.start_offset]

@@ -1,1 +1,1 @@
-"""The difference of two images."""
+"""The changes between two metadata images, as a table and as lines of text."""

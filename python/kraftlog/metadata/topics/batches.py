@@ -21,7 +21,7 @@ _NO_UUIDS = columns.frozen(np.empty((0, 2), np.uint64))
 
 @dataclass(frozen=True)
 class Names:
-    """Names of topics by number; those of topics that are gone are dropped now and then."""
+    """Names of topics by number; ``TopicsState`` drops the names of removed topics when there are many."""
 
     pieces: tuple[pa.Array, ...] = ()
 
@@ -93,7 +93,7 @@ def partitions_of(batch: pa.RecordBatch | None, name: str) -> tuple[Partitions, 
         uuid_ends,
         columns.uuids(values),
     )
-    # directories that are not given are made up: one for each replica
+    # each replica has a directory, also where the record gives none
     return taken, end, int(uuid_ends[-1] - uuid_ends[0]) + len(pieces[REPLICAS])
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with records about topics and partitions, in words."""
+"""Faults of records of topics and partitions, with their messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Numba kernels that find topics and partitions by hash: open addressing, with each entry near its home.
 
-The upper half of an entry is the hash, the lower one a slot: rows of other keys are hardly ever looked at. A row has
-its key, two numbers, at its beginning.
+The upper half of an entry is the hash, the lower half a slot, so that rows of other keys are rarely loaded. A row
+begins with its key, two numbers.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def take_out(table: Any, at: Any) -> None:
 def look_up(table: Any, rows: Any, keys: Any, slots: Any, scratch: Any) -> None:
     """Fill in the slots of keys, -1 for those that are not there, and bring their rows near.
 
-    Nearly all of it is waiting for memory. Loads wait together if they do not depend on each other, little is done
-    between them, and no branch is guessed wrong: so the first two entries are tried without one.
+    Nearly all the time is spent on loads from memory. Independent loads overlap when there is little work between them
+    and no branch is mispredicted, so the first two entries are tried without a branch.
     """
     mask = len(table) - 1
     for i in range(len(keys)):

@@ -1,4 +1,4 @@
-"""Numba kernels over the lists of partitions: each has its place in a pool, with room for as many as it ever had."""
+"""Numba kernels over the lists of partitions: each has a range of a pool, as long as the list ever was."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def place(state: Any, counts: Any, slot: Any, name: Any, length: Any, end: Any, 
 
 @njit(inline="always")
 def put_ids(state: Any, counts: Any, pool: Any, slot: Any, name: Any, values: Any, start: Any, stop: Any) -> None:
-    """Set one of the lists of broker ids; behind the last one are ``SHORT`` more, to be read and not used."""
+    """Set one of the lists of broker ids; ``values`` has ``SHORT`` more, which are read and not used."""
     if name == ISR and state[slot, CAPACITY] == 0 and stop - start <= SHORT:
         state[slot, LENGTH] = stop - start
-        for i in range(SHORT):  # whatever the length: a count that is known takes no guess
+        for i in range(SHORT):  # a fixed count needs no branch prediction
             state[slot, ISR_IDS + i] = values[start + i]
     else:
         at = place(state, counts, slot, name, stop - start, IDS_END, IDS_WASTE)

@@ -1,4 +1,4 @@
-"""Numba kernel of PartitionChangeRecord, of which a metadata log has most."""
+"""Numba kernel of PartitionChangeRecord, the most frequent record of a metadata log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BLOCK = 256
 
 @njit
 def change_rest(slots: Any, given: Any, row: Any, slot: Any) -> Any:
-    """Change what few records change, which is all but ISR and leader; return the fault, 0 for none."""
+    """Change all fields but ISR and leader, which few records do; return the fault, 0 for none."""
     counts, state, ids, uuids = slots.counts, slots.state, slots.ids, slots.uuids
     id_ends, directories = given.id_ends, given.uuids
     recovery, lists = given.scalars[row, LEADER_RECOVERY_STATE], given.given[row]

@@ -1,4 +1,4 @@
-"""Topics and partitions as arrays: a slot for each, found by hash, with their lists of replicas in two pools.
+"""Topics and partitions as arrays: a slot each, found by hash, with lists of replicas in two pools.
 
 ``room`` makes the arrays larger before the kernels run, which do not allocate.
 """
@@ -57,8 +57,8 @@ class Slots(NamedTuple):
     table : int64[power of two]
         Slots by hash of topic and partition.
     state : int32[partitions, 32]
-        What there is of each partition, in two cache lines, of which most changes need the first only: to reach for it
-        costs more than to work with it. In a free slot there is no topic. ``NEXT`` is the slot of the topic's next
+        The partitions, a row of two cache lines each, of which most changes need the first only: loading a line costs
+        more than the work on it. A free slot has no topic. ``NEXT`` is the slot of the topic's next
         partition, or the next free one.
     ids : int32[...]
         The pool of broker ids.

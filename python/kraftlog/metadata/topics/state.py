@@ -46,7 +46,7 @@ class TopicsState:
         self._tables: dict[str, pa.Table] = {}
 
     def copy(self) -> TopicsState:
-        """Return the same topics, which go their own way from here."""
+        """Return the same topics; changes of one of the two are not in the other."""
         copied = TopicsState()
         self._is_shared = copied._is_shared = True
         copied._slots, copied._names, copied._tables = self._slots, self._names, self._tables

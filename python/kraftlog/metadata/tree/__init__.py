@@ -1,1 +1,1 @@
-"""The image as the tree of names that ``kafka-metadata-shell`` shows."""
+"""A metadata image as the directories and files of ``kafka-metadata-shell``, and as JSON."""

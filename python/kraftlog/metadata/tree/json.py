@@ -18,7 +18,7 @@ def json_tree(
     *,
     show_secrets: bool = False,
 ) -> Tree:
-    """Return an image as dicts and lists that JSON can have.
+    """Return an image as dicts and lists for JSON.
 
     Parameters
     ----------

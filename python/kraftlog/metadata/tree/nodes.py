@@ -1,4 +1,4 @@
-"""Directories and files of the tree that a metadata image is shown as; made when they are first looked into."""
+"""Directories and files of the tree of a metadata image; children are made when they are first asked for."""
 
 from __future__ import annotations
 
