@@ -52,8 +52,7 @@ def ranges_with_transactions(
 ) -> Iterator[Range]:
     """Return the ranges to read, in order, with what is known of their transactions.
 
-    Of local segments the headers tell, a segment ahead of the reader; of remote ones the files beside them, where these
-    are whole.
+    The files beside closed segments tell of them, where these are whole, else headers, a segment ahead of the reader.
 
     Parameters
     ----------
@@ -80,7 +79,6 @@ def ranges_with_transactions(
             continue
         found = TransactionMap(
             group,
-            by_files=isinstance(group[0].path, RemotePath),
             every="visible_at" in columns,
             strict=options.strict,
             cut_bytes=range_bytes,
@@ -156,7 +154,7 @@ class PartitionRanges:
     def _along(self, wanted: list[int]) -> Iterator[Range]:
         segments, among, last = self._found.segments, set(wanted), wanted[-1]
         opened: list[OpenTransaction] = []
-        for step in self._found.along(wanted[0]):
+        for step in self._found.along(wanted[0], keep=self._all_at_once):
             if step.number in among:
                 self._cut(step.number)
             self._ended.append(step.ended)
@@ -194,9 +192,17 @@ class PartitionRanges:
         return printable(self._found.segments[-1].path.parent.name)
 
     def _cut(self, number: int) -> None:
-        parts = next(self._planned) if self._planned is not None else list(self._cut_by_headers(number))
-        if self._found.found(number).missing is not None:
-            return  # the fault is noted
+        found = self._found.found(number)
+        if self._planned is not None:
+            parts = next(self._planned)
+        elif found.has_positions:
+            parts = list(self._cut_by_headers(number))
+        else:
+            parts = _plan(self._options, self._range_bytes, self._found.segments[number])
+        if found.missing is None:  # else the fault is noted
+            self._add(number, parts)
+
+    def _add(self, number: int, parts: list[Range]) -> None:
         size = self._found.segments[number].size
         for part in parts:
             low, high = place_of(number, part.start), place_of(number, min(part.end, size))
@@ -258,12 +264,10 @@ class PartitionRanges:
 
     def _plan_again(self, number: int) -> None:
         """Cut a segment anew in which a read_committed reader stops at an offset: all of its ranges have waited."""
-        if self._planned is None or not any(waiting.number == number for waiting in self._pending):
-            return
-        self._pending = deque(waiting for waiting in self._pending if waiting.number < number)
-        options = replace(self._options, end_offset=min(self._options.end_offset, self._stable[1]))
-        self._planned = iter([_plan(options, self._range_bytes, self._found.segments[number])])
-        self._cut(number)
+        if any(waiting.number == number for waiting in self._pending):
+            self._pending = deque(waiting for waiting in self._pending if waiting.number < number)
+            options = replace(self._options, end_offset=min(self._options.end_offset, self._stable[1]))
+            self._add(number, _plan(options, self._range_bytes, self._found.segments[number]))
 
 
 def _plan(options: ReadOptions, range_bytes: int | None, segment: Segment) -> list[Range]:

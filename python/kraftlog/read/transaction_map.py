@@ -136,6 +136,7 @@ class TransactionMap:
         self._fold = fold
         self._opened: dict[int, Opened | None] = {}
         self._found: dict[int, SegmentTransactions] = {}
+        self._by_offset: set[int] = set()
         self._need_headers: set[int] = set()
         self._noted: set[int] = set()
 
@@ -160,8 +161,11 @@ class TransactionMap:
         self._read_snapshots(new)
         if self._by_files:
             closed = [number for number in new if number + 1 < len(self.segments)]
-            told = in_order(self._from_files, closed, FILES_AT_ONCE)
-            self._found |= {at: one for at, one in zip(closed, told, strict=True) if one is not None}
+            some = len(closed) > 1
+            told = in_order(self._from_files, closed, FILES_AT_ONCE) if some else map(self._from_files, closed)
+            known = {number: one for number, one in zip(closed, told, strict=True) if one is not None}
+            self._found |= known
+            self._by_offset |= known.keys()
         self._need_headers |= {number for number in new if number not in self._found}
         return [number for number in numbers if number not in self._found]
 
@@ -180,15 +184,22 @@ class TransactionMap:
         """Take what passes over the headers of segments found."""
         self._found |= zip(numbers, found, strict=True)
 
-    def along(self, first: int) -> Iterator[Step]:
-        """Join what the segments say, from one of them to the end of the log."""
+    def along(self, first: int, *, keep: bool = True) -> Iterator[Step]:
+        """Join what the segments say, from one of them to the end of the log.
+
+        Parameters
+        ----------
+        first : int
+        keep : bool
+            Whether what segments say is kept for another time.
+        """
         opened = self._open_before(first)
         for number in range(first, len(self.segments)):
             step = self._joined(number, opened)
             opened = {one.producer_id: one for one in step.opened}
             yield step
-            if not self._by_files:
-                del self._found[number]  # a stream does not come back to it
+            if not keep:
+                del self._found[number]
 
     def _joined(self, number: int, opened: dict[int, OpenTransaction]) -> Step:
         found = self.found(number)
@@ -205,8 +216,7 @@ class TransactionMap:
     def view(self, number: int, rows: Joined, last_stable_offset: int = FOREVER) -> ProducerView:
         """Return transactions as a reader of a segment wants them."""
         base = place_of(number)
-        found = self._found.get(number)
-        by = BY_POSITION if found is None or found.has_positions else BY_OFFSET
+        by = BY_OFFSET if number in self._by_offset else BY_POSITION
         begins_before, ends_behind = rows["first_place"] < base, rows["marker_place"] >= place_of(number + 1)
         view = np.empty(len(rows), VIEW_DTYPE)
         for name in ("producer_id", "marker_offset", "state"):
