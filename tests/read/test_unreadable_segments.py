@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +15,8 @@ from typing import Any
 import pytest
 
 import kraftlog
+from kraftlog.disk.disk import Disk, ReadableFile, use_disk
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
@@ -30,7 +34,19 @@ def deleted(path: Path) -> Iterator[None]:
     yield
 
 
-@pytest.fixture(params=[deleted])
+@contextmanager
+def refused(path: Path) -> Iterator[None]:
+    class Refusing(Disk):
+        def open(self, asked: LogPath, size: int | None = None) -> ReadableFile:
+            if asked == path:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return super().open(asked, size)
+
+    with use_disk(Refusing()):
+        yield
+
+
+@pytest.fixture(params=[deleted, refused])
 def unreadable(request: pytest.FixtureRequest) -> Gone:
     """Return what makes a segment unreadable after it was listed."""
     return request.param
@@ -109,17 +125,15 @@ def test_a_snapshot_says_that_it_decided_nothing(tmp_path: Path, unreadable: Gon
 
 
 @pytest.mark.parametrize("marker", ["COMMIT", "ABORT"])
-def test_the_driver_of_spark(tmp_path: Path, marker: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_driver_of_spark(tmp_path: Path, marker: str):
     """It lists the segment and cannot open it."""
     paths = decided_in_third(tmp_path, marker)
-    found = kraftlog.open(tmp_path / "t-0").found
-    monkeypatch.setattr("kraftlog.spark.request.Request.found", lambda request: found)
-    paths[2].unlink()
-    faults: list[Fault] = []
-    assert spark_rows(tmp_path / "t-0", faults) == [0]
-    assert [(fault.error, fault.segment_base_offset) for fault in faults] == [("unreadable_file", 4)]
-    with pytest.raises(CorruptRecordError, match=rf"t-0/{4:020d}\.log"):
-        spark_rows(tmp_path / "t-0", [], onError="fail")
+    with refused(paths[2]):
+        faults: list[Fault] = []
+        assert spark_rows(tmp_path / "t-0", faults) == [0]
+        assert [(fault.error, fault.segment_base_offset) for fault in faults] == [("unreadable_file", 4)]
+        with pytest.raises(CorruptRecordError, match=rf"t-0/{4:020d}\.log"):
+            spark_rows(tmp_path / "t-0", [], onError="fail")
 
 
 @pytest.mark.parametrize("marker", ["COMMIT", "ABORT"])
