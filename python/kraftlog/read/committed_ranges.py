@@ -25,7 +25,7 @@ from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
 from kraftlog.read.seek import seek
-from kraftlog.read.segment_transactions import FILES_AT_ONCE, as_listed
+from kraftlog.read.segment_transactions import FILES_AT_ONCE, OPEN_FILES, as_listed
 from kraftlog.read.transaction_map import (
     JOINED_DTYPE,
     OpenTransaction,
@@ -271,4 +271,5 @@ class PartitionRanges:
 
 
 def _plan(options: ReadOptions, range_bytes: int | None, segment: Segment) -> list[Range]:
-    return list(plan([segment], options, range_bytes))
+    with OPEN_FILES:
+        return list(plan([segment], options, range_bytes))

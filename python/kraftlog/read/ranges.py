@@ -94,11 +94,12 @@ def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None)
     try:
         file = LocalFile(segment.local_path, segment.size)
         try:
-            yield from _cut(segment, file, options, range_bytes)
+            ranges = list(_cut(segment, file, options, range_bytes))
         finally:
             file.close()
     except OSError:
-        yield Range(segment, 0, NO_BOUND)  # whoever reads it reports why it cannot be read
+        ranges = [Range(segment, 0, NO_BOUND)]  # reading it reports why it cannot be read
+    yield from ranges
 
 
 def _cut(segment: Segment, file: LocalFile, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:

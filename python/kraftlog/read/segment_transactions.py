@@ -28,7 +28,7 @@ from kraftlog.transactions.producer import ABORTED
 WINDOW_BYTES = 64 << 20  # of headers between two looks at what has ended
 FILES_AT_ONCE = 16
 
-_open_files = threading.BoundedSemaphore(FILES_AT_ONCE)  # of all partitions that are planned at the same time
+OPEN_FILES = threading.BoundedSemaphore(FILES_AT_ONCE)  # of all partitions that are planned at the same time
 _TXNINDEX_VERSION = 0
 
 Rows = npt.NDArray[np.void]
@@ -98,7 +98,7 @@ def in_threads(passes: Sequence[HeaderPass]) -> Iterator[SegmentTransactions]:
 
 def run(one: HeaderPass) -> SegmentTransactions:
     """Make a pass over the headers of a segment."""
-    with _open_files:
+    with OPEN_FILES:
         try:
             with as_listed(one.segment) as file:
                 return _from_headers(file, one)
