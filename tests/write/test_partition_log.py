@@ -19,7 +19,8 @@ from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.write.log_end import find_log_end
-from kraftlog.write.partition_log import LogOptions, PartitionLog
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint, read_recovery_points, record_recovery_points
 
 ORDERS = GOLDEN / "transactions" / "log" / "orders-0"

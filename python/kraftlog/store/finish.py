@@ -22,7 +22,8 @@ from kraftlog.store.staging import PRODUCER_EPOCH, read_headers
 from kraftlog.store.write_id import WriteId
 from kraftlog.write.log_end import LogEnd, find_log_end
 from kraftlog.write.log_files import segment_file
-from kraftlog.write.partition_log import LogOptions, PartitionLog
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import record_recovery_points
 
 _LOGGER = logging.getLogger("kraftlog.store")

@@ -1,6 +1,10 @@
-"""Makes the folder of a partition what ``find_log_end`` found its log to be."""
+"""Cuts logs: at the end that ``find_log_end`` found, and back to where they were before an append that failed."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import cut_file, delete_file, set_aside, write_files
@@ -43,3 +47,31 @@ def _remove_snapshots(end: LogEnd) -> None:
     for offset in reversed(end.snapshots):
         if offset not in wanted and offset not in left:
             delete_file(segment_file(end.folder, offset, "snapshot"))
+
+
+def cut_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) -> str:
+    """Undo an append that failed; return a sentence that says how that went.
+
+    The segments that it began go first, the last one at the beginning: whatever fails, there is no hole.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the partition.
+    base_offset, size : int
+        Of the segment that was appended to, and its size before.
+    started : sequence of int
+        Base offsets of the segments that the append began.
+    """
+    path = segment_file(folder, base_offset)
+    try:
+        for each in reversed(started):
+            with suppress(FileNotFoundError):
+                disk().unlink(segment_file(folder, each))
+        if started:
+            disk().sync_folder(folder)
+        if base_offset not in started:
+            cut_file(path, size)
+    except OSError as error:
+        return f"{path} could not be cut back to {size} bytes: {error}"
+    return f"{path} was cut back to {size} bytes, and nothing more is written to it"

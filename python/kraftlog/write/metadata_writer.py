@@ -24,7 +24,8 @@ from kraftlog.transactions.metadata_transaction import (
 )
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 from kraftlog.write.leadership import check_may_lead, find_metadata_log_end, lead, write_partition_metadata
-from kraftlog.write.partition_log import FSYNC, LogOptions, PartitionLog
+from kraftlog.write.log_options import FSYNC, LogOptions
+from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint
 from kraftlog.write.streamed_transaction import MetadataTransaction
 

@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from kraftlog._native.scanner import HEADER_DTYPE
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.disk.disk import disk
-from kraftlog.disk.durable import cut_file, write_files
+from kraftlog.disk.durable import write_files
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.types import Buffer
 from kraftlog.write.active_segment import ActiveSegment, fitting
+from kraftlog.write.appended_batches import check_offsets, headers_of
 from kraftlog.write.log_end import LogEnd
 from kraftlog.write.log_files import segment_file
-from kraftlog.write.log_repair import repair
-from kraftlog.write.producers import EVER, LogProducers
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.log_repair import cut_back, repair
+from kraftlog.write.producers import LogProducers
 from kraftlog.write.recovery_points import RecoveryPoint
 from kraftlog.write.segment_state import empty_segment
-
-FSYNC = ("commit", "batch", "close")
-LARGEST_SEGMENT_BYTES = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """How a log is written.
-
-    Attributes
-    ----------
-    segment_bytes : int
-        Kafka's ``segment.bytes``.
-    fsync : {"commit", "batch", "close"}
-        When to wait for the disk: at each commit, behind each batch as well, or only when a segment is closed.
-    least_timestamp : int
-        Producers that wrote nothing since then, in milliseconds, are left out of new ``.snapshot`` files.
-    """
-
-    segment_bytes: int = LARGEST_SEGMENT_BYTES
-    fsync: str = "commit"
-    least_timestamp: int = EVER
-
 
 _DEFAULTS = LogOptions()
 
@@ -140,8 +113,8 @@ class PartitionLog:
         """
         self.check()
         view = memoryview(batches).cast("B")
-        headers = _headers_of(view)
-        self._check_offsets(headers)
+        headers = headers_of(view)
+        check_offsets(headers, self.next_offset, self._folder)
         before = self._segment.base_offset, self._segment.state.size
         self._started.clear()
         try:
@@ -181,7 +154,7 @@ class PartitionLog:
             When a step fails; nothing more is written then.
         """
         self.check()
-        self._check_offsets(headers)
+        check_offsets(headers, self.next_offset, self._folder)
         base_offset = self.next_offset
         if last_offsets(headers)[-1] - base_offset > LARGEST_RELATIVE_OFFSET:
             raise ValueError(f"{staged}: its offsets do not fit one segment")
@@ -260,20 +233,6 @@ class PartitionLog:
         else:
             self.abandon()
 
-    def _check_offsets(self, headers: Headers) -> None:
-        if not len(headers):
-            return
-        if len(headers) == 1 and headers["base_offset"][0] == self.next_offset and headers["magic"][0] == 2:
-            return  # as nearly all appends to a metadata log are
-        expected = np.concatenate(([self.next_offset], last_offsets(headers)[:-1] + 1))
-        bad = (headers["base_offset"] != expected) | (headers["magic"] != 2)
-        for at in np.flatnonzero(bad)[:1]:
-            header = headers[at]
-            raise ValueError(
-                f"{self._folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "
-                f"offset {expected[at]} and magic 2 expected"
-            )
-
     def _fitting(self, headers: Headers) -> int:
         return fitting(
             headers,
@@ -332,30 +291,7 @@ class PartitionLog:
         return ActiveSegment(self._folder, base_offset, state)
 
     def _undo(self, error: BaseException, base_offset: int, size: int) -> None:
-        """Cut the log back; the last segment goes first, so that whatever fails there is no hole."""
         self.failure = error
-        path = segment_file(self._folder, base_offset)
-        note = f"{path} was cut back to {size} bytes, and nothing more is written to it"
-        try:
-            for started in reversed(self._started):
-                with suppress(FileNotFoundError):
-                    disk().unlink(segment_file(self._folder, started))
-            if self._started:
-                disk().sync_folder(self._folder)
-            if base_offset not in self._started:
-                cut_file(path, size)
-        except OSError as other:
-            note = f"{path} could not be cut back to {size} bytes: {other}"
+        note = cut_back(self._folder, base_offset, size, self._started)
         if isinstance(error, OSError):
             raise OSError(error.errno, f"{error.strerror}; {note}") from error
-
-
-def _headers_of(view: memoryview) -> Headers:
-    """Return the headers of whole batches."""
-    if not len(view):
-        return np.zeros(0, HEADER_DTYPE)
-    scan = HeaderScan(view)
-    found = list(scan.headers(strict=True))
-    if scan.torn_at >= 0:
-        raise ValueError(f"{len(view) - scan.torn_at} bytes at the end are no whole batch")
-    return found[0] if len(found) == 1 else np.concatenate(found)

@@ -1,0 +1,55 @@
+"""Batches that are to be appended to a log, before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers, last_offsets
+
+
+def headers_of(batches: memoryview) -> Headers:
+    """Return the headers of whole batches.
+
+    Raises
+    ------
+    RecordError
+        When a header is damaged.
+    ValueError
+        When the last batch is not whole.
+    """
+    if not len(batches):
+        return np.zeros(0, HEADER_DTYPE)
+    scan = HeaderScan(batches)
+    found = list(scan.headers(strict=True))
+    if scan.torn_at >= 0:
+        raise ValueError(f"{len(batches) - scan.torn_at} bytes at the end are no whole batch")
+    return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def check_offsets(headers: Headers, next_offset: int, folder: Path) -> None:
+    """Raise a ValueError unless batches of magic 2 follow the end of a log, and each the one before.
+
+    Parameters
+    ----------
+    headers : structured array of HEADER_DTYPE
+    next_offset : int
+        At the end of the log.
+    folder : Path
+        Of the partition, for the message.
+    """
+    if not len(headers):
+        return
+    if len(headers) == 1 and headers["base_offset"][0] == next_offset and headers["magic"][0] == 2:
+        return  # as nearly all appends to a metadata log are
+    expected = np.concatenate(([next_offset], last_offsets(headers)[:-1] + 1))
+    bad = (headers["base_offset"] != expected) | (headers["magic"] != 2)
+    for at in np.flatnonzero(bad)[:1]:
+        header = headers[at]
+        raise ValueError(
+            f"{folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "
+            f"offset {expected[at]} and magic 2 expected"
+        )

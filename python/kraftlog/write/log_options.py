@@ -1,0 +1,29 @@
+"""How a log is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraftlog.write.producers import EVER
+
+FSYNC = ("commit", "batch", "close")
+LARGEST_SEGMENT_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """How a log is written.
+
+    Attributes
+    ----------
+    segment_bytes : int
+        Kafka's ``segment.bytes``.
+    fsync : {"commit", "batch", "close"}
+        When to wait for the disk: at each commit, behind each batch as well, or only when a segment is closed.
+    least_timestamp : int
+        Producers that wrote nothing since then, in milliseconds, are left out of new ``.snapshot`` files.
+    """
+
+    segment_bytes: int = LARGEST_SEGMENT_BYTES
+    fsync: str = "commit"
+    least_timestamp: int = EVER
