@@ -34,7 +34,7 @@ class ReadOptions:
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
     batch_rows, batch_bytes : int
-        Size at which a record batch is handed out: rows, or bytes of input.
+        Size of a record batch that is returned: rows, or bytes of input.
     include_deleted : bool
         Whether records before the log start offset of a partition are shown, which consumers do not see.
     """

@@ -96,12 +96,12 @@ def group_partition(column: Column | str, partitions: Column | int = partition_f
     Returns
     -------
     Column
-        Int.
+        Int; the partition that has the records of a group or of a transactional id.
 
     Raises
     ------
     ValueError
-        When the number of partitions is not positive.
+        For a number of partitions below 1.
 
     Examples
     --------
