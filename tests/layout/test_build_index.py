@@ -13,7 +13,7 @@ from golden_files import GOLDEN
 from golden_indexes import RESTARTED, file_name, interval_of
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.layout.build_index import IndexBuilder
 from kraftlog.layout.index_files import ENTRY_TYPES
 
@@ -22,7 +22,7 @@ SEGMENTS = sorted(path for path in GOLDEN.glob("*/log/*/*.log") if path.with_suf
 
 def built(segment: Path, at_once: int) -> dict[str, bytes]:
     builder = IndexBuilder(int(segment.stem), interval_of(segment.parts[len(GOLDEN.parts)], segment.parent.name))
-    for headers in HeaderScan(map_file(segment)).headers(at_once):
+    for headers in HeaderScan(disk().open(segment)).headers(at_once):
         builder.add(headers)
     return {"index": builder.index(), "timeindex": builder.timeindex()}
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.layout.discover import discover
 from kraftlog.read.seek import seek
 
@@ -90,7 +90,7 @@ def test_indexes_that_lie(tmp_path: Path, lie: str):
 
 def test_seek_uses_the_indexes():
     segment = discover(GOLDEN / "codecs" / "log" / "codec-none-0").segments[0]
-    buffer = map_file(segment.path)
+    buffer = disk().open(segment.path)
     start, end = seek(segment, buffer, ReadOptions(start_offset=60, end_offset=100))
     assert 0 < start < end < segment.size
     headers = kraftlog.open(segment.path).batches(["position", "base_offset", "last_offset"]).to_pylist()
@@ -102,5 +102,5 @@ def test_seek_uses_the_indexes():
 def test_seek_by_time():
     segment = discover(GOLDEN / "codecs" / "log" / "codec-appendtime-0").segments[0]
     stamps = np.array(kraftlog.open(segment.path).batches(["max_timestamp_ms"])["max_timestamp_ms"])
-    start, _ = seek(segment, map_file(segment.path), ReadOptions(start_timestamp=int(stamps[-1])))
+    start, _ = seek(segment, disk().open(segment.path), ReadOptions(start_timestamp=int(stamps[-1])))
     assert start > 0

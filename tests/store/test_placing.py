@@ -10,7 +10,7 @@ from written import rows
 
 import kraftlog
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.store import BatchOptions, Stager
 from kraftlog.store.placing import placed_headers, write_headers
 from kraftlog.store.staging import read_headers
@@ -63,7 +63,7 @@ def test_files_of_at_most_a_size(tmp_path: Path):
     assert [file.number for file in files] == list(range(len(files)))
     assert sum(file.records_count for file in files) == 200
     for file in files:
-        scanned = next(HeaderScan(map_file(tmp_path / file.path)).headers())
+        scanned = next(HeaderScan(disk().open(tmp_path / file.path)).headers())
         assert (scanned == read_headers(tmp_path / file.path)).all()
         assert len(scanned) == file.batches
 

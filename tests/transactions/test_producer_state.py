@@ -16,7 +16,7 @@ from golden_files import GOLDEN
 from golden_indexes import CLEANED, file_name
 from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE, TRANSACTIONAL_BIT
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 
@@ -29,7 +29,7 @@ def states_at(folder: Path, end: int, at_once: int = 1 << 16) -> list[ProducerSt
     before = logs[0].with_suffix(".snapshot")
     producers = ProducerStates(read_producer_snapshot(before) if before.exists() else ())
     for log in logs:
-        for headers in HeaderScan(map_file(log)).headers(at_once):
+        for headers in HeaderScan(disk().open(log)).headers(at_once):
             producers.add(headers[headers["base_offset"] < end])
     return producers.states()
 

@@ -29,12 +29,12 @@ class IndexBuilder:
 
     Examples
     --------
-    >>> from kraftlog.disk.mapping import map_file
+    >>> from kraftlog.disk.disk import disk
     >>> from kraftlog.codec.header_scan import HeaderScan
     >>> from pathlib import Path
     >>> segment = Path("tests/golden/codecs/log/codec-lz4-0/00000000000000000341.log")
     >>> builder = IndexBuilder(341, 2048)
-    >>> for headers in HeaderScan(map_file(segment)).headers():
+    >>> for headers in HeaderScan(disk().open(segment)).headers():
     ...     builder.add(headers)
     >>> builder.index() == segment.with_suffix(".index").read_bytes()
     True

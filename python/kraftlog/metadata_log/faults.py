@@ -9,7 +9,8 @@ from kraftlog.layout.discover import Segment
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.read.metadata_scan import SNAPSHOT, MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import Progress, located
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import located
 
 UNFINISHED = "incomplete_snapshot"
 

@@ -17,7 +17,8 @@ from kraftlog.metadata_log.faults import unfinished
 from kraftlog.metadata_log.files import MetadataLog, snapshot_of
 from kraftlog.metadata_log.replay import Replay
 from kraftlog.read.messages import typed_chunks
-from kraftlog.read.records import Progress, located
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import located
 
 INCOMPLETE = "incomplete_image"
 HEADER = "SnapshotHeaderRecord"

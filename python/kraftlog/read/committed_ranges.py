@@ -25,7 +25,8 @@ from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant
 from kraftlog.read.seek import seek
-from kraftlog.read.segment_transactions import FILES_AT_ONCE, OPEN_FILES, as_listed
+from kraftlog.read.segment_reader import as_listed
+from kraftlog.read.segment_transactions import FILES_AT_ONCE, OPEN_FILES
 from kraftlog.read.transaction_map import (
     JOINED_DTYPE,
     OpenTransaction,

@@ -10,8 +10,8 @@ from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES, IndexBuilder
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
-from kraftlog.read.records import open_segment
 from kraftlog.read.seek import batch_with
+from kraftlog.read.segment_reader import as_listed
 
 
 def shown_interval(segments: list[Segment]) -> int:
@@ -36,11 +36,12 @@ def _gives(segment: Segment, interval: int) -> bool:
     """Whether a segment's ``.index`` was written with an interval."""
     builder = IndexBuilder(segment.base_offset or 0, interval)
     try:
-        for headers in HeaderScan(open_segment(segment, [], strict=False)).headers():
-            builder.add(headers)
-    except ValueError:  # damaged offsets, which no index can hold
+        with as_listed(segment) as file:
+            for headers in HeaderScan(file).headers():
+                builder.add(headers)
+        expected, found = builder.index(), disk().read_bytes(segment.beside["index"])
+    except (OSError, ValueError):  # it cannot be read, or has damaged offsets, which no index can hold
         return False
-    expected, found = builder.index(), disk().read_bytes(segment.beside["index"])
     return found.startswith(expected) and not found[len(expected) :].strip(b"\0")  # zeros: preallocated
 
 
@@ -51,12 +52,15 @@ def _least_distance(segment: Segment) -> int | None:
     faults: list[Fault] = []
     try:
         entries = read_index(path, "index", segment.base_offset, faults)
+        return None if faults else _if_all_are_there(segment, entries["position"], entries["offset"])
     except OSError:
         return None
-    positions = entries["position"]
+
+
+def _if_all_are_there(segment: Segment, positions: np.ndarray, offsets: np.ndarray) -> int | None:
     distances = np.diff(positions, prepend=0)
-    if faults or not len(positions) or distances.min() <= 0:
+    if not len(positions) or distances.min() <= 0:
         return None
-    buffer = open_segment(segment, faults, strict=False)
-    pairs = zip(positions.tolist(), entries["offset"].tolist(), strict=True)
-    return int(distances.min()) if all(batch_with(buffer, *pair) is not None for pair in pairs) else None
+    with as_listed(segment) as file:
+        pairs = zip(positions.tolist(), offsets.tolist(), strict=True)
+        return int(distances.min()) if all(batch_with(file, *pair) is not None for pair in pairs) else None

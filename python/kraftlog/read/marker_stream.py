@@ -9,11 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import CONTROL_TYPES, Headers
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.layout.discover import Segment
-from kraftlog.read.records import open_segment
+from kraftlog.read.segment_reader import segment_headers
 from kraftlog.transactions.producer import ABORTED, COMMITTED
 
 
@@ -31,8 +30,7 @@ class MarkerStream:
     """
 
     def __init__(self, segment: Segment, end_offset: int = NO_BOUND) -> None:
-        scan = HeaderScan(open_segment(segment, [], strict=False), check_control=True)
-        self._headers: Iterator[Headers] = scan.headers()
+        self._headers: Iterator[Headers] = segment_headers(segment, [], check_control=True)
         self._end_offset = end_offset
         self._next: Headers | None = next(self._headers, None)
 

@@ -23,7 +23,8 @@ from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.ranges import Range, plan
-from kraftlog.read.records import Progress, located, read_range
+from kraftlog.read.records import Progress, read_range
+from kraftlog.read.segment_reader import located
 
 BAD_MESSAGE = "bad_message"
 NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"

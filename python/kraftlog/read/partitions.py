@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
-from kraftlog.read.records import located, open_segment
+from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
@@ -49,7 +48,7 @@ def is_metadata(segment: Segment) -> bool:
     """Whether a segment is of the metadata log; outside of a partition's folder its first batch tells."""
     if segment.topic is not None:
         return segment.topic == CLUSTER_METADATA
-    headers = next(HeaderScan(open_segment(segment, [], strict=False)).headers(1), None)
+    headers = next(segment_headers(segment, [], end=1), None)
     return headers is not None and bool(headers["control_type"][0] >= FIRST_RAFT_TYPE)
 
 

@@ -9,27 +9,14 @@ import pyarrow as pa
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
-from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError
-from kraftlog.layout.discover import Segment
 from kraftlog.read.ranges import Range
-from kraftlog.read.segment_reader import Nothing, located, note_unreadable, relocated, segment_file
-
-__all__ = ["Progress", "located", "open_segment", "read_range", "read_ranges", "relocated"]
+from kraftlog.read.segment_reader import located, relocated, segment_file
 
 Progress = Callable[[int], None]
 
 AHEAD_BYTES = 64 << 20  # of rows that wait for their turn, whatever was compressed
-
-
-def open_segment(segment: Segment, faults: list[Fault], *, strict: bool) -> ReadableFile:
-    """Open a log file; one that cannot be opened is a fault, and reads as empty. Use ``segment_file`` instead."""
-    try:
-        return disk().open(segment.path, segment.size)
-    except OSError as error:
-        note_unreadable(segment, 0, error, faults, strict=strict)
-        return Nothing()
 
 
 def read_range(

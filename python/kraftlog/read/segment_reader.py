@@ -18,7 +18,7 @@ from kraftlog.errors import CorruptRecordError, Fault, InputError, RecordError
 from kraftlog.layout.discover import Segment
 
 
-class Nothing:
+class _Nothing:
     """What is read of a file that cannot be opened."""
 
     path = ""
@@ -33,6 +33,22 @@ class Nothing:
 
     def close(self) -> None:
         """Close nothing."""
+
+
+@contextmanager
+def as_listed(segment: Segment) -> Iterator[ReadableFile]:
+    """Open a log file as it was when it was listed: what was appended since does not count.
+
+    Raises
+    ------
+    OSError
+        When it cannot be opened, or, within the block, read.
+    """
+    file = disk().open(segment.path, segment.size)
+    try:
+        yield file
+    finally:
+        file.close()
 
 
 @contextmanager
@@ -61,14 +77,14 @@ def segment_file(segment: Segment, faults: list[Fault], *, strict: bool) -> Iter
     try:
         file = disk().open(segment.path, segment.size)
     except OSError as error:
-        note_unreadable(segment, 0, error, faults, strict=strict)
-        yield Nothing()
+        _note_unreadable(segment, 0, error, faults, strict=strict)
+        yield _Nothing()
         return
     try:
         yield file
     except OSError as error:
         position = error.position if isinstance(error, InputError) else 0
-        note_unreadable(segment, position, error, faults, strict=strict)
+        _note_unreadable(segment, position, error, faults, strict=strict)
     finally:
         file.close()
 
@@ -126,7 +142,7 @@ def scanned(segment: Segment, scan: HeaderScan, faults: list[Fault], *, strict: 
         faults.extend(located(segment, fault) for fault in scan.faults)
 
 
-def note_unreadable(segment: Segment, position: int, error: OSError, faults: list[Fault], *, strict: bool) -> None:
+def _note_unreadable(segment: Segment, position: int, error: OSError, faults: list[Fault], *, strict: bool) -> None:
     """Note that a file cannot be read from a byte on, or raise CorruptRecordError with ``strict``."""
     size = max(segment.size - position, 0)
     fault = located(segment, Fault("unreadable_file", error.strerror or str(error), position or None, size))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,13 +15,13 @@ import numpy.typing as npt
 
 from kraftlog._native.lookahead import ENDED_DTYPE, OPEN_DTYPE, Lookahead
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.disk.disk import ReadableFile, disk
+from kraftlog.disk.disk import ReadableFile
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
 from kraftlog.read.partitions import producers_before
-from kraftlog.read.records import located
+from kraftlog.read.segment_reader import as_listed, located
 from kraftlog.transactions.producer import ABORTED
 
 WINDOW_BYTES = 64 << 20  # of headers between two looks at what has ended
@@ -104,22 +103,6 @@ def run(one: HeaderPass) -> SegmentTransactions:
                 return _from_headers(file, one)
         except OSError as error:
             return SegmentTransactions(missing=unreadable(one.segment, error))
-
-
-@contextmanager
-def as_listed(segment: Segment) -> Iterator[ReadableFile]:
-    """Open a log file as it was when it was listed: what was appended since does not count.
-
-    Raises
-    ------
-    OSError
-        When it cannot be opened, or, within the block, read.
-    """
-    file = disk().open(segment.path, segment.size)
-    try:
-        yield file
-    finally:
-        file.close()
 
 
 def unreadable(segment: Segment, error: OSError) -> Fault:

@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery, Segment
-from kraftlog.read.records import open_segment
+from kraftlog.read.segment_reader import segment_headers
 from kraftlog.tables.log import Log
 from kraftlog.tables.table_rows import FOLDED_TOPICS
 
@@ -130,11 +130,21 @@ def first_offset_at(segments: list[Segment], timestamp: int) -> int | None:
 
 
 def end_offset(segments: list[Segment]) -> int:
-    """Return the offset behind the last sound batch of a partition."""
+    """Return the offset behind the last sound batch of a partition.
+
+    Raises
+    ------
+    CorruptRecordError
+        When a segment cannot be read that may have it.
+    """
     for segment in reversed(segments):
         last = None
-        for headers in HeaderScan(open_segment(segment, [], strict=False)).headers():
+        faults: list[Fault] = []
+        for headers in segment_headers(segment, faults):
             last = int(last_offsets(headers).max())
+        for fault in faults:
+            if fault.error == "unreadable_file":
+                raise error_from_fault(fault)
         if last is not None:
             return last + 1
     return segments[0].base_offset or 0

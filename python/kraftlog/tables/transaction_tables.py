@@ -18,8 +18,8 @@ from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
 from kraftlog.layout.discover import Segment
 from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata, opened_before_segment
-from kraftlog.read.records import Progress, located
-from kraftlog.read.segment_reader import segment_headers
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.read.segment_transactions import read_opened
 from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.stream import rows_of

@@ -71,12 +71,12 @@ class ProducerStates:
 
     Examples
     --------
-    >>> from kraftlog.disk.mapping import map_file
+    >>> from kraftlog.disk.disk import disk
     >>> from kraftlog.codec.header_scan import HeaderScan
     >>> from pathlib import Path
     >>> producers = ProducerStates()
     >>> log = Path("tests/golden/transactions/log/orders-2/00000000000000000000.log")
-    >>> for headers in HeaderScan(map_file(log)).headers():
+    >>> for headers in HeaderScan(disk().open(log)).headers():
     ...     producers.add(headers)
     >>> [state.producer_id for state in producers.states()]
     [6, 1, 8, 3, 7, 4]

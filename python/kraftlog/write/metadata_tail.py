@@ -8,7 +8,7 @@ from pathlib import Path
 from kraftlog.codec.markers import api_key, scan_markers
 from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION
 from kraftlog.codec.options import NO_BOUND
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 
 
@@ -30,7 +30,7 @@ def ends_inside_transaction(segments: Sequence[Path], end: int) -> bool:
     faults: list[Fault] = []
     for path in reversed(segments):
         last = None
-        for block in scan_markers(map_file(path), faults, end=end, strict=True):
+        for block in scan_markers(disk().open(path), faults, end=end, strict=True):
             last = block.values[-1] if block.values else last
         if last is not None:
             return api_key(last) == BEGIN_TRANSACTION

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import aborted_entries
@@ -81,7 +81,7 @@ def producers_before(folder: Path, segments: Sequence[Segment], snapshots: Seque
     bases = [*(segment.base_offset or 0 for segment in segments), offset]
     for segment, following in zip(segments, bases[1:], strict=True):
         if start < following:
-            for headers in HeaderScan(map_file(segment.local_path)).headers():
+            for headers in HeaderScan(disk().open(segment.path)).headers():
                 producers.add(headers[(headers["base_offset"] >= start) & (headers["base_offset"] < offset)])
     return producers
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
-from kraftlog.disk.mapping import map_file
+from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import IndexBuilder
-from kraftlog.types import Buffer
+from kraftlog.types import InputFile
 
 
 @dataclass
@@ -95,10 +95,10 @@ def read_segment(
             if on_headers is not None:
                 on_headers(headers)
 
-    buffer = map_file(path)
+    file = disk().open(path)
     if sound_before > base_offset:
-        _take_before(buffer, sound_before, take)
-    scan = HeaderScan(buffer, state.size, check_crc=True)
+        _take_before(file, sound_before, take)
+    scan = HeaderScan(file, state.size, check_crc=True)
     for headers in scan.headers():
         if scan.faults:
             damaged_at = scan.faults[0].position or 0
@@ -111,8 +111,8 @@ def read_segment(
     return state
 
 
-def _take_before(buffer: Buffer, offset: int, take: Callable[[Headers], None]) -> None:
-    for headers in HeaderScan(buffer).headers():
+def _take_before(file: InputFile, offset: int, take: Callable[[Headers], None]) -> None:
+    for headers in HeaderScan(file).headers():
         before = headers["base_offset"] < offset
         take(headers if before.all() else headers[: int(np.argmin(before))])
         if not before.all():
