@@ -139,6 +139,17 @@ def test_preallocated_files(copy: Callable[[Path], Path]):
     assert contents(folder) == contents(closed)
 
 
+def test_the_epoch_of_a_leader_without_records(copy: Callable[[Path], Path]):
+    """It is there while a broker runs, and Kafka cuts it off when it recovers."""
+    folder = copy(GOLDEN / "transactions_hanging" / "log" / "__transaction_state-0")
+    path = folder / "leader-epoch-checkpoint"
+    there = path.read_bytes()
+    (dry,) = [action for action in run(folder, RecoverOptions()) if action.path == path]
+    assert (dry.action, dry.reason) == ("keep", "has the epoch of a leader that has not written yet")
+    run(folder, WRITE)
+    assert (there, path.read_bytes()) == (b"0\n2\n0 0\n2 13\n", b"0\n1\n0 0\n")
+
+
 @pytest.mark.parametrize("case", damaged_cases(), ids=lambda case: case.name)
 def test_cuts_where_kafka_cuts(case: Path, copy: Callable[[Path], Path]):
     answer = json.loads((case / "expected" / "reader.json").read_text())["broker_recovery"]

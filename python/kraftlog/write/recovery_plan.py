@@ -171,12 +171,15 @@ class RecoveryPlan:
             known = []
         start = max(self._log_start, self._segments[0].base_offset or 0)
         epochs = epochs_after_recovery(known, found, start, end)
-        if there is not None or epochs:
-            yield (
-                keep(path, 0, "no epochs")
-                if there == b"" and not epochs
-                else write(path, there, leader_epochs_bytes(epochs))
-            )
+        not_written = [entry for entry in known if entry[1] == end and entry not in epochs]
+        if not self._options.write and there and epochs + not_written == known:
+            reason = "has the epoch of a leader that has not written yet" if not_written else "what the log says"
+            yield keep(path, len(there), reason)
+        elif there is not None or epochs:
+            data = (
+                leader_epochs_bytes(epochs) if epochs or there else b""
+            )  # a log without epochs may have an empty file
+            yield write(path, there, data, "not the epochs of the log")
 
     def _left_over(self) -> Iterator[Action]:
         """Remove what a recovery that was stopped left, and index files of no segment, as Kafka does when it starts."""
