@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog._native.scanner import COMPRESSION_MASK
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import IndexColumns
@@ -63,12 +64,17 @@ class _OffsetEntries:
     def __init__(self, offsets: _Integers, positions: _Integers) -> None:
         self._offsets, self._positions = offsets, positions
         self._next = 0  # entry
+        self._reached = -1  # the largest offset so far
         self._ahead: list[int] = []  # entries whose batch is still to come
         self._skipped: set[int] = set()
 
     def add(self, headers: Headers, skipped: list[int]) -> Iterator[tuple[int, str]]:
-        positions, base, last = headers["position"], headers["base_offset"], last_offsets(headers)
+        positions, last = headers["position"], last_offsets(headers)
         reached = np.maximum.accumulate(last)
+        # of compressed messages of format 0 and 1 the last offset is known; before 2.0 Kafka indexed the first
+        is_wrapper = (headers["magic"] < 2) & (headers["attributes"] & COMPRESSION_MASK != 0)
+        base = np.where(is_wrapper, np.concatenate(([self._reached], reached[:-1])) + 1, headers["base_offset"])
+        self._reached = int(reached[-1])
         self._skipped.update(skipped)
         for entry in self._ahead:
             yield from self._found(entry, int(np.searchsorted(reached, self._offsets[entry])), base)
