@@ -19,7 +19,8 @@ from kraftlog.errors import (
 )
 from kraftlog.messages.api import decode_messages, encode_messages
 from kraftlog.stream import Stream
-from kraftlog.tables.log import Log, open
+from kraftlog.tables.log import Log
+from kraftlog.tables.open_log import open
 from kraftlog.transactions.metadata_transaction import pack_transaction
 from kraftlog.transactions.packing import plan_batches
 from kraftlog.write.metadata_writer import MetadataLogWriter

@@ -6,7 +6,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.tables.arguments import read_options
+from kraftlog.tables.user_options import read_options
 
 
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])

@@ -23,8 +23,8 @@ from kraftlog.disk.remote_files import RemoteFile
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.read.records import read_range
-from kraftlog.tables.arguments import read_options
 from kraftlog.tables.log import Log
+from kraftlog.tables.user_options import read_options
 from object_store import ObjectStore, object_store
 
 TRANSACTIONAL = ["transactions", "transactions_tv0", "transactions_hanging", "transactions_live", "compaction"]

@@ -15,7 +15,7 @@ from kraftlog.errors import Fault
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import Part, plan_parts
 from kraftlog.spark.read import read
-from kraftlog.tables.arguments import read_options
+from kraftlog.tables.user_options import read_options
 
 CODECS = GOLDEN / "codecs" / "log"
 APPEND_TIME = {"path": str(CODECS), "subscribe": "codec-appendtime", "columns": "topic,partition,offset"}

@@ -28,7 +28,7 @@ from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
 from kraftlog.read.transaction_map import TransactionMap
-from kraftlog.tables.arguments import read_options
+from kraftlog.tables.user_options import read_options
 
 COLUMNS = ["offset", "value", "transaction_state", "visible_at"]
 FEWER = COLUMNS[:-1]  # what the files beside segments tell

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from kraftlog.cli.output import open_writer
 from kraftlog.tables.log import Log
-from kraftlog.tables.log import open as open_log
+from kraftlog.tables.open_log import open as open_log
 
 SHOWN = 6
 TABLES = {

@@ -31,7 +31,7 @@ from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
 from kraftlog.tables.log import Log
-from kraftlog.tables.log import open as open_log
+from kraftlog.tables.open_log import open as open_log
 from kraftlog.topics import CLUSTER_METADATA
 
 METADATA = "metadata"

@@ -13,7 +13,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
 from kraftlog.errors import Fault
 from kraftlog.schema import STATS
-from kraftlog.tables.log import open as open_log
+from kraftlog.tables.open_log import open as open_log
 
 
 @click.command()

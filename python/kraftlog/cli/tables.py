@@ -13,9 +13,9 @@ from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_output
-from kraftlog.tables.arguments import read_options
-from kraftlog.tables.log import open as open_log
+from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.table_rows import TABLES_OF_FILES, check_type
+from kraftlog.tables.user_options import read_options
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset

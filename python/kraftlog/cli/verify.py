@@ -16,7 +16,7 @@ from kraftlog.cli.target import check_output
 from kraftlog.codec.options import ReadOptions
 from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
-from kraftlog.tables.log import open as open_log
+from kraftlog.tables.open_log import open as open_log
 
 FAULTS_AT_ONCE = 1 << 12
 

@@ -11,8 +11,8 @@ from kraftlog.spark.offsets import parse_interval
 from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
-from kraftlog.tables.arguments import read_options
 from kraftlog.tables.table_rows import TABLES_OF_FILES
+from kraftlog.tables.user_options import read_options
 
 ROWS_PER_BATCH = 16_384
 DEFAULT_MAX_TRIGGER_DELAY = "15m"

@@ -16,10 +16,10 @@ from kraftlog.spark.parts import LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import as_spark, library_columns
 from kraftlog.stream import errors_table
-from kraftlog.tables.arguments import catalog_of
 from kraftlog.tables.file_tables import index_rows
 from kraftlog.tables.log import Log
 from kraftlog.tables.message_tables import note_bad_messages
+from kraftlog.tables.user_options import catalog_of
 
 
 def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:

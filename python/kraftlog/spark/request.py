@@ -13,9 +13,9 @@ from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.selection import Selection
 from kraftlog.spark.tables import TABLES, spark_schema
-from kraftlog.tables.arguments import catalog_of
 from kraftlog.tables.log import Log
-from kraftlog.tables.log import open as open_log
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.user_options import catalog_of
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.stream import rows_of
-from kraftlog.tables.arguments import catalog_of
 from kraftlog.tables.table_rows import table_schema
+from kraftlog.tables.user_options import catalog_of
 
 RANGE_TABLES = ("records", "errors")
 SEGMENT_TABLES = ("segments", "batches", "index_entries")

@@ -1,4 +1,4 @@
-"""What users say, as what readers take."""
+"""Options as users give them, made into those that readers take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read_options(
     end_timestamp: datetime | int | None = None,
     **others: object,
 ) -> ReadOptions:
-    """Make ``ReadOptions`` of what users say: bounds may be None, timestamps datetimes."""
+    """Return ``ReadOptions``; bounds may be None, timestamps datetimes."""
     return ReadOptions(
         start_offset=-NO_BOUND if start_offset is None else start_offset,
         end_offset=NO_BOUND if end_offset is None else end_offset,
@@ -29,7 +29,7 @@ def read_options(
 
 
 def read_until(at: int | None) -> ReadOptions:
-    """Make ``ReadOptions`` that end with an offset; None for the end of the log."""
+    """Return ``ReadOptions`` that end with an offset; None is the end of the log."""
     return read_options(end_offset=None if at is None else at + 1)
 
 
