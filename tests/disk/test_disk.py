@@ -83,7 +83,7 @@ def test_a_file_that_was_truncated(tmp_path: Path):
 
 def test_another_disk_is_used_in_all_threads():
     class Refusing(Disk):
-        def entries(self, folder: LogPath, needs_size: object = None) -> list[Entry]:
+        def entries(self, folder: LogPath) -> list[Entry]:
             raise PermissionError(13, "no", str(folder))
 
     with use_disk(Refusing()), ThreadPoolExecutor(1) as pool, pytest.raises(PermissionError):

@@ -45,24 +45,17 @@ def test_what_a_folder_holds(tmp_path: Path):
 class CountingDisk(Disk):
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
-        self.sizes: Counter[str] = Counter()
 
-    def entries(self, folder: LogPath, needs_size: object = None) -> list[Entry]:
+    def entries(self, folder: LogPath) -> list[Entry]:
         self.asked["entries"] += 1
-
-        def counted(name: str) -> bool:
-            wanted = bool(needs_size(name)) if callable(needs_size) else True
-            self.sizes[Path(name).suffix] += wanted
-            return wanted
-
-        return super().entries(folder, counted)
+        return super().entries(folder)
 
     def entry(self, path: LogPath) -> Entry | None:
         self.asked["entry"] += 1
         return super().entry(path)
 
 
-def test_each_folder_is_listed_once_and_only_log_files_are_asked_for_their_size(tmp_path: Path):
+def test_each_folder_is_listed_once_and_no_segment_is_asked_for(tmp_path: Path):
     partitions = 300
     for number in range(partitions):
         folder = tmp_path / f"t-{number}"
@@ -74,7 +67,6 @@ def test_each_folder_is_listed_once_and_only_log_files_are_asked_for_their_size(
     assert isinstance(disk, CountingDisk)
     assert disk.asked["entries"] == partitions + 1
     assert disk.asked["entry"] <= 2
-    assert {suffix: count for suffix, count in disk.sizes.items() if count} == {".log": partitions}
 
 
 def test_paths_that_overlap_show_a_segment_once(tmp_path: Path):
@@ -95,7 +87,7 @@ def test_a_folder_that_vanishes_while_the_log_directory_is_listed(tmp_path: Path
         (tmp_path / name / "00000000000000000000.log").write_bytes(b"")
 
     class Deleting(Disk):
-        def entries(self, folder: LogPath, needs_size: object = None) -> list[Entry]:
+        def entries(self, folder: LogPath) -> list[Entry]:
             if folder.name == "b-0":
                 raise FileNotFoundError(2, "No such file or directory", str(folder))
             return super().entries(folder)

@@ -186,7 +186,9 @@ def dump_log(segment: Segment, jumps: Jumps, *, deep: bool, contents: bool) -> I
     log = Log.of_segment(segment)
     batches = log.scan("batches", BATCH_COLUMNS, ReadOptions(check_crc=True))
     # records of a batch with a bad crc are printed all the same, as far as they can be read; the batch says so
-    records = log.scan("records", RECORD_COLUMNS, ReadOptions(include_control=True, check_crc=False))
+    records = log.scan(
+        "records", RECORD_COLUMNS, ReadOptions(include_control=True, include_deleted=True, check_crc=False)
+    )
     rows = _rows(records.batches()) if deep else iter(())
     record = next(rows, None)
     last_offset = -1  # Kafka calls any other first offset a jump

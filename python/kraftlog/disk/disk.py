@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Protocol
@@ -35,13 +35,12 @@ class Disk(LocalWriting):
     ['00000000000000000000.index', '00000000000000000000.log']
     """
 
-    def entries(self, folder: LogPath, needs_size: Callable[[str], bool] | None = None) -> list[Entry]:
+    def entries(self, folder: LogPath) -> list[Entry]:
         """Return the entries of a folder, sorted by name; FileNotFoundError when there is no such folder.
 
-        What vanishes between the listing and the question for its size is left out. With ``needs_size`` the sizes of
-        local files are asked for whose names it returns True for; those of others may be 0.
+        What vanishes between the listing and the question for its size is left out.
         """
-        return remote_entries(folder) if isinstance(folder, RemotePath) else local_entries(folder, needs_size)
+        return remote_entries(folder) if isinstance(folder, RemotePath) else local_entries(folder)
 
     def tree(self, folder: RemotePath) -> dict[RemotePath, list[Entry]]:
         """Return the entries of a remote folder and of all folders below it, from one listing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -35,11 +34,8 @@ def local_entry(path: Path) -> Entry | None:
     return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, found.st_size if is_file else 0)
 
 
-def local_entries(folder: Path, needs_size: Callable[[str], bool] | None = None) -> list[Entry]:
+def local_entries(folder: Path) -> list[Entry]:
     """Return the entries of a folder, sorted by name.
-
-    Of many folders the question for sizes takes longer than the listing. With ``needs_size`` only files are asked whose
-    names it returns True for; the others have size 0.
 
     A broker may delete or rename a file between the listing and the question for its size: it is left out.
 
@@ -49,15 +45,15 @@ def local_entries(folder: Path, needs_size: Callable[[str], bool] | None = None)
         When the folder cannot be listed.
     """
     with os.scandir(folder) as found:
-        entries = [entry for each in found if (entry := _scanned(each, needs_size)) is not None]
+        entries = [entry for each in found if (entry := _scanned(each)) is not None]
     return sorted(entries, key=itemgetter(0))
 
 
-def _scanned(entry: os.DirEntry[str], needs_size: Callable[[str], bool] | None) -> Entry | None:
+def _scanned(entry: os.DirEntry[str]) -> Entry | None:
     name = entry.name
     try:
         if not entry.is_file():
             return Entry(name, entry.is_dir(), False)
-        return Entry(name, False, True, entry.stat().st_size if needs_size is None or needs_size(name) else 0)
+        return Entry(name, False, True, entry.stat().st_size)
     except FileNotFoundError:
         return None

@@ -32,7 +32,7 @@ class Listing:
             When it cannot be listed.
         """
         if not isinstance(folder, RemotePath):
-            return disk().entries(folder, _needs_size)
+            return disk().entries(folder)
         if folder not in self._known:
             self._known[folder] = disk().entries(folder)
         return self._known[folder]
@@ -91,10 +91,6 @@ class Listing:
                     yield folder / entry.name
                 else:
                     yield from self._below(folder / entry.name, parts[1:])
-
-
-def _needs_size(name: str) -> bool:
-    return not name.endswith(names.INDEX_SUFFIXES) and name not in names.KNOWN_FILES
 
 
 def _is_file_name(name: str) -> bool:

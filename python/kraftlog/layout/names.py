@@ -34,8 +34,6 @@ KNOWN_FILES = frozenset(
 )
 KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager", STORE_FOLDER})
 
-INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
-
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 
