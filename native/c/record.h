@@ -156,8 +156,9 @@ KR_ALWAYS_INLINE int kr_is_marker(const kr_record *r) { return kr_is_marker_key(
 
 /* Whether a record tells of transactions: a marker, or a FeatureLevelRecord, which may say that there are none. */
 KR_ALWAYS_INLINE int kr_is_marker_or_level(const kr_record *r) {
+    enum { MARKERS = 7 << KR_FIRST_MARKER_KEY, WANTED = MARKERS | 1 << KR_FEATURE_LEVEL_KEY };
     uint32_t key = kr_api_key(r);
-    return kr_is_marker_key(key) || key == KR_FEATURE_LEVEL_KEY;
+    return key <= KR_LAST_MARKER_KEY && ((uint32_t)WANTED >> key & 1);
 }
 
 KR_ALWAYS_INLINE void kr_record_put(kr_columns *c, const kr_batch_header *h, const kr_record *r, int padded,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metadata_logs import write_log
+from metadata_logs import batch_bytes, write_log
 from metadata_twin import Batch, MetadataTwin
 
 import kraftlog
@@ -284,3 +284,20 @@ def write_no_ops(path: Path, count: int) -> None:
             offsets = np.arange(begin, begin + len(batches), dtype=">i8")
             batches[:, :8] = offsets.view(np.uint8).reshape(-1, 8)
             file.write(batches.tobytes())
+
+
+def test_record_that_cannot_be_read_may_have_been_a_marker(tmp_path: Path) -> None:
+    """No offset is missing, but the End is cut off its batch, whose checksum matches."""
+    batches = [Batch(0, 1, BEGUN), Batch(2, 1, ("data", "end")), Batch(4, 2, X)]
+    folder = write_log(tmp_path, batches[:1])
+    cut = bytearray(batch_bytes(batches[1])[:-10])
+    cut[8:12] = (len(cut) - 12).to_bytes(4, "big")
+    cut[17:21] = kraftlog.crc32c(bytes(cut[21:])).to_bytes(4, "big")
+    with (folder / f"{0:020d}.log").open("ab") as file:
+        file.write(bytes(cut) + batch_bytes(batches[2]))
+    opened = kraftlog.open(folder)
+    assert opened.records(["offset"], isolation_level="read_committed").to_table()["offset"].to_pylist() == [4]
+    at = image_at(MetadataLog.open(folder), None, faults := [])
+    assert topics_of(at) == [4]
+    assert [fault.error for fault in faults][:1] == ["damaged_transaction"]
+    assert len(faults) == 2

@@ -231,9 +231,9 @@ class Log:
         Parameters
         ----------
         columns : sequence of str, optional
-            Columns of the ``records`` table; only these are decoded. ``transaction_state`` is committed, aborted or
-            open, null outside of transactions. ``visible_at`` is the offset whose record made this one visible to
-            read_committed readers, null for one that never was.
+            Columns of the ``records`` table; only these are decoded. ``transaction_state`` is committed, aborted,
+            open, or unknown where offsets of a metadata log are missing; null outside of transactions. ``visible_at``
+            is the offset whose record made this one visible to read_committed readers, null for one that never was.
         isolation_level : {"read_uncommitted", "read_committed"}
             ``read_committed`` leaves out what a consumer of that level would not see: records of aborted transactions,
             and all from the last stable offset on; of a metadata log, all but records outside of transactions and in
