@@ -90,8 +90,7 @@ def image_at(
     if log.is_snapshot:
         return _of_snapshot(log, faults, on_progress)
     end = NO_BOUND if offset is None else offset + 1
-    until = min(end, log.end_offset)  # a snapshot of later records is no image of this log
-    before = _start(log, until, faults, use_snapshots=use_snapshots)
+    before = _start(log, end, faults, use_snapshots=use_snapshots)
     start, image = max(before.offset + 1, log.start_offset), before.image
     replay = Replay(log, start, end, Batches(end, before.quorum), is_start_known=before.offset >= 0)
     for records in replay.visible(faults, on_progress):
@@ -139,8 +138,8 @@ def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bo
     """Return the image from which to replay."""
     empty = ImageAt(Image.empty(), -1, -1, -1)
     for snapshot in log.snapshots:
-        if snapshot.end_offset > end:
-            continue
+        if snapshot.end_offset > end or (snapshot.end_offset and snapshot.end_offset > log.end_offset):
+            continue  # one of later records than those of the log is no image of this log
         if snapshot.end_offset < log.start_offset:
             break
         if not use_snapshots and log.start_offset == 0 and snapshot.end_offset > 0:
