@@ -207,7 +207,7 @@ def _share_group(topic_ids: Ids) -> list[Row | Unknown]:
 
 def _transactions(log: CoordinatorLog) -> None:
     log.append([commit("paid", "orders", 0, 30), commit("paid", "orders", 1, 31)], COMMITTED)
-    log.append([commit("paid", "orders", 0, 40), commit("never", "parts", 0, 41)], ABORTED)
+    log.append([commit("paid", "orders", 0, 40), commit("never", "parts", 0, 41, 4)], ABORTED)
     log.append([commit("paid", "orders", 2, 50)], TWICE)
     log.append([commit("paid", "orders", 1, 60)])  # later than the one that is about to count
     log.end("COMMIT", COMMITTED)
