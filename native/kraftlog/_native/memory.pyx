@@ -35,7 +35,7 @@ cdef class Input:
     """
 
     def __cinit__(self, source not None, bint may_be_file=False):
-        if not may_be_file or PyObject_CheckBuffer(source):
+        if not may_be_file or not hasattr(source, "read_into"):
             PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
             self.data = <const uint8_t *>self.view.buf
             self.size = self.view.len

@@ -43,29 +43,27 @@ def encode_varlongs(const int64_t[::1] values):
 
 def decode_varints(buffer):
     """The values, or the failure as (status, position, expected, actual)."""
-    cdef Input source = Input(buffer)
-    cdef kr_error e
-    cdef int64_t n
-    with nogil:
-        n = kr_varints_count(source.data, source.size)
-    out = np.empty(n, np.int32)
-    cdef int32_t[::1] view = out
-    cdef int32_t *target = &view[0] if n else NULL
-    with nogil:
-        kr_varints_decode(source.data, source.size, target, &e)
-    return out if e.status == 0 else (e.status, e.position, e.expected, e.actual)
+    return _decoded(buffer, np.int32)
 
 
 def decode_varlongs(buffer):
     """The values, or the failure as (status, position, expected, actual)."""
+    return _decoded(buffer, np.int64)
+
+
+cdef _decoded(buffer, dtype):
     cdef Input source = Input(buffer)
     cdef kr_error e
     cdef int64_t n
+    cdef bint is_long = dtype is np.int64
     with nogil:
         n = kr_varints_count(source.data, source.size)
-    out = np.empty(n, np.int64)
-    cdef int64_t[::1] view = out
-    cdef int64_t *target = &view[0] if n else NULL
+    out = np.empty(n, dtype)
+    cdef uint8_t[::1] view = out.view(np.uint8)
+    cdef uint8_t *target = &view[0] if n else NULL
     with nogil:
-        kr_varlongs_decode(source.data, source.size, target, &e)
+        if is_long:
+            kr_varlongs_decode(source.data, source.size, <int64_t *>target, &e)
+        else:
+            kr_varints_decode(source.data, source.size, <int32_t *>target, &e)
     return out if e.status == 0 else (e.status, e.position, e.expected, e.actual)
