@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.metadata import levels
-from kraftlog.metadata.kafka_names import METADATA_VERSION
 from kraftlog.metadata.versions import record_version
 
 SCHEMAS = Path(__file__).parent.parent / "messages" / "schemas"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ def no_warnings_of_spark() -> Iterator[None]:
         yield
 
 
+QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # jobs are short
+
+
 class Sessions:
     """The one Spark session that a process can have: modules that ask for the same master share it."""
 
@@ -33,6 +37,7 @@ class Sessions:
         """Return the session of a master; it takes the place of one of another master."""
         if self._session is None or self._master != master:
             self.stop()
+            os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_TO_START)
             self._session = local_session(master, spark_sql_warehouse_dir=str(self._warehouse), **settings)
             self._master = master
         return self._session

@@ -13,7 +13,8 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.spark import Counters, export_publish, to_parquet
+from kraftlog.disk.disk import Disk, use_disk
+from kraftlog.spark import Counters, to_parquet
 from kraftlog.spark.export_part import row_groups
 from kraftlog.spark.export_publish import only_writer
 from kraftlog.spark.tables import TABLES
@@ -162,22 +163,20 @@ def test_goes_on_after_a_part_that_failed(spark, tmp_path: Path):
     assert [row["offset"] for row in rows_in(output)] == list(range(60))
 
 
-def test_goes_on_with_renames(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_goes_on_with_renames(spark, tmp_path: Path):
     log, output = tmp_path / "log", tmp_path / "output"
     write_partition(log / "orders-0", segments=3)
     to_parquet(spark, str(log), str(output), columns="value")
-    sync_folder = export_publish.sync_folder
 
-    def crash(folder: Path) -> None:
-        sync_folder(folder)
-        if (output / "topic=orders").exists():
-            raise KeyboardInterrupt
+    class Crashing(Disk):
+        def sync_folder(self, folder: Path) -> None:
+            super().sync_folder(folder)
+            if (output / "topic=orders").exists():
+                raise KeyboardInterrupt
 
-    monkeypatch.setattr(export_publish, "sync_folder", crash)
-    with pytest.raises(KeyboardInterrupt):
+    with use_disk(Crashing()), pytest.raises(KeyboardInterrupt):
         to_parquet(spark, str(log), str(output), overwrite=True)
     assert not (output / "_SUCCESS").exists()
-    monkeypatch.setattr(export_publish, "sync_folder", sync_folder)
     one = next(output.rglob("topic=orders/**/*.parquet"))
     one.rename(output / "_kraftlog" / next((output / "_kraftlog").iterdir()).name / "files" / one.relative_to(output))
     counters = Counters(spark)

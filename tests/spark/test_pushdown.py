@@ -41,7 +41,7 @@ def handing_down(spark):
     spark.conf.unset(PUSHDOWN)
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_rows(handing_down, condition: str, zone: str):

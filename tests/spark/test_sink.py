@@ -128,6 +128,7 @@ def test_a_job_that_happens_once(spark, tmp_path: Path):
     assert_sound(tmp_path)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(
     ("select", "options", "text"),
     [

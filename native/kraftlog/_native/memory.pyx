@@ -5,7 +5,6 @@ from cpython.buffer cimport (
     PyBUF_WRITE,
     PyBuffer_FillInfo,
     PyBuffer_Release,
-    PyObject_CheckBuffer,
     PyObject_GetBuffer,
 )
 from cpython.memoryview cimport PyMemoryView_FromMemory
