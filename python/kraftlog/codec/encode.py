@@ -68,6 +68,7 @@ class Encoder:
         max_batch_bytes: int = 1 << 20,
         max_batch_records: int | None = None,
         batch_records: npt.ArrayLike | None = None,
+        refuse_markers: bool = False,
         base_offset: int = 0,
         partition_leader_epoch: int = -1,
         producer_id: int = -1,
@@ -76,7 +77,6 @@ class Encoder:
         is_transactional: bool = False,
         is_control: bool = False,
         timestamp_ms: int = NO_TIMESTAMP,
-        refuse_markers: bool = False,
     ) -> None:
         if compression not in COMPRESSION_TYPES:
             raise ValueError(f"compression {compression!r} is not one of {', '.join(COMPRESSION_TYPES)}")

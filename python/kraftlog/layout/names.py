@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _SEGMENT_FILE = re.compile(r"(?P<offset>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?P<state>(\.\w+)*)")
 _CHECKPOINT_FILE = re.compile(r"(bootstrap|\d{20}-\d{10})\.checkpoint(?P<state>(\.\w+)*)")
@@ -45,8 +45,7 @@ STATES = {
 }
 
 
-@dataclass(frozen=True)
-class SegmentFileName:
+class SegmentFileName(NamedTuple):
     """``00000000000000000042.log`` and the like; ``state`` is "" or a suffix such as ``.deleted``."""
 
     base_offset: int
@@ -62,9 +61,10 @@ def printable(name: str) -> str:
 def parse_segment_file(name: str) -> SegmentFileName | None:
     """Return what the name of a segment's file says; None for other names."""
     match = _SEGMENT_FILE.fullmatch(name)
-    if match is None or int(match["offset"]) > LARGEST_OFFSET:
+    if match is None:
         return None
-    return SegmentFileName(int(match["offset"]), match["kind"], match["state"])
+    base_offset = int(match[1])
+    return SegmentFileName(base_offset, match[2], match[3]) if base_offset <= LARGEST_OFFSET else None
 
 
 def parse_checkpoint_file(name: str) -> str | None:

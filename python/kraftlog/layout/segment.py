@@ -30,7 +30,7 @@ class Beside(Mapping[str, LogPath]):
         return len(self.names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A log file, or a snapshot of the metadata log, and the files beside it.
 
