@@ -268,12 +268,15 @@ class Log:
         RecordError
             While rows are read, with ``strict``; the message names file, byte and record.
         """
-        options = read_options(
-            isolation_level=isolation_level,
+        bounds = read_options(
             start_offset=start_offset,
             end_offset=end_offset,
             start_timestamp=start_timestamp,
             end_timestamp=end_timestamp,
+        )
+        options = replace(
+            bounds,
+            isolation_level=isolation_level,
             include_control=include_control,
             include_deleted=include_deleted,
             strict=strict,
