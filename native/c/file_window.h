@@ -66,7 +66,7 @@ static inline int kr_window_fail(kr_window *w, kr_input *in, int64_t start, int6
     return why;
 }
 
-/* Of headers that are far from each other the system reads only what is asked for: it is told what comes next. */
+/* Of headers that are far from each other the system reads only what is asked for: announce what follows. */
 static inline void kr_window_advise(kr_window *w, int64_t start) {
 #if defined(POSIX_FADV_WILLNEED)
     if (w->file < 0 || start < w->advised) return;

@@ -74,7 +74,7 @@ def test_image_written_as_a_snapshot(kraftlog_command: Command, tmp_path: Path) 
 
 
 def test_image_of_an_incomplete_log(kraftlog_command: Command, tmp_path: Path) -> None:
-    """What is missing is told, and the exit code is 1."""
+    """What is missing is reported, and the exit code is 1."""
     folder = tmp_path / "__cluster_metadata-0"
     shutil.copytree(METADATA / "__cluster_metadata-0", folder)
     for path in [*folder.glob("*.checkpoint"), folder / "00000000000000000000.log"]:

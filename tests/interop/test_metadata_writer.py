@@ -26,7 +26,7 @@ TRANSACTIONS = {
     "committed": {"committed-0": 150, "committed-1": 150, "committed-2": 1},
     "aborted": {"aborted-0": 150, "aborted-1": 1},
     "killed": {"killed-0": 150, "killed-1": 150},  # its writer, which a second writer follows
-    "dangling": {"dangling-0": 150, "dangling-1": 150},  # likewise, and a real controller follows
+    "dangling": {"dangling-0": 150, "dangling-1": 150},  # the same, and a real controller follows
 }
 COMMITTED = TRANSACTIONS["committed"]
 RECORDS = made("committed-1", 149, 10)  # of its last partition

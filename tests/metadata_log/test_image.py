@@ -153,7 +153,7 @@ def test_log_that_starts_later_goes_on_from_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
-    """The one before it serves, and the damage is told."""
+    """The one before it is used, and the damage is reported."""
     folder = tmp_path / "__cluster_metadata-0"
     shutil.copytree(folder_of("metadata"), folder)
     path = folder / "00000000000000000322-0000000003.checkpoint"

@@ -1,4 +1,4 @@
-"""``onError=quarantine``: what a read could not read is a table of its own, behind every door."""
+"""``onError=quarantine``: what a read could not read is a table of its own, for every way of reading."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_errors_of_the_same_read(spark, damaged: Path, tmp_path: Path):
 
 
 def read_all(log: Path, quarantine: Path | str) -> int:
-    """Return how many rows there are, behind no door."""
+    """Return how many rows there are, in no way of reading."""
     request = parse_request({"path": str(log), "onError": "quarantine", "quarantinePath": str(quarantine)})
     return sum(batch.num_rows for part in plan_tasks(request) for batch in read_part(request, part, []))
 

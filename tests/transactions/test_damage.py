@@ -177,7 +177,7 @@ def test_damage_in_an_aborted_batch_is_reported(tmp_path: Path):
 
 
 def test_a_log_that_was_appended_twice(tmp_path: Path):
-    """Offsets go back; what belongs to a transaction is told by places in the file."""
+    """Offsets go back; places in the file say what belongs to a transaction."""
     model = among_aborted()
     partition = tmp_path / "t-0"
     partition.mkdir()

@@ -170,7 +170,7 @@ def test_order_of_the_file(tmp_path: Path):
     path = tmp_path / "0.snapshot"
     path.write_bytes(producer_snapshot_bytes(replace(UNKNOWN, producer_id=each) for each in ids))
     assert [state.producer_id for state in read_producer_snapshot(path)] == [0, 33, 1, 17, 2**33 + 5]
-    for count, buckets in ((12, 16), (13, 32)):  # a table is three quarters full at the most
+    for count, buckets in ((12, 16), (13, 32)):  # a table is at most three quarters full
         ids = [3 * each for each in range(count, 0, -1)]
         path.write_bytes(producer_snapshot_bytes(replace(UNKNOWN, producer_id=each) for each in ids))
         expected = [each for bucket in range(buckets) for each in ids if each % buckets == bucket]

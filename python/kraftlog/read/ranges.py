@@ -71,7 +71,7 @@ def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None)
 
 
 def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-    """Return what ``plan`` does, for whoever wants all of it before anything is read: segments are cut side by side."""
+    """Return what ``plan`` does, for callers that need all of it before they read: segments are cut in parallel."""
     wanted = list(relevant(segments, options))
     looked_into = [segment for segment in wanted if not _is_taken_whole(segment, options, range_bytes)]
     if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in wanted):

@@ -45,7 +45,7 @@ def stretches(
                 return [(start, end)]
             return _cut(segment, found, start, end, range_bytes)
         except OSError:
-            return [(0, NO_BOUND)]  # whoever reads it reports why it cannot be read
+            return [(0, NO_BOUND)]  # the reader of this range reports the fault
 
     yield from zip(segments, in_order(one, segments, SEGMENTS_AT_ONCE), strict=True)
 

@@ -1,9 +1,9 @@
 """Which transactions touch which stretch of a partition's log.
 
 What each segment says (``kraftlog.read.segment_transactions``) is joined along the log. At the border of two segments a
-``.snapshot`` says what is open there; without one it follows from the segments before. Transactions are told by places,
-which rise along the log whatever offsets say: number of the segment, then byte in it. Of a segment that is known from
-the files beside it only offsets are known; within it transactions are told by these.
+``.snapshot`` says what is open there; without one it follows from the segments before. Transactions are identified by
+places, which rise along the log whatever offsets say: number of the segment, then byte in it. Of a segment known
+from the files beside it only offsets are known; within it they identify transactions.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Release:
 
     @contextmanager
     def broker(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Run the broker; whoever enters stops it."""
+        """Run the broker; the caller stops it."""
         with self._process("broker.out", self.port, "kafka.Kafka", str(self.properties)) as process:
             yield process
 
