@@ -14,7 +14,7 @@ from golden_files import GOLDEN
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range, plan_at_once
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts, range_bytes_of

@@ -22,7 +22,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import Disk, ReadableFile, use_disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import PartitionRanges
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import Range

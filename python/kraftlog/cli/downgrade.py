@@ -11,7 +11,8 @@ import click
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment, discover
+from kraftlog.layout.discover import discover
+from kraftlog.layout.segment import Segment
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import COLUMNS, IMPOSSIBLE, SAFE, DowngradeReport, downgrade_report, downgraded
 from kraftlog.metadata.image import Image

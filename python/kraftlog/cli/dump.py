@@ -21,9 +21,10 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout import names
-from kraftlog.layout.discover import Segment, discover, expanded_paths
+from kraftlog.layout.discover import discover, expanded_paths
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED, read_index
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
+from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_file
 from kraftlog.tables.log import Log
 

@@ -21,7 +21,6 @@ PathLike = str | os.PathLike[str]
 AnyPath = PathLike | RemotePath
 
 NOT_KAFKAS = "not a file that Kafka writes here"
-__all__ = ["NOT_KAFKAS", "AnyPath", "Discovery", "PathLike", "Segment", "Unread", "discover", "expanded_paths"]
 
 
 @dataclass

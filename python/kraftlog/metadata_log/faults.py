@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.read.metadata_scan import SNAPSHOT, MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata

@@ -14,7 +14,8 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, log_path
 from kraftlog.layout import names
-from kraftlog.layout.discover import Segment, discover
+from kraftlog.layout.discover import discover
+from kraftlog.layout.segment import Segment
 from kraftlog.messages.format_of import format_of_topic
 from kraftlog.read.metadata_scan import SNAPSHOT
 from kraftlog.read.partitions import by_partition, is_metadata

@@ -9,7 +9,7 @@ import numpy as np
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.batches import BatchAt, Batches, QuorumRecords

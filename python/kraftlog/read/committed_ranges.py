@@ -19,8 +19,8 @@ from kraftlog.codec.records import TRANSACTION_COLUMNS
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.names import printable
+from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.ranges import Range, plan, relevant

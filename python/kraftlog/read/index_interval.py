@@ -8,8 +8,8 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES, IndexBuilder
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
+from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import batch_with
 from kraftlog.read.segment_reader import as_listed
 

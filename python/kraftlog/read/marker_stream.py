@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE
 from kraftlog.codec.headers import CONTROL_TYPES, Headers
 from kraftlog.codec.options import NO_BOUND
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.transactions.producer import ABORTED, COMMITTED
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.names import printable
+from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_TEXT
 from kraftlog.messages.catalog import BUILT_IN, Catalog, format_of_topic
 from kraftlog.messages.control_format import control_format, read_control

@@ -9,7 +9,7 @@ import numpy as np
 from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION, MARKER_NAMES
 from kraftlog.codec.metadata_version import FIRST_WITH_TRANSACTIONS, metadata_version_name
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import located
 from kraftlog.transactions.metadata_columns import FOREVER, Markers, Stretch
 from kraftlog.transactions.metadata_fold import Found

@@ -16,7 +16,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout import names
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_faults import BEGUN_BEFORE, faults_of, in_snapshot, of_markers, unsupported
 from kraftlog.read.metadata_levels import MetadataLevels
 from kraftlog.read.ranges import Range, plan

@@ -8,8 +8,8 @@ from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
+from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.producer import Transactions, opened_before

@@ -17,7 +17,7 @@ from kraftlog.codec.records import TransactionView
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.remote_path import RemotePath
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.remote_cuts import stretches
 from kraftlog.read.seek import seek
 

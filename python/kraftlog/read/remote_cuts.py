@@ -11,7 +11,7 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.remote_path import RemotePath
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.seek import batch_with, index_entries, seek
 from kraftlog.types import InputFile
 

@@ -13,8 +13,8 @@ from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
+from kraftlog.layout.segment import Segment
 from kraftlog.types import Buffer, InputFile
 
 HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default

@@ -15,7 +15,7 @@ from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.errors import CorruptRecordError, Fault, InputError, RecordError
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 
 
 class _Nothing:

@@ -18,8 +18,8 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.index_files import read_index
+from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import producers_before
 from kraftlog.read.segment_reader import as_listed, located
 from kraftlog.transactions.producer import ABORTED

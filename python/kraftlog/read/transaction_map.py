@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_transactions import (
     FILES_AT_ONCE,
     Fold,

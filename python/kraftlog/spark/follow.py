@@ -17,7 +17,8 @@ from dataclasses import replace
 from kraftlog.disk.disk import disk
 from kraftlog.errors import error_from_fault
 from kraftlog.layout.checkpoints import read_offset_checkpoint
-from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.log_ends import GrowingLogEnd, LogBounds

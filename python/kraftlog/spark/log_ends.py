@@ -13,7 +13,7 @@ from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import is_metadata, log_start_offset, opened_before_segment
 from kraftlog.read.seek import seek
 from kraftlog.transactions.metadata_columns import Stretch

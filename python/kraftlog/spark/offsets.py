@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.tables.log import Log
 from kraftlog.tables.table_rows import FOLDED_TOPICS

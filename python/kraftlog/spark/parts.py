@@ -9,7 +9,7 @@ from itertools import chain, islice
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import PartitionRanges, needs_transactions
 from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset

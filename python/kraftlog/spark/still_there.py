@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
 from kraftlog.layout.names import parse_segment_file
+from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range, relevant
 from kraftlog.spark.data_loss import report_data_loss
 from kraftlog.spark.parts import Part, WholePartition

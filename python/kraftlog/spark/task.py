@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range
 from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.spark.counters import Counters

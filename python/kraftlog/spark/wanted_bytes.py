@@ -18,7 +18,7 @@ from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range
 from kraftlog.read.seek import seek
 from kraftlog.spark.parts import Part, WholePartition, Work

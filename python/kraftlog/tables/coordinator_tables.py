@@ -18,7 +18,7 @@ from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_colu
 from kraftlog.coordinator.offsets import OffsetFold
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, TransactionalIdFold, transactional_id_columns
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk, typed_chunks
 from kraftlog.read.partitions import by_partition

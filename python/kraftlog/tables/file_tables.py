@@ -14,8 +14,9 @@ from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.header_scan import HeaderScan, within
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.layout.discover import Discovery
 from kraftlog.layout.index_files import ENTRY_TYPES, read_index
+from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import relevant
 from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek

@@ -19,7 +19,8 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment, discover
+from kraftlog.layout.discover import discover
+from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of

@@ -12,7 +12,8 @@ from kraftlog.check.partitions import check_segments
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.discover import Discovery, Segment
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import ImageAt, image_at

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import TAGGED_FIELD, UNKNOWN_TAGGED_FIELDS, arrow_type
 from kraftlog.messages.catalog import Catalog
 from kraftlog.messages.frames import NO_VERSION

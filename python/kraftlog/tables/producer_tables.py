@@ -14,7 +14,7 @@ from kraftlog.codec.headers import last_offsets, repeated, timestamps
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition, producers_before
 from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import segment_headers

@@ -11,7 +11,8 @@ from kraftlog import schema
 from kraftlog.check.partitions import check_segments
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.discover import Discovery, Unread
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.unread import Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 from kraftlog.read.messages import topics_of

@@ -15,7 +15,7 @@ from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError, error_from_fault
-from kraftlog.layout.discover import Segment
+from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.partitions import by_partition, is_metadata, opened_before_segment
 from kraftlog.read.records import Progress
