@@ -41,6 +41,7 @@ typedef struct {
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
     int64_t torn_at;     /* -1: none seen */
+    int64_t next_offset; /* behind the last batch that was passed, decoded or not; -1: none yet */
     int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
     int64_t needs_rows;  /* and how many records it may hold */
     /* with KR_NEEDS_DECOMPRESSION */
@@ -62,6 +63,12 @@ static inline void kr_note_fault(kr_decoder *d, const kr_error *e, int64_t posit
 static inline void kr_give_up_batch(kr_decoder *d, const kr_batch_header *h, const kr_error *e) {
     d->position = kr_behind_bad_batch(&d->input, h);
     kr_note_fault(d, e, h->position, h->base_offset, d->position - h->position);
+}
+
+/* The decoder is done with a batch whose header is believed. */
+static inline void kr_pass(kr_decoder *d, const kr_batch_header *h) {
+    d->position = kr_batch_end(h);
+    d->next_offset = kr_last_offset(h) + 1;
 }
 
 static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
@@ -131,7 +138,7 @@ static inline int kr_settle(kr_decoder *d, kr_batch_header *h, kr_mark mark, int
     }
     if (status != KR_OK) kr_note_fault(d, e, h->position, h->base_offset, e->lost);
     kr_keep_rows(d, h, mark, bytes);
-    d->position = kr_batch_end(h);
+    kr_pass(d, h);
     return KR_OK;
 }
 
@@ -173,7 +180,7 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
 static inline void kr_decompression_failed(kr_decoder *d, int status, int64_t expected) {
     kr_error e;
     kr_fail(&e, status, d->batch.position, expected, -1);
-    d->position = kr_batch_end(&d->batch);
+    kr_pass(d, &d->batch);
     kr_note_fault(d, &e, d->batch.position, d->batch.base_offset, d->position - d->batch.position);
 }
 
@@ -243,7 +250,7 @@ static inline int kr_decode_next(kr_decoder *d) {
     d->is_hidden = (int8_t)kr_is_aborted(d, &h);
     int is_checked = !d->is_hidden || !d->check_crc || kr_batch_crc(&d->input, &h) == h.crc; /* whose batch it is */
     if ((d->is_hidden || kr_is_outside(d, &h)) && is_checked && kr_length_is_believed(d, &h, next)) {
-        d->position = next;
+        kr_pass(d, &h);
         return KR_OK;
     }
     if (d->input.failed) return KR_OK;

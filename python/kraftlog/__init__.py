@@ -7,6 +7,7 @@ from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.codec.record_stream import RecordStream
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import (
     CorruptRecordError,
@@ -37,6 +38,7 @@ __all__ = [
     "Log",
     "MetadataLogWriter",
     "RecordError",
+    "RecordStream",
     "RecordTooLargeError",
     "Stream",
     "UnsupportedCompressionTypeError",

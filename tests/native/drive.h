@@ -28,6 +28,7 @@ static inline void drive_open(drive *v, const uint8_t *p, int64_t size, int64_t 
     d->end_offset = INT64_MAX;
     d->start_timestamp = INT64_MIN;
     d->torn_at = -1;
+    d->next_offset = -1;
     d->columns = room_make(rows, chunk_bytes, 2 * rows, WANT_ALL);
 }
 

@@ -34,6 +34,7 @@ static pass whole_pass(const uint8_t *p, int64_t size) {
     s.d.end_offset = INT64_MAX;
     s.d.start_timestamp = INT64_MIN;
     s.d.torn_at = -1;
+    s.d.next_offset = -1;
     s.rows = size / KR_SMALLEST_RECORD + 2;
     s.bytes = size + 1;
     s.headers = size / 2 + 1;

@@ -118,6 +118,7 @@ cdef extern from "decoder.h" nogil:
         kr_fault faults[16]
         int32_t faults_count
         int64_t torn_at
+        int64_t next_offset
         int64_t needs_bytes
         int64_t needs_rows
         kr_batch_header batch

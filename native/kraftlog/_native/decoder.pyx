@@ -153,6 +153,7 @@ cdef class Decoder:
         self.state.end_offset = end_offset
         self.state.start_timestamp = start_timestamp
         self.state.torn_at = -1
+        self.state.next_offset = -1
         if aborted is not None:
             self.aborted = Input(aborted)
             self.state.aborted = <const kr_aborted *>self.aborted.data
@@ -170,6 +171,11 @@ cdef class Decoder:
     @property
     def position(self):
         return self.state.position
+
+    @property
+    def next_offset(self):
+        """Behind the last batch that was passed, decoded or not; -1 before one was."""
+        return self.state.next_offset
 
     def _open_chunk(self, int64_t rows, int64_t size, int64_t headers, int64_t batches):
         cdef kr_columns *c = &self.state.columns

@@ -21,6 +21,7 @@ class Chunk:
 class Decoder:
     torn_at: int
     position: int
+    next_offset: int
     def __init__(
         self,
         buffer: Buffer | InputFile,

@@ -13,9 +13,9 @@ from kraftlog import schema
 from kraftlog._native import decoder as native
 from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.codec.record_stream import Progress, RecordStream
 from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, wanted_bits
 from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
-from kraftlog.stream import Stream
 from kraftlog.types import Buffer, InputFile
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
@@ -96,6 +96,16 @@ class RecordDecoder:
     def position(self) -> int:
         """Byte of the batch that is decoded next."""
         return self._native.position
+
+    @property
+    def consumed(self) -> int:
+        """Byte behind the last whole batch that the decoder is done with."""
+        return self.torn_at if self.torn_at >= 0 else self.position
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind that batch; -1 before there was one."""
+        return self._native.next_offset
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``.
@@ -179,7 +189,7 @@ def decode(
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
     batch_rows: int = ReadOptions.batch_rows,
     batch_bytes: int = ReadOptions.batch_bytes,
-) -> Stream:
+) -> RecordStream:
     """Decode record batches, and message sets of older formats, into Arrow.
 
     The format is specified in "Messages" of Kafka's protocol documentation; ``native/c/batch.h`` draws it.
@@ -204,9 +214,9 @@ def decode(
 
     Returns
     -------
-    Stream
-        The rows. Nothing is decoded before they are asked for. Record batches own their memory; ``buffer`` is held as
-        long as an iteration runs.
+    RecordStream
+        The rows, and how many bytes of ``buffer`` they took. Nothing is decoded before they are asked for. Record
+        batches own their memory; ``buffer`` is held as long as an iteration runs.
 
     Raises
     ------
@@ -235,7 +245,9 @@ def decode(
         batch_bytes=batch_bytes,
     )
 
-    def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        return RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options).batches(faults)
+    progress = Progress()
 
-    return Stream(arrow_schema, produce)
+    def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        return progress.follow(RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options), faults)
+
+    return RecordStream(arrow_schema, produce, progress)

@@ -1,0 +1,107 @@
+"""What ``decode`` returns: rows of a buffer, and how much of it they took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from kraftlog.errors import Fault
+from kraftlog.stream import Stream
+
+NO_OFFSET = -1
+
+
+class Decoding(Protocol):
+    """One pass over a buffer."""
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the batches that the pass is done with."""
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last of them; ``NO_OFFSET`` before there was one."""
+
+    def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        """Decode; what cannot be read is appended to ``faults``."""
+
+
+@dataclass
+class Progress:
+    """How far the rows go that a pass has handed out."""
+
+    consumed: int = 0
+    next_offset: int = NO_OFFSET
+
+    def follow(self, decoding: Decoding, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        """Hand out the rows of a pass, and note after each chunk where it ends."""
+        self.consumed, self.next_offset = 0, NO_OFFSET
+        for rows in decoding.batches(faults):
+            self.consumed, self.next_offset = decoding.consumed, decoding.next_offset
+            yield rows
+        self.consumed, self.next_offset = decoding.consumed, decoding.next_offset
+
+
+class RecordStream(Stream):
+    """Records of a buffer, and how far they go: what a client needs to ask for more.
+
+    Parameters
+    ----------
+    arrow_schema : pyarrow.Schema
+        Of every record batch.
+    produce : callable
+        Starts one pass; is given the list that it must append faults to.
+    progress : Progress
+        Of the last pass that ``produce`` started.
+
+    Examples
+    --------
+    A fetch response may end with a part of a batch. What follows the whole ones is kept for more bytes to come:
+
+    >>> import pyarrow as pa, kraftlog
+    >>> first = kraftlog.encode(pa.table({"value": [b"a", b"b"]}), base_offset=7)
+    >>> second = kraftlog.encode(pa.table({"value": [b"c"]}), base_offset=9)
+    >>> fetched = first.to_pybytes() + second.to_pybytes()[:20]
+    >>> stream = kraftlog.decode(fetched)
+    >>> stream.to_table().num_rows
+    2
+    >>> stream.consumed == len(first), stream.next_offset, stream.faults
+    (True, 9, [])
+
+    A consumer moves on from a batch without records that it shows, too:
+
+    >>> marker = kraftlog.encode_marker("COMMIT", producer_id=1, producer_epoch=0, base_offset=9)
+    >>> stream = kraftlog.decode(marker)
+    >>> stream.to_table().num_rows, stream.next_offset
+    (0, 10)
+    """
+
+    def __init__(
+        self,
+        arrow_schema: pa.Schema,
+        produce: Callable[[list[Fault]], Iterator[pa.RecordBatch]],
+        progress: Progress,
+    ) -> None:
+        super().__init__(arrow_schema, produce)
+        self._progress = progress
+
+    @property
+    def consumed(self) -> int:
+        """Bytes of the buffer that whole batches took, as far as the last pass has handed out rows.
+
+        A batch that is cut off at the end of the buffer is not counted: a client keeps the bytes from here on. What
+        was left out with a fault is counted. With ``strict``, the chunk in which the fault was found is not.
+        """
+        return self._progress.consumed
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset behind the last batch that the last pass is done with, or None when there was none.
+
+        Control batches, batches that compaction emptied, and batches without a row within the bounds count as well.
+        A batch whose checksum does not match does not: nobody knows which offsets it had.
+        """
+        return None if self._progress.next_offset == NO_OFFSET else self._progress.next_offset
