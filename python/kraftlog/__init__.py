@@ -2,12 +2,13 @@
 
 from kraftlog import varint
 from kraftlog._native.checksum import crc32c
+from kraftlog.codec.batches import batches
+from kraftlog.codec.buffer_stream import BufferStream
 from kraftlog.codec.control import ControlRecord, decode_control
 from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.partitioner import partition_for_key
-from kraftlog.codec.record_stream import RecordStream
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import (
     CorruptRecordError,
@@ -29,6 +30,7 @@ from kraftlog.write.metadata_writer import MetadataLogWriter
 __version__ = "0.1.0"
 
 __all__ = [
+    "BufferStream",
     "ControlRecord",
     "CorruptRecordError",
     "Encoder",
@@ -38,10 +40,10 @@ __all__ = [
     "Log",
     "MetadataLogWriter",
     "RecordError",
-    "RecordStream",
     "RecordTooLargeError",
     "Stream",
     "UnsupportedCompressionTypeError",
+    "batches",
     "crc32c",
     "decode",
     "decode_control",

@@ -37,6 +37,7 @@ cdef extern from "batch.h" nogil:
         KR_CONTROL_BIT
         KR_DELETE_HORIZON_BIT
         KR_LAST_COMPRESSION
+        KR_LEGACY_MIN_LENGTH_V0
 
     ctypedef struct kr_batch_header:
         int64_t position

@@ -15,6 +15,7 @@ from kraftlog._native.c_decoder cimport (
     KR_DELETE_HORIZON_BIT,
     KR_END,
     KR_LAST_COMPRESSION,
+    KR_LEGACY_MIN_LENGTH_V0,
     KR_LOG_OVERHEAD,
     KR_RECORD_BATCH_OVERHEAD,
     KR_OK,
@@ -86,6 +87,10 @@ def header_at(buffer, int64_t position):
     return np.frombuffer(arena, HEADER_DTYPE, status == KR_OK)
 
 
+cdef enum:
+    SMALLEST_BATCH = KR_LOG_OVERHEAD + KR_LEGACY_MIN_LENGTH_V0  # bytes
+
+
 cdef class Scanner:
     """Walks over the headers in [start, end) of a buffer."""
 
@@ -115,12 +120,13 @@ cdef class Scanner:
     def run(self, int64_t max_batches):
         """Up to ``max_batches`` headers; whether there is more; and what ended the run, if anything did: a fault, or
         the exception of an input that cannot be read."""
-        cdef Arena arena = Arena(max_batches * sizeof(kr_batch_header))
+        cdef int64_t possible = max(self.source.size - self.state.position, 0) // SMALLEST_BATCH + 1
+        cdef Arena arena = Arena(min(max_batches, possible) * sizeof(kr_batch_header))
         cdef kr_batch_header *target = <kr_batch_header *>arena.data
         cdef int64_t count
         cdef int status
         with nogil:
-            status = kr_scanner_run(&self.state, target, max_batches, &count)
+            status = kr_scanner_run(&self.state, target, min(max_batches, possible), &count)
         fault = None
         if status == KR_UNREADABLE:
             return np.frombuffer(arena, HEADER_DTYPE, count), False, self.source.failure()

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import decoder as native
+from kraftlog.codec.aborted_transactions import aborted_ranges
+from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
-from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
-from kraftlog.codec.record_stream import Progress, RecordStream
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, wanted_bits
 from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
 from kraftlog.types import Buffer, InputFile
@@ -36,6 +37,8 @@ class RecordDecoder:
     options : ReadOptions
     origin : Origin
         Values of the columns ``topic`` and ``partition``, and what is known of transactions.
+    aborted : numpy.ndarray, optional
+        Bytes of aborted transactions, as ``aborted_ranges`` returns them; by default those that ``origin`` knows.
     only_markers : bool
         Whether rows are only the transaction markers and feature levels of a metadata log; headers are then those of
         all batches.
@@ -55,6 +58,7 @@ class RecordDecoder:
         options: ReadOptions,
         origin: Origin = Origin(),  # noqa: B008  (frozen)
         *,
+        aborted: npt.NDArray[np.int64] | None = None,
         only_markers: bool = False,
     ) -> None:
         self.schema = arrow_schema
@@ -62,6 +66,8 @@ class RecordDecoder:
         self.origin = origin
         needed = [*arrow_schema.names]
         hides = options.isolation_level == READ_COMMITTED
+        if aborted is None and hides and origin.transactions is not None:
+            aborted = origin.transactions.aborted()
         self._hides_offsets = hides and origin.transactions is not None and origin.transactions.hides_offsets
         if self._hides_offsets:
             needed.append("offset")
@@ -81,7 +87,7 @@ class RecordDecoder:
             start_timestamp=options.start_timestamp,
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
-            aborted=_bytes(origin.transactions.aborted() if hides and origin.transactions else None),
+            aborted=None if aborted is None else aborted.tobytes(),
             aborted_by_offset=bool(origin.transactions and origin.transactions.aborted_by_offset),
         )
         self._decompressor = Decompressor(options.max_decompressed_bytes)
@@ -175,21 +181,20 @@ class RecordDecoder:
             yield batch
 
 
-def _bytes(rows: npt.NDArray[np.int64] | None) -> Buffer | None:
-    return None if rows is None else rows.tobytes()
-
-
 def decode(
     buffer: Buffer,
     *,
     columns: Sequence[str] | None = None,
+    start_offset: int | None = None,
+    isolation_level: str = READ_UNCOMMITTED,
+    aborted_transactions: Sequence[tuple[int, int]] | None = None,
     include_control: bool = False,
     strict: bool = False,
     check_crc: bool = True,
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
     batch_rows: int = ReadOptions.batch_rows,
     batch_bytes: int = ReadOptions.batch_bytes,
-) -> RecordStream:
+) -> BufferStream:
     """Decode record batches, and message sets of older formats, into Arrow.
 
     The format is specified in "Messages" of Kafka's protocol documentation; ``native/c/batch.h`` draws it.
@@ -201,6 +206,13 @@ def decode(
     columns : sequence of str, optional
         Columns of the ``records`` table; only these are decoded. By default key, value, offset, timestamp,
         timestamp_type and headers.
+    start_offset : int, optional
+        Records before it are left out: the first batch of a fetch response begins at or before the offset asked for.
+    isolation_level : {"read_uncommitted", "read_committed"}
+        Whether records of ``aborted_transactions`` are left out. Open transactions are not in a fetch response that
+        was asked for with read_committed; a log is read with ``kraftlog.open``, which finds both by itself.
+    aborted_transactions : sequence of (producer_id, first_offset), optional
+        As the fetch response has them; needed with read_committed, and empty when there are none.
     include_control : bool
         Whether records of control batches are shown.
     strict : bool
@@ -214,14 +226,14 @@ def decode(
 
     Returns
     -------
-    RecordStream
+    BufferStream
         The rows, and how many bytes of ``buffer`` they took. Nothing is decoded before they are asked for. Record
         batches own their memory; ``buffer`` is held as long as an iteration runs.
 
     Raises
     ------
     ValueError
-        When a column is not known.
+        When a column is not known, or ``aborted_transactions`` do not go with the isolation level.
     RecordError
         While rows are read, with ``strict``.
 
@@ -231,12 +243,27 @@ def decode(
     >>> data = kraftlog.encode(pa.table({"value": [b"a", None]}), base_offset=7)
     >>> kraftlog.decode(data, columns=["offset", "value"]).to_table().to_pylist()
     [{'offset': 7, 'value': b'a'}, {'offset': 8, 'value': None}]
+
+    A fetch response in which producer 3 has aborted what it wrote from offset 0 on:
+
+    >>> of_producer = {"producer_id": 3, "producer_epoch": 0, "is_transactional": True}
+    >>> parts = [
+    ...     kraftlog.encode(pa.table({"value": [b"a"]}), base_offset=0, **of_producer),
+    ...     kraftlog.encode_marker("ABORT", producer_id=3, producer_epoch=0, base_offset=1),
+    ...     kraftlog.encode(pa.table({"value": [b"b", b"c"]}), base_offset=2, **of_producer),
+    ... ]
+    >>> response = b"".join(part.to_pybytes() for part in parts)
+    >>> rows = kraftlog.decode(response, isolation_level="read_committed", aborted_transactions=[(3, 0)])
+    >>> rows.to_table().column("offset").to_pylist()
+    [2, 3]
     """
     arrow_schema = schema.RECORDS.select(DECODE_COLUMNS if columns is None else columns)
     of_transactions = sorted(TRANSACTION_COLUMNS & set(arrow_schema.names))
     if of_transactions:
         raise ValueError(f"{', '.join(of_transactions)}: only known of a log; use kraftlog.open")
     options = ReadOptions(
+        start_offset=ReadOptions.start_offset if start_offset is None else start_offset,
+        isolation_level=isolation_level,
         include_control=include_control,
         strict=strict,
         check_crc=check_crc,
@@ -245,9 +272,14 @@ def decode(
         batch_bytes=batch_bytes,
     )
 
+    if isolation_level == READ_COMMITTED and aborted_transactions is None:
+        raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")
+    if isolation_level == READ_UNCOMMITTED and aborted_transactions:
+        raise ValueError("aborted_transactions have no meaning with read_uncommitted")
     progress = Progress()
 
     def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        return progress.follow(RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options), faults)
+        aborted = aborted_ranges(buffer, aborted_transactions) if aborted_transactions else None
+        return progress.follow(RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options, aborted=aborted), faults)
 
-    return RecordStream(arrow_schema, produce, progress)
+    return BufferStream(arrow_schema, produce, progress)

@@ -70,6 +70,11 @@ class HeaderScan:
         """Byte at which a torn tail starts; -1 when there is none."""
         return self._scanner.torn_at
 
+    @property
+    def consumed(self) -> int:
+        """Byte behind the last whole batch that the walk is done with."""
+        return self.torn_at if self.torn_at >= 0 else self._scanner.position
+
     def headers(self, at_once: int = HEADERS_AT_ONCE, *, strict: bool = False) -> Iterator[Headers]:
         """Return the headers as structured arrays; a fault ends an array, and the walk goes on behind it.
 

@@ -1,4 +1,4 @@
-"""What ``decode`` returns: rows of a buffer, and how much of it they took."""
+"""What functions over a buffer return: rows, and how far in the buffer they go."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Decoding(Protocol):
 
     @property
     def consumed(self) -> int:
-        """Bytes of the batches that the pass is done with."""
+        """Byte behind the last whole batch that the pass is done with."""
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last of them; ``NO_OFFSET`` before there was one."""
+        """The offset behind that batch; ``NO_OFFSET`` before there was one."""
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        """Decode; what cannot be read is appended to ``faults``."""
+        """Return the rows; what cannot be read is appended to ``faults``."""
 
 
 @dataclass
@@ -45,8 +45,8 @@ class Progress:
         self.consumed, self.next_offset = decoding.consumed, decoding.next_offset
 
 
-class RecordStream(Stream):
-    """Records of a buffer, and how far they go: what a client needs to ask for more.
+class BufferStream(Stream):
+    """Rows of a buffer, and how far they go: what a client needs to ask for more.
 
     Parameters
     ----------
