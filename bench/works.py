@@ -18,6 +18,7 @@ from rounds import Contender
 
 MEMCPY, C_LOOP = "memcpy", "plain C loop"
 STREAMED, IN_ONE, OFFSETS = "kraftlog, streamed", "kraftlog, in one", "kraftlog, offsets only"
+CHUNKED = "kraftlog, of many chunks"
 AIOKAFKA, AIOKAFKA_ARROW, AIOKAFKA_BUILDER = "aiokafka, iterated", "aiokafka, to pyarrow", "aiokafka, builder"
 CRC32C, SCANNER = "kraftlog.crc32c", "kraftlog, Scanner"
 VARINT_ENCODE, VARINT_DECODE = "kraftlog.varint.encode", "kraftlog.varint.decode"
@@ -41,15 +42,18 @@ def encode(m: Material) -> list[Contender]:
     """Columns to log bytes, in batches as large as the file's; aiokafka gets Python objects, and does not compress."""
     options = {"max_batch_bytes": m.max_batch_bytes, "compression": m.workload.compression}
     assert np.array_equal(np.frombuffer(kraftlog.encode(m.table, **options), np.uint8), m.log)
+    chunks = pa.Table.from_batches(m.row_batches)
+    assert kraftlog.encode(chunks, **options).size == m.log.nbytes
     assert _encode_streamed(m.row_batches, options) == m.log.nbytes
     contenders = [
         _whole(m, STREAMED, lambda: _nothing(_encode_streamed(m.row_batches, options))),
         _whole(m, IN_ONE, lambda: _nothing(kraftlog.encode(m.table, **options))),
+        _whole(m, CHUNKED, lambda: _nothing(kraftlog.encode(chunks, **options))),
         _memcpy(m),
     ]
     if m.workload.compression == "none":
         build = _prefix(m, AIOKAFKA_BUILDER, lambda: aiokafka_peer.build(m.prefix_rows, m.max_batch_bytes))
-        contenders.insert(2, build)
+        contenders.insert(3, build)
     return contenders
 
 

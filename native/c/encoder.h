@@ -52,8 +52,9 @@ typedef struct {
 } kr_encoder;
 
 enum {
-    KR_LONGEST_FRAME = 48, /* bytes of a record without headers beside its key and value: at most */
-    KR_USUAL_FRAME = 8     /* and for most records, without the length in front */
+    KR_RECORD_OVERHEAD = 24, /* bytes of a record without headers beside its key and value: most take less */
+    KR_LONGEST_FRAME = 48,   /* at most */
+    KR_USUAL_FRAME = 8       /* for most, without the length in front */
 };
 
 KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
@@ -63,6 +64,11 @@ KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) 
         if (!(s->validity[bit >> 3] >> (bit & 7) & 1)) return -1;
     }
     return (int64_t)s->ends[i + 1] - s->ends[i];
+}
+
+/* Bytes of the data of values [first, last). */
+static inline int64_t kr_source_bytes(const kr_binary_source *s, int64_t first, int64_t last) {
+    return s->ends ? (int64_t)s->ends[last] - s->ends[first] : 0;
 }
 
 KR_ALWAYS_INLINE int64_t kr_field_size(int64_t length) {

@@ -43,7 +43,7 @@ def test_unknown_column():
 )
 def test_header_fields_are_not_cut_to_their_width(name: str, bits: int):
     for number in (2 ** (bits - 1), -(2 ** (bits - 1)) - 1):
-        with pytest.raises(OverflowError):
+        with pytest.raises(ValueError, match=rf"^{name} {number} is not between"):
             kraftlog.encode(ONE, **{name: number})
 
 
@@ -53,11 +53,11 @@ def test_offsets_do_not_wrap():
     last = kraftlog.decode(kraftlog.encode(rows, base_offset=2**63 - 3), columns=["offset"]).to_table()
     assert last["offset"].to_pylist() == [2**63 - 3, 2**63 - 2]
     for base_offset in (2**63 - 2, 2**63 - 1):
-        with pytest.raises((OverflowError, ValueError), match="base_offset"):
+        with pytest.raises(ValueError, match="base_offset"):
             kraftlog.encode(rows, base_offset=base_offset)
 
 
 def test_offsets_do_not_wrap_from_batch_to_batch():
     rows = pa.table({"value": [b"a"] * 9})
-    with pytest.raises((OverflowError, ValueError), match="base_offset"):
+    with pytest.raises(ValueError, match="base_offset"):
         kraftlog.encode(rows, base_offset=2**63 - 5, max_batch_records=2)

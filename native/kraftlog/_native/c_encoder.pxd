@@ -3,7 +3,18 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from kraftlog._native.c_decoder cimport kr_error
 
 
+cdef extern from "busy.h" nogil:
+    ctypedef struct kr_busy:
+        pass
+
+    int kr_busy_enter(kr_busy *b)
+    void kr_busy_leave(kr_busy *b)
+
+
 cdef extern from "encoder.h" nogil:
+    enum:
+        KR_RECORD_OVERHEAD
+
     ctypedef struct kr_binary_source:
         const int32_t *ends
         const uint8_t *data
@@ -32,6 +43,7 @@ cdef extern from "encoder.h" nogil:
         int64_t row
         kr_error error
 
+    int64_t kr_source_bytes(const kr_binary_source *s, int64_t first, int64_t last)
     int kr_encoder_run(kr_encoder *w, const kr_source *s)
     void kr_encoder_close_batch(kr_encoder *w)
     void kr_seal_batch(uint8_t *p, int64_t size)

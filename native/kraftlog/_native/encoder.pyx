@@ -6,16 +6,24 @@ from libc.string cimport memcpy, memset
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport KR_NEEDS_ROOM, KR_OK, KR_PADDING, KR_RECORD_BATCH_OVERHEAD
 from kraftlog._native.c_encoder cimport (
+    KR_RECORD_OVERHEAD,
     kr_binary_source,
+    kr_busy,
+    kr_busy_enter,
+    kr_busy_leave,
     kr_encoder,
     kr_encoder_close_batch,
     kr_encoder_run,
     kr_seal_batch,
     kr_source,
+    kr_source_bytes,
 )
 from kraftlog._native.memory cimport Arena, Input
 
 kr_crc_init()
+
+cdef enum:
+    KR_ROOM_AHEAD = 3  # times what is written
 
 
 cdef class Source:
@@ -42,6 +50,17 @@ cdef class Source:
         c.validity = self._hold(validity)
         c.validity_offset = offset
 
+    cdef int64_t size(self) noexcept:
+        """Bytes of the data that the rows refer to."""
+        cdef int64_t rows = self.state.rows
+        cdef int64_t size = kr_source_bytes(&self.state.key, 0, rows) + kr_source_bytes(&self.state.value, 0, rows)
+        cdef int64_t first, last
+        if self.state.header_ends:
+            first, last = self.state.header_ends[0], self.state.header_ends[rows]
+            size += kr_source_bytes(&self.state.header_key, first, last) + 4 * (last - first)
+            size += kr_source_bytes(&self.state.header_value, first, last)
+        return size
+
     def set_key(self, validity, ends, data, int64_t offset):
         self._binary(&self.state.key, validity, ends, data, offset)
 
@@ -62,8 +81,12 @@ cdef class Source:
 
 
 cdef class Encoder:
-    """Packs sources into record batches, one behind the other. ``batch_records``: int32, or None."""
+    """Packs sources into record batches, one behind the other. ``batch_records``: int32, or None.
 
+    In a ``with`` statement it is one thread's alone; the methods that write or take are called there.
+    """
+
+    cdef kr_busy busy
     cdef kr_encoder state
     cdef Arena arena
     cdef Input plan
@@ -96,56 +119,86 @@ cdef class Encoder:
     def timestamp_ms(self, int64_t timestamp_ms):
         self.state.timestamp = timestamp_ms
 
-    cdef void _reserve(self, int64_t more):
-        """Room for so many bytes more, with what is written so far kept."""
+    def __enter__(self):
+        if not kr_busy_enter(&self.busy):
+            raise RuntimeError("Encoder is in use by another thread")
+        return self
+
+    def __exit__(self, *_):
+        kr_busy_leave(&self.busy)
+
+    cdef int _reserve(self, int64_t more) except -1:
+        """Room for so many bytes more, with what is written so far kept. Little is copied in all: memory that is asked
+        for ahead costs nothing until it is written to."""
         cdef Arena arena
+        cdef int64_t room
         if self.arena is not None and self.state.written + more <= self.state.capacity:
-            return
-        arena = Arena(self.state.written + more + KR_PADDING)
+            return 0
+        room = self.state.written + max(more, KR_ROOM_AHEAD * self.state.written)
+        try:
+            arena = Arena(room + KR_PADDING)
+        except MemoryError:
+            room = self.state.written + more
+            arena = Arena(room + KR_PADDING)
         if self.state.written:
             memcpy(arena.data, self.state.out, self.state.written)
         self.arena = arena
         self.state.out = arena.data
-        self.state.capacity = self.state.written + more
+        self.state.capacity = room
+        return 0
 
-    def write(self, Source source, int64_t size_hint):
-        """Writes all rows and returns None, or none of them and why: status, row, expected and actual size, and how many
-        records the open batch had by then."""
-        return self._write(&source.state, size_hint)
+    def write(self, sources, int64_t data_bytes, int64_t rows):
+        """Writes all rows of an iterable of sources and returns None. Where one cannot be written, no row is, and it
+        returns why: status, row, expected and actual size, and how many records the open batch had by then. Whatever
+        raises meanwhile, no row is written either. Room for so many bytes and rows is taken at once."""
+        cdef kr_encoder before = self.state
+        cdef Source source
+        cdef int64_t done = 0
+        cdef bint is_written = False
+        try:
+            if data_bytes:
+                self._reserve(data_bytes + self._overhead(rows))
+            for source in sources:
+                failure = self._write(&source.state, source.size() + self._overhead(source.state.rows), done)
+                if failure is not None:
+                    return failure
+                done += source.state.rows
+            is_written = True
+        finally:
+            if not is_written:
+                before.out, before.capacity = self.state.out, self.state.capacity
+                self.state = before
 
     def write_marker(self, const uint8_t[::1] value):
         """Writes a row that is a value alone, whether or not it is a marker. Returns what ``write`` does."""
         cdef int32_t[2] ends = [0, <int32_t>value.shape[0]]
+        cdef Source source = Source(1)
         cdef int8_t refuse_markers = self.state.refuse_markers
-        cdef kr_source source
-        memset(&source, 0, sizeof(kr_source))
-        source.rows = 1
-        source.value.ends = ends
-        source.value.data = &value[0]
-        source.value.data_size = value.shape[0]
+        source.state.value.ends = ends
+        source.state.value.data = &value[0]
+        source.state.value.data_size = value.shape[0]
         self.state.refuse_markers = 0
         try:
-            return self._write(&source, value.shape[0] + 2 * KR_RECORD_BATCH_OVERHEAD)
+            return self.write((source,), 0, 1)
         finally:
             self.state.refuse_markers = refuse_markers
 
-    cdef object _write(self, const kr_source *source, int64_t size_hint):
+    cdef int64_t _overhead(self, int64_t rows) noexcept:
+        """Bytes beside the data that so many rows take, most likely."""
+        return rows * KR_RECORD_OVERHEAD + (rows // self.state.max_batch_records + 2) * KR_RECORD_BATCH_OVERHEAD
+
+    cdef object _write(self, const kr_source *source, int64_t more, int64_t rows_done):
         cdef int status = KR_NEEDS_ROOM
-        cdef int64_t more = size_hint
-        cdef kr_encoder before = self.state
         self.state.row = 0
         while status == KR_NEEDS_ROOM:
             self._reserve(more)
             with nogil:
                 status = kr_encoder_run(&self.state, source)
-            more = max(self.state.error.expected, self.state.written // 2)
+            more = self.state.error.expected
         if status == KR_OK:
             return None
-        before.out, before.capacity = self.state.out, self.state.capacity
-        cdef kr_encoder failed = self.state
-        self.state = before
-        return (status, failed.error.record_index, failed.error.expected, failed.error.actual,
-                0 if failed.batch_at < 0 else failed.count)
+        return (status, rows_done + self.state.error.record_index, self.state.error.expected,
+                self.state.error.actual, 0 if self.state.batch_at < 0 else self.state.count)
 
     def close_batch(self):
         """Ends the open batch, if there is one."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kraftlog import schema
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import (
     CHECK_NOTHING,
@@ -24,15 +20,21 @@ from kraftlog._native.scanner import (
 from kraftlog._native.status import CODES, TEXTS
 from kraftlog.codec.compression import COMPRESSION_TYPES, compress
 from kraftlog.codec.headers import NO_TIMESTAMP
+from kraftlog.codec.metadata_markers import read_marker
+from kraftlog.codec.source import ENCODED_COLUMNS, Rows, record_batches, sources
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 
-RECORD_OVERHEAD = 24  # bytes beside key and value that most records take less than
 MOST_RECORDS = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 HEADERS_AT_ONCE = 1 << 12
-_UNITS_PER_MILLISECOND = {"us": 1000, "ns": 1_000_000}
-
-Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]
+_HEADER_FIELDS = {
+    "base_offset": (0, LARGEST_OFFSET),
+    "partition_leader_epoch": (-1, 2**31 - 1),
+    "producer_id": (-1, 2**63 - 1),
+    "producer_epoch": (-1, 2**15 - 1),
+    "base_sequence": (-1, 2**31 - 1),
+    "timestamp_ms": (-(2**63), 2**63 - 1),
+}
 
 
 class Encoder:
@@ -88,6 +90,18 @@ class Encoder:
             raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
         if batch_records is not None and max_batch_records is not None:
             raise ValueError("max_batch_records is for batches that are not planned; give either it or batch_records")
+        header = {
+            "base_offset": base_offset,
+            "partition_leader_epoch": partition_leader_epoch,
+            "producer_id": producer_id,
+            "producer_epoch": producer_epoch,
+            "base_sequence": base_sequence,
+            "timestamp_ms": timestamp_ms,
+        }
+        for name, number in header.items():
+            least, most = _HEADER_FIELDS[name]
+            if not least <= number <= most:
+                raise ValueError(f"{name} {number} is not between {least} and {most}")
         if is_transactional and producer_id < 0:
             raise ValueError("a transactional batch needs a producer_id")
         plan = None if batch_records is None else _plan(batch_records)
@@ -98,17 +112,12 @@ class Encoder:
         self._markers = 0
         self._planned = LARGEST_OFFSET if plan is None else int(plan.sum(dtype=np.int64))
         self._native = native.Encoder(
-            base_offset=base_offset,
-            partition_leader_epoch=partition_leader_epoch,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=base_sequence,
+            **header,
             attributes=self._compression | TRANSACTIONAL_BIT * is_transactional | CONTROL_BIT * is_control,
             max_batch_bytes=max_batch_bytes,
             max_batch_records=max_batch_records or MOST_RECORDS,
             batch_records=plan,
             refuse_markers=refuse_markers,
-            timestamp_ms=timestamp_ms,
         )
 
     @property
@@ -125,14 +134,15 @@ class Encoder:
         """Of the record that is written next."""
         return self._base_offset + self._rows + self._markers
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows behind those written before; when that fails, none of them is added.
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Add rows behind those written before; when that fails, by any exception, none of them is added.
 
         Parameters
         ----------
-        rows : pyarrow.RecordBatch
-            Columns key, value (binary or string), timestamp (timestamp) or timestamp_ms (int64), headers
-            (list of struct of key and value). A missing column means null, no timestamp, no headers.
+        rows : pyarrow.RecordBatch or pyarrow.Table
+            Columns key, value (binary, string, or a dictionary or view of these), timestamp (timestamp of any unit) or
+            timestamp_ms (integers), headers (list of struct of key and value, or map). A missing column means null, no
+            timestamp, no headers. Other columns of the table ``records``, such as offset, are not encoded.
 
         Raises
         ------
@@ -142,22 +152,32 @@ class Encoder:
         InvalidRecordError
             When a value is a marker, and these are refused.
         ValueError
-            When there is no column to encode, or one that is not known, or offsets would not fit 64 bits, or there are
-            more rows than planned.
+            When there is no column to encode, or one that is not known or of another type, or offsets would not fit 64
+            bits, or there are more rows than planned.
+        RuntimeError
+            When another thread is using the encoder.
         """
-        self._check_offsets(rows.num_rows)
-        source, data_bytes = _source(rows)
-        size_hint = data_bytes + RECORD_OVERHEAD * rows.num_rows + RECORD_BATCH_OVERHEAD
-        self._check(self._native.write(source, size_hint))
-        self._rows += rows.num_rows
+        with self._native:
+            self._check_room(rows.num_rows)
+            self._check(self._native.write(sources(rows), _data_bytes(rows), rows.num_rows))
+            self._rows += rows.num_rows
 
     def write_marker(self, value: bytes) -> None:
-        """Add a record of a value alone; it is not one of the rows that messages count."""
-        self._check_offsets(1)
-        self._check(self._native.write_marker(value))
-        self._markers += 1
+        """Add a transaction marker of the metadata log; it is not one of the rows that messages count.
 
-    def _check_offsets(self, rows: int) -> None:
+        Raises
+        ------
+        InvalidRecordError
+            When it is no marker.
+        """
+        if read_marker(value) is None:
+            raise InvalidRecordError("a metadata record that does not begin, end or abort a transaction")
+        with self._native:
+            self._check_room(1)
+            self._check(self._native.write_marker(value))
+            self._markers += 1
+
+    def _check_room(self, rows: int) -> None:
         if self.next_offset + rows > LARGEST_OFFSET:
             raise ValueError(f"base_offset {self._base_offset} and {self._rows + rows} rows do not fit 64 bits")
         if self._rows + self._markers + rows > self._planned:
@@ -175,12 +195,14 @@ class Encoder:
 
     def take(self) -> pa.Buffer:
         """Return the batches that are complete; the last one stays open for further rows."""
-        plain = self._native.take()
+        with self._native:
+            plain = self._native.take()
         return pa.py_buffer(plain) if not self._compression else pa.py_buffer(self._compressed(plain))
 
     def finish(self) -> pa.Buffer:
         """Close the last batch and return what ``take`` has not returned yet."""
-        self._native.close_batch()
+        with self._native:
+            self._native.close_batch()
         return self.take()
 
     def _compressed(self, plain: memoryview) -> bytes:
@@ -196,6 +218,13 @@ class Encoder:
         return b"".join(parts)
 
 
+def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:
+    """Return how many bytes a table of many chunks holds, about; of a single one its columns say it."""
+    if isinstance(rows, pa.RecordBatch) or not rows.num_columns or rows.column(0).num_chunks < 2:
+        return 0
+    return int(rows.select([name for name in rows.column_names if name in ENCODED_COLUMNS]).nbytes)
+
+
 def _plan(batch_records: npt.ArrayLike) -> npt.NDArray[np.int32]:
     plan = np.asarray(batch_records)
     if plan.ndim != 1 or (plan.size and (plan.dtype.kind not in "iu" or plan.min() < 1 or plan.max() > MOST_RECORDS)):
@@ -209,100 +238,6 @@ def _batch_extents(data: memoryview) -> Iterator[tuple[int, int]]:
     while more:
         headers, more, _ = scanner.run(HEADERS_AT_ONCE)
         yield from zip(headers["position"].tolist(), (headers["batch_length"] + LOG_OVERHEAD).tolist(), strict=True)
-
-
-def _source(rows: pa.RecordBatch) -> tuple[native.Source, int]:
-    """Lend the columns of a record batch; also returns how many bytes of data they hold."""
-    known = {"key", "value", "timestamp", "timestamp_ms", "headers"}
-    used = known & set(rows.schema.names)
-    if not used:
-        raise ValueError(f"none of the columns {', '.join(rows.schema.names)} is one of {', '.join(sorted(known))}")
-    source = native.Source(rows.num_rows)
-    size = 0
-    for name, put in (("key", source.set_key), ("value", source.set_value)):
-        if name in used:
-            column = _binary(rows.column(name))
-            put(*_parts(column))
-            size += _data_bytes(column)
-    if "timestamp_ms" in used or "timestamp" in used:
-        stamps = _milliseconds(rows.column("timestamp_ms" if "timestamp_ms" in used else "timestamp"))
-        source.set_timestamp_ms(stamps.buffers()[1], stamps.offset)
-    if "headers" in used:
-        size += _set_headers(source, rows.column("headers"))
-    return source, size
-
-
-def _binary(column: pa.Array) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_binary(column.type):
-        return column
-    try:
-        return column.cast(pa.binary())
-    except pa.ArrowNotImplementedError:
-        raise ValueError(f"a column of {column.type} is neither binary nor string") from None
-
-
-def _parts(column: pa.Array) -> tuple[Any, Any, Any, int]:
-    """Return validity, ends and data of a binary array, and how many of its values are skipped."""
-    validity, ends, data = column.buffers()
-    return validity, ends, data, column.offset
-
-
-def _data_bytes(column: pa.Array) -> int:
-    if not len(column):
-        return 0
-    ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
-    return int(ends[-1] - ends[0])
-
-
-def _milliseconds(column: pa.Array) -> pa.Array:
-    """Return int64 milliseconds; finer timestamps are rounded down, before 1970 as well."""
-    per_millisecond = _UNITS_PER_MILLISECOND.get(column.type.unit, 1) if pa.types.is_timestamp(column.type) else 1
-    if pa.types.is_timestamp(column.type) and column.type.unit == "s":
-        column = column.cast(pa.timestamp("ms", tz=column.type.tz))
-    column = column.cast(pa.int64())
-    if column.null_count:
-        column = pc.fill_null(column, NO_TIMESTAMP * per_millisecond)
-    if per_millisecond == 1:
-        return column
-    return pa.array(np.asarray(column) // per_millisecond)
-
-
-def _set_headers(source: native.Source, column: pa.Array) -> int:
-    if pa.types.is_null(column.type):
-        return 0
-    if not _is_headers(column.type):
-        raise ValueError(f"headers is {column.type}, not a list of struct<key, value>")
-    if column.null_count:
-        column = pc.if_else(column.is_valid(), column, pa.array([[]], column.type).take(pa.array([0] * len(column))))
-    column = column.cast(schema.HEADERS)
-    ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
-    used = column.values.slice(ends[0], ends[-1] - ends[0])
-    if used.null_count or used.field(0).null_count:
-        raise ValueError("a header, or its key, is null; Kafka does not allow that")
-    pairs = column.values
-    keys, values = pairs.field(0).cast(pa.binary()), pairs.field(1)
-    source.set_headers(column.buffers()[1], column.offset)
-    source.set_header_key(*_parts(keys))
-    source.set_header_value(*_parts(values))
-    return _data_bytes(keys) + _data_bytes(values) + 4 * len(pairs)
-
-
-def _is_headers(kind: pa.DataType) -> bool:
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
-        return False
-    return sorted(field.name for field in kind.value_type) == ["key", "value"]
-
-
-def _record_batches(rows: Rows) -> Iterator[pa.RecordBatch]:
-    if isinstance(rows, pa.RecordBatch):
-        return iter([rows])
-    if isinstance(rows, pa.Table):
-        return iter(rows.to_batches())
-    if hasattr(rows, "__arrow_c_stream__"):
-        return iter(pa.RecordBatchReader.from_stream(rows))
-    return iter(rows)
 
 
 def encode(
@@ -329,8 +264,7 @@ def encode(
     Parameters
     ----------
     rows : pyarrow.Table, pyarrow.RecordBatch, iterable of these, or anything that is an Arrow stream
-        Columns key, value (binary or string), timestamp (timestamp) or timestamp_ms (int64), headers (list of struct
-        of key and value). A missing column means null, no timestamp, no headers.
+        Columns as ``Encoder.write`` takes them: any of key, value, timestamp or timestamp_ms, and headers.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}
     compression_level : int, optional
         Of gzip, lz4 or zstd.
@@ -361,6 +295,8 @@ def encode(
         names the record's index, the size and the cap.
     ValueError
         When an option or a column is not what it should be.
+    TypeError
+        When the rows are not Arrow's.
 
     Examples
     --------
@@ -384,6 +320,6 @@ def encode(
         is_control=is_control,
         timestamp_ms=timestamp_ms,
     )
-    for batch in itertools.filterfalse(lambda b: b.num_rows == 0, _record_batches(rows)):
-        encoder.write(batch)
+    for each in record_batches(rows):
+        encoder.write(each)
     return encoder.finish()

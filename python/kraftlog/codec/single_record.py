@@ -42,6 +42,6 @@ def encode_record(
     source = native.Source(1)
     source.set_key(None, _ENDS.pack(0, len(key)), pa.py_buffer(key), 0)
     source.set_value(None, _ENDS.pack(0, len(value)), pa.py_buffer(value), 0)
-    encoder.write(source, size)
+    encoder.write((source,), 0, 1)
     encoder.close_batch()
     return pa.py_buffer(encoder.take())
