@@ -22,6 +22,7 @@
 #include "crc.h"
 #include "endian.h"
 #include "input.h"
+#include "record.h"
 #include "status.h"
 
 enum {
@@ -114,8 +115,8 @@ enum {
 };
 
 static inline void kr_control_load(const uint8_t *p, const uint8_t *end, kr_batch_header *h) {
-    int64_t timestamp_delta;
-    int32_t length, offset_delta, key_length, value_length;
+    kr_record r;
+    int32_t length, value_length;
     uint8_t padded[KR_CONTROL_PREFIX + KR_VARLONG_MAX] = {0};
     if (end - p < KR_SMALLEST_RECORD + 4) return;
     if (end - p < KR_CONTROL_PREFIX) {
@@ -123,11 +124,9 @@ static inline void kr_control_load(const uint8_t *p, const uint8_t *end, kr_batc
         end = padded + (end - p);
         p = padded;
     }
-    if (!(p = kr_varint_unchecked(p, &length)) || !(p = kr_varlong_unchecked(p + 1, &timestamp_delta)) ||
-        !(p = kr_varint_unchecked(p, &offset_delta)) || !(p = kr_varint_unchecked(p, &key_length)) || key_length < 4)
-        return;
+    if (!(p = kr_varint_unchecked(p, &length)) || !(p = kr_record_begin(p, &r)) || r.key_length < 4) return;
     h->control_type = kr_load_int16(p + 2);
-    if (h->control_type < 0 || h->control_type > KR_LAST_MARKER || key_length != 4) return;
+    if (h->control_type < 0 || h->control_type > KR_LAST_MARKER || r.key_length != 4) return;
     if ((p = kr_varint_unchecked(p + 4, &value_length)) && value_length >= 6 && end - p >= 6)
         h->coordinator_epoch = kr_load_int32(p + 2);
 }

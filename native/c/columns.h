@@ -4,8 +4,8 @@
 #define KRAFTLOG_COLUMNS_H
 
 #include "batch.h"
-
-enum { KR_PADDING = 64 };
+#include "copy.h"
+#include "utf8.h"
 
 enum kr_want {
     KR_WANT_KEY = 1,
@@ -24,6 +24,7 @@ typedef struct {
     uint8_t *data;
     uint8_t *validity;
     int64_t nulls;
+    int32_t end; /* of the last value: ends[rows] */
 } kr_binary_column;
 
 typedef struct {
@@ -50,39 +51,25 @@ static inline void kr_set_bits(uint8_t *bits, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++) bits[i >> 3] |= (uint8_t)(1u << (i & 7));
 }
 
-/* Copies n bytes, in whole words: up to 32 bytes more may be read and written behind them. */
-static inline void kr_copy_padded(uint8_t *to, const uint8_t *from, int64_t n) {
-    if (n > 64) {
-        memcpy(to, from, (size_t)n);
-        return;
+/* Appends n bytes, or null for n < 0. `padded` says that KR_PADDING bytes behind the source can be read. */
+KR_ALWAYS_INLINE void kr_put_binary(kr_binary_column *c, int64_t row, const uint8_t *from, int64_t n,
+                                    const int padded) {
+    if (n >= 0) {
+        if (padded)
+            kr_copy_padded(c->data + c->end, from, n);
+        else
+            memcpy(c->data + c->end, from, (size_t)n);
+        c->end += (int32_t)n;
+    } else {
+        kr_clear_bit(c->validity, row);
+        c->nulls++;
     }
-    memcpy(to, from, 16);
-    for (int64_t i = 16; i < n; i += 16) memcpy(to + i, from + i, 16);
+    c->ends[row + 1] = c->end;
 }
 
-static inline void kr_put_null(kr_binary_column *c, int64_t row) {
-    c->ends[row + 1] = c->ends[row];
-    kr_clear_bit(c->validity, row);
-    c->nulls++;
-}
-
-/* Appends n bytes, or null for n < 0. `padded` says that 32 bytes behind the source can be read. */
-static inline void kr_put_binary(kr_binary_column *c, int64_t row, const uint8_t *from, int64_t n, int padded) {
-    if (n < 0) {
-        kr_put_null(c, row);
-        return;
-    }
-    int32_t begin = c->ends[row];
-    if (padded)
-        kr_copy_padded(c->data + begin, from, n);
-    else
-        memcpy(c->data + begin, from, (size_t)n);
-    c->ends[row + 1] = begin + (int32_t)n;
-}
-
-static inline void kr_put_timestamp(kr_columns *c, int64_t row, int64_t ms) {
+KR_ALWAYS_INLINE void kr_put_timestamp(kr_columns *c, int64_t row, int64_t ms) {
     int64_t us;
-    if (ms == -1 || __builtin_mul_overflow(ms, 1000, &us)) {
+    if (!KR_LIKELY(ms != -1 && !__builtin_mul_overflow(ms, 1000, &us))) {
         us = 0;
         kr_clear_bit(c->timestamp_validity, row);
         c->timestamp_nulls++;
@@ -108,6 +95,12 @@ static inline void kr_columns_return_to(kr_columns *c, kr_mark m, uint32_t want)
     if (want & KR_WANT_HEADERS) kr_set_bits(c->header_value.validity, m.headers, c->headers + 1);
     c->rows = m.rows;
     c->headers = m.headers;
+    if (want & KR_WANT_KEY) c->key.end = c->key.ends[m.rows];
+    if (want & KR_WANT_VALUE) c->value.end = c->value.ends[m.rows];
+    if (want & KR_WANT_HEADERS) {
+        c->header_key.end = c->header_key.ends[m.headers];
+        c->header_value.end = c->header_value.ends[m.headers];
+    }
     c->key.nulls = m.key_nulls;
     c->value.nulls = m.value_nulls;
     c->timestamp_nulls = m.timestamp_nulls;

@@ -7,7 +7,9 @@
 #ifndef KRAFTLOG_ENCODER_H
 #define KRAFTLOG_ENCODER_H
 
-#include "record.h"
+#include "batch.h"
+#include "columns.h"
+#include "metadata_marker.h"
 
 /* A column as Arrow holds it: value i lies in data[ends[i], ends[i + 1]). `ends` NULL: every value is null. */
 typedef struct {

@@ -7,7 +7,7 @@
 #ifndef KRAFTLOG_LEGACY_H
 #define KRAFTLOG_LEGACY_H
 
-#include "record.h"
+#include "record_walk.h"
 
 enum { KR_LEGACY_MAX_MAGIC = 1 };
 

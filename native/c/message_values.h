@@ -184,21 +184,13 @@ static void kr_uuid_rows(kr_message_decoder *d, int32_t field, kr_rows *r) {
 
 /* Appends one value; text that is not UTF-8 is made so, as Java does. */
 static int kr_put_text(kr_level *l, const uint8_t *from, int64_t n, int is_text) {
-    int64_t size = n;
     if (!kr_reserve(&l->data, is_text ? n * KR_UTF8_GROWTH : n)) return 0;
     uint8_t *to = l->data.bytes + l->data.size;
-    memcpy(to, from, (size_t)n);
-    if (is_text) {
-        uint64_t high = 0, word;
-        int64_t i = 0;
-        for (; i + 8 <= n; i += 8) {
-            memcpy(&word, to + i, 8);
-            high |= word;
-        }
-        for (; i < n; i++) high |= (uint64_t)to[i] & 0x80;
-        if (high & 0x8080808080808080ull) size = kr_copy_utf8(to, from, n);
-    }
-    l->data.size += size;
+    if (is_text)
+        n = kr_copy_text(to, from, n, 0);
+    else
+        memcpy(to, from, (size_t)n);
+    l->data.size += n;
     return 1;
 }
 

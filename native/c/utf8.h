@@ -3,8 +3,7 @@
 #ifndef KRAFTLOG_UTF8_H
 #define KRAFTLOG_UTF8_H
 
-#include <stdint.h>
-#include <string.h>
+#include "copy.h"
 
 enum { KR_UTF8_GROWTH = 3 }; /* one broken byte becomes three */
 
@@ -50,6 +49,24 @@ static inline int64_t kr_copy_utf8(uint8_t *to, const uint8_t *from, int64_t n) 
         }
     }
     return to - start;
+}
+
+#define KR_NOT_ASCII 0x8080808080808080ull
+
+/* The same, for text that is nearly always ASCII and, when `padded`, has KR_PADDING bytes behind it on both sides. */
+KR_ALWAYS_INLINE int64_t kr_copy_text(uint8_t *to, const uint8_t *from, int64_t n, const int padded) {
+    uint64_t high = 0;
+    int64_t i = 0;
+    if (padded) {
+        kr_copy_padded(to, from, n);
+        for (; i + 8 < n; i += 8) high |= kr_load_word(from + i);
+        high |= n ? kr_load_word(from + i) << 8 * (8 - (n - i)) : 0;
+    } else {
+        memcpy(to, from, (size_t)n);
+        for (; i + 8 <= n; i += 8) high |= kr_load_word(from + i);
+        for (; i < n; i++) high |= from[i];
+    }
+    return KR_LIKELY(!(high & KR_NOT_ASCII)) ? n : kr_copy_utf8(to, from, n);
 }
 
 #endif

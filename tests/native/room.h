@@ -90,6 +90,7 @@ static inline void room_check_binary(const kr_binary_column *c, int64_t rows, in
     }
     for (int64_t i = rows; i < max_rows; i++) CHECK_INT(1, room_bit(c->validity, i));
     CHECK_TRUE(c->ends[rows] <= max_data);
+    CHECK_INT(c->ends[rows], c->end);
     CHECK_INT(nulls, c->nulls);
 }
 

@@ -19,7 +19,9 @@ static void put_random_record(bytes *b, int i) {
     int64_t headers = random_below(3) ? 0 : random_below(4);
     put_varint(&fields, headers);
     for (; headers > 0; headers--) {
-        put_field(&fields, text, random_below(30));
+        int is_ascii = random_below(3) != 0;
+        for (int k = 0; is_ascii && k < LONGEST; k++) text[k] &= 0x7f;
+        put_field(&fields, text, random_below(random_below(9) ? 30 : LONGEST));
         put_field(&fields, text, random_below(30) - 1);
     }
     put_record_of(b, &fields);

@@ -158,6 +158,34 @@ static void test_neighbours(void) {
     }
 }
 
+/* Null header values before the fault of a record do not count for the sound record behind it. */
+static void test_headers_before_a_fault(void) {
+    static const char *const one[] = {"k", "v", 0};
+    for (int spare = 0; spare < 2; spare++) {
+        static bytes b;
+        kr_batch_header h = walk_header(3);
+        kr_columns c;
+        kr_error e;
+        b.size = 0;
+        put_record(&b, 0, 0, "a", "b", one);
+        put_hex(&b, "1e 000000 01 01 06 02 61 01 02 62 01 02 63 04");
+        put_record(&b, 0, 2, "c", "d", one);
+        CHECK_STATUS(KR_BAD_HEADER_VALUE_LENGTH, walk(&b, &h, &c, &e, WANT_ALL, spare));
+        CHECK_INT(2, c.rows);
+        CHECK_INT(2, c.headers);
+        for (int i = 0; i < 2; i++) {
+            CHECK_TEXT("k", c.header_key, i);
+            CHECK_TEXT("v", c.header_value, i);
+        }
+        CHECK_INT(0, c.header_value.nulls);
+        c.batches = 1;
+        c.batch[0] = h;
+        c.batch[0].rows = (int32_t)c.rows;
+        room_check(&c, WANT_ALL);
+        room_free(&c);
+    }
+}
+
 /* More headers than there is room for is no fault; rows that are taken back leave no cleared bit behind. */
 static void test_headers_need_room(void) {
     static bytes b;
@@ -188,6 +216,7 @@ int main(void) {
     test_end_of_memory();
     test_end_of_batch();
     test_neighbours();
+    test_headers_before_a_fault();
     test_headers_need_room();
     return check_report("record_faults");
 }

@@ -57,12 +57,19 @@ static const struct {
     {"61f18080e180c262806380bf64", "61" BAD BAD BAD "62" BAD "63" BAD BAD "64"},
 };
 
-/* Copies between blocks that end where their bytes end. */
+/* Copies between blocks that end where their bytes, or their padding, end. */
 static void check_copy(const uint8_t *from, int64_t n, const uint8_t *to, int64_t m) {
     uint8_t *source = exact_copy(from, n), *target = malloc((size_t)(KR_UTF8_GROWTH * n + 1));
+    uint8_t *padded = malloc((size_t)(n + KR_PADDING)), *padded_target = malloc((size_t)(m > n ? m : n) + KR_PADDING);
+    memset(padded, 0xff, (size_t)(n + KR_PADDING));
+    if (n) memcpy(padded, from, (size_t)n);
     CHECK_BYTES(to, m, target, kr_copy_utf8(target, source, n));
+    CHECK_BYTES(to, m, target, kr_copy_text(target, source, n, 0));
+    CHECK_BYTES(to, m, padded_target, kr_copy_text(padded_target, padded, n, 1));
     exact_free(source, n);
     free(target);
+    free(padded);
+    free(padded_target);
 }
 
 static void test_cases(void) {
@@ -72,6 +79,23 @@ static void test_cases(void) {
         put_hex(&from, cases[i].from);
         put_hex(&to, cases[i].to);
         check_copy(from.at, from.size, to.at, to.size);
+    }
+}
+
+/* Text that is ASCII but for one byte, wherever it stands. */
+static void test_one_broken_byte(void) {
+    enum { LONGEST = 140 };
+    uint8_t from[LONGEST], to[LONGEST + 2];
+    for (int n = 0; n <= LONGEST; n++) {
+        memset(from, 'a', sizeof from);
+        check_copy(from, n, from, n);
+        for (int at = 0; at < n; at++) {
+            memset(to, 'a', sizeof to);
+            memcpy(to + at, "\xef\xbf\xbd", 3);
+            from[at] = 0x80;
+            check_copy(from, n, to, n + 2);
+            from[at] = 'a';
+        }
     }
 }
 
@@ -119,6 +143,7 @@ static void test_against_table(void) {
 
 int main(void) {
     test_cases();
+    test_one_broken_byte();
     test_against_table();
     return check_report("utf8");
 }

@@ -123,7 +123,7 @@ cdef extern from "message_rows.h" nogil:
         KR_DEEPEST
 
 
-cdef extern from "record.h" nogil:
+cdef extern from "metadata_marker.h" nogil:
     enum:
         KR_FIRST_MARKER_KEY
         KR_LAST_MARKER_KEY
