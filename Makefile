@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all build lint bench bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all build lint bench bench-compare bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/c/*.h native/kraftlog/_native/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -29,6 +29,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python bench/run.py
+
+# "--quick" for small logs and few rounds: make bench-compare OPTIONS=--quick
+bench-compare: $(READY)
+	$(BIN)/python bench/run.py --compare --json build/bench/compare.json $(OPTIONS)
 
 bench-spark: $(READY)
 	PYTHONPATH=bench/spark:bench:tests/interop $(BIN)/python bench/spark/run.py

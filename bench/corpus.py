@@ -22,6 +22,7 @@ MB = 1_000_000
 FIRST_TIMESTAMP = 1_700_000_000_000
 KEY_BYTES = 8
 HEADER_VALUE_BYTES = 16
+OVERHEAD_OF_ONE = 90  # bytes of a batch of one record beside its value
 STRETCH_BYTES = 1 << 20  # of records that are made at a time
 
 Bytes = npt.NDArray[np.uint8]
@@ -36,7 +37,7 @@ class Workload:
     value_bytes : int
         Length of every value.
     batch_kib : int
-        Cap on a record batch, before compression.
+        Cap on a record batch, before compression; 0 for batches of one record.
     headers : int
         Headers of each record.
     compression : str
@@ -49,6 +50,11 @@ class Workload:
     compression: str = "none"
 
     @property
+    def max_batch_bytes(self) -> int:
+        """The cap in bytes; a batch of two records would not fit into that of batches of one."""
+        return self.batch_kib << 10 or OVERHEAD_OF_ONE + self.value_bytes
+
+    @property
     def name(self) -> str:
         """Short name, such as ``v100_b64_lz4``."""
         name = f"v{self.value_bytes}_b{self.batch_kib}"
@@ -59,8 +65,10 @@ class Workload:
 
 PLAIN = [Workload(size, kib) for size in (20, 100, 1000) for kib in (8, 64)]
 WITH_HEADERS = Workload(100, 64, headers=2)
-COMPRESSED = [Workload(100, 64, compression=name) for name in ("lz4", "zstd")]
-WORKLOADS = [*PLAIN, WITH_HEADERS, *COMPRESSED]
+COMPRESSED = [Workload(100, 64, compression=name) for name in ("lz4", "zstd", "snappy", "gzip")]
+LARGE = [*PLAIN, WITH_HEADERS, *COMPRESSED]
+SMALL = Workload(100, 0)
+WORKLOADS = [*LARGE, SMALL]
 
 
 def path(workload: Workload, megabytes: float) -> Path:
@@ -94,7 +102,7 @@ def rows(workload: Workload) -> Iterator[pa.RecordBatch]:
 
 
 def _encoded(workload: Workload, size: float) -> Iterator[pa.Buffer]:
-    options = {"max_batch_bytes": workload.batch_kib << 10}
+    options = {"max_batch_bytes": workload.max_batch_bytes}
     encoder = kraftlog.Encoder(compression=workload.compression, **options)
     plain = 0
     for stretch in rows(workload):

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import java_peer
 import kraftlog
 import metadata_corpus
 import offsets_corpus
-from java_peer import Java
+from compare.processes import JAVA, Peers
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.offsets import OffsetFold
@@ -32,7 +31,7 @@ TABLE, FOLDED = "table offsets", "OffsetFold of typed records"
 OFFSET_COMMIT = "OffsetCommit"
 
 
-def replay(log: metadata_corpus.MetadataLog, java: Java | None) -> list[Contender]:
+def replay(log: metadata_corpus.MetadataLog, peers: Peers) -> list[Contender]:
     """Fold a metadata log to its image, from its files and from records that are columns already."""
     folder = metadata_corpus.path(log)
     segments = discover(folder).segments
@@ -53,12 +52,12 @@ def replay(log: metadata_corpus.MetadataLog, java: Java | None) -> list[Contende
         assert not image.faults
 
     contenders = [Contender(REPLAYED, replayed, log.records, size), Contender(APPLIED, applied, log.records, size)]
-    if java:
-        contenders.append(java.contender(KAFKA, java_peer.REPLAY, folder, log.records, log.partitions))
+    if JAVA in peers:
+        contenders.append(peers.on_topic(KAFKA, "replay", folder, log.records, (log.records, log.partitions)))
     return contenders
 
 
-def offsets(log: offsets_corpus.OffsetsLog, _: Java | None) -> list[Contender]:
+def offsets(log: offsets_corpus.OffsetsLog, _: Peers) -> list[Contender]:
     """Fold a partition of ``__consumer_offsets`` to the offsets that count, from its file and from columns."""
     folder = offsets_corpus.path(log)
     segments = discover(folder).segments

@@ -9,19 +9,27 @@ from pathlib import Path
 
 from rich.table import Table
 
+import corpus
 import folds
 import transactional as tx
 import typed_records as typed
 import works
+from compare import contenders as others
 from growth import Growth
 from internal_topics import COMMITS, METADATA
 from report import Block, short
+from works import STREAMED
 
 MIB = 1 << 20
 MOST_MEMORY = 300 * MIB
 MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held of a stretch of the log varies
 MOST_OPENING_SECONDS = 2.0
 LEAST, MOST = ">=", "<"
+PLAIN = tuple(workload.name for workload in corpus.PLAIN)
+SHORT_VALUES = tuple(workload.name for workload in corpus.PLAIN if workload.value_bytes < 1000)
+LONG_VALUES = tuple(name for name in PLAIN if name not in SHORT_VALUES)
+HEADERS = corpus.WITH_HEADERS.name
+COMPRESSED = tuple(workload.name for workload in corpus.COMPRESSED if workload.compression in works.BARE_CODECS)
 
 
 @dataclass
@@ -57,17 +65,16 @@ class RatioGoal:
     name: str
     base: str
     bound: float
-    value_sizes: tuple[int, ...] = (20, 100, 1000)
+    logs: tuple[str, ...]
     excuse: Callable[[], str] = str  # says why it does not count on this machine
-    log: str = ""  # an internal topic, instead of the logs with these sizes
-    needs: str = ""  # what to ask for, for the base to take part
 
     def outcome(self, blocks: Sequence[Block]) -> Outcome:
         """Look the ratios up."""
-        names = [self.log] if self.log else [f"v{size}_b{kib}" for size in self.value_sizes for kib in (8, 64)]
-        chosen = [b for b in blocks if b.work == self.work and b.workload in names] if not self.excuse() else []
-        ratios = [(b.workload, b[self.name].speed_against(b[self.base])) for b in chosen if self.base in b]
-        return Outcome(self.text, LEAST, self.bound, ratios, self.excuse() or self.needs)
+        chosen = [b for b in blocks if b.work == self.work and b.workload in self.logs] if not self.excuse() else []
+        both = [b for b in chosen if self.base in b and self.name in b]
+        ratios = [(b.workload, b[self.name].speed_against(b[self.base])) for b in both]
+        absent = next((name for name in (self.name, self.base) if any(name not in b for b in chosen)), "")
+        return Outcome(self.text, LEAST, self.bound, ratios, self.excuse() or (absent and f"without {absent}"))
 
 
 @dataclass(frozen=True)
@@ -96,38 +103,48 @@ def _needs_x86_crc() -> str:
 
 
 RATIOS = [
-    RatioGoal(
-        "decode to Arrow, x aiokafka to pyarrow, 20 and 100 B",
-        "decode", works.STREAMED, works.AIOKAFKA_ARROW, 15, (20, 100),
-    ),
-    RatioGoal("decode to Arrow, x memcpy, 1,000 B", "decode", works.STREAMED, works.MEMCPY, 0.6, (1000,)),
-    RatioGoal(
-        "encode from Arrow, x aiokafka's builder, 20 and 100 B",
-        "encode", works.STREAMED, works.AIOKAFKA_BUILDER, 7, (20, 100),
-    ),
-    RatioGoal("crc32c, x memcpy", "crc32c", works.CRC32C, works.MEMCPY, 1.3, excuse=_needs_x86_crc),
-    RatioGoal("header scan, x plain C loop", "scan", works.SCANNER, works.C_LOOP, 1.0),
-    RatioGoal("boundary scan, x headers and records walked", "boundaries", tx.BOUNDARIES, tx.WALK, 0.5),
-    RatioGoal("packed as a transaction, x encoded plain", "pack", tx.PACKED, tx.ENCODED, 0.97),
-    RatioGoal("commits every 10 MB, x none, 1,000 B", "commits", tx.PER_COMMIT, tx.WITHOUT, 0.97, (1000,)),
+    RatioGoal("decode, x aiokafka to pyarrow", "decode", STREAMED, others.AIOKAFKA_ARROW, 30, SHORT_VALUES),
+    RatioGoal("decode, x aiokafka iterated", "decode", STREAMED, others.AIOKAFKA, 10, SHORT_VALUES),
+    RatioGoal("decode, x Kafka's Java in memory", "decode", STREAMED, others.JAVA_DECODE, 2, (*SHORT_VALUES, HEADERS)),
+    RatioGoal("decode, x memcpy, 1,000 B", "decode", STREAMED, works.MEMCPY, 0.85, LONG_VALUES),
+    RatioGoal("decode, x pyarrow from Parquet", "decode", STREAMED, others.PARQUET, 1, (*PLAIN, HEADERS)),
+    RatioGoal("to_table, x streamed", "decode", works.IN_ONE, STREAMED, 0.7, (*PLAIN, HEADERS)),
+    RatioGoal("layout='view', x memcpy, 1,000 B", "decode", works.VIEW, works.MEMCPY, 1.5, LONG_VALUES),
+    RatioGoal("layout='view', x Kafka's Java, 1,000 B", "decode", works.VIEW, others.JAVA_DECODE, 1, LONG_VALUES),
+    RatioGoal("decode, x bare decompression", "decode", STREAMED, works.BARE, 1 / 1.3, COMPRESSED),
+    RatioGoal("encode, x aiokafka's builder", "encode", STREAMED, others.AIOKAFKA_BUILDER, 10, SHORT_VALUES),
+    RatioGoal("encode, x Kafka's MemoryRecordsBuilder", "encode", STREAMED, others.JAVA_ENCODE, 2.5, SHORT_VALUES),
+    RatioGoal("encode, x Rust kafka-protocol", "encode", STREAMED, others.RUST_RECORDS, 1.5, SHORT_VALUES),
+    RatioGoal("encode, x memcpy, 1,000 B", "encode", STREAMED, works.MEMCPY, 0.7, LONG_VALUES),
+    RatioGoal("encode of one chunk, x streamed", "encode", works.ONE_CHUNK, STREAMED, 0.8, (*PLAIN, HEADERS)),
+    RatioGoal("encode of many chunks, x streamed", "encode", works.CHUNKED, STREAMED, 0.8, (*PLAIN, HEADERS)),
+    RatioGoal("header scan, x Kafka's Java in memory", "scan", works.SCANNER, others.JAVA_DECODE, 1.5, PLAIN),
+    RatioGoal("header scan, x plain C loop", "scan", works.SCANNER, works.C_LOOP, 1, PLAIN),
+    RatioGoal("2 threads, x one", "threads", works.TWO_THREADS, STREAMED, 1.9, PLAIN),
+    RatioGoal("2 threads, x one, compressed", "threads", works.TWO_THREADS, STREAMED, 1.8, COMPRESSED),
+    RatioGoal("crc32c, x memcpy", "crc32c", works.CRC32C, works.MEMCPY, 1.3, PLAIN, excuse=_needs_x86_crc),
+    RatioGoal("boundary scan, x headers and records walked", "boundaries", tx.BOUNDARIES, tx.WALK, 0.5, PLAIN),
+    RatioGoal("packed as a transaction, x encoded plain", "pack", tx.PACKED, tx.ENCODED, 0.97, PLAIN),
+    RatioGoal("commits every 10 MB, x none, 1,000 B", "commits", tx.PER_COMMIT, tx.WITHOUT, 0.97, LONG_VALUES),
     *(
         RatioGoal(
             f"read_committed, x read_uncommitted, {log}",
-            "read_committed", tx.committed(log), tx.uncommitted(log), bound,
+            "read_committed", tx.committed(log), tx.uncommitted(log), bound, PLAIN,
         )
         for log, bound in ((tx.PLAIN_LOG, 0.99), (tx.COMMITTED_LOG, 0.99), (tx.ABORTED_LOG, 1))
     ),
     *(
-        RatioGoal(f"{log}, {own}, x {theirs}", "typed", own, theirs, 3, log=log, needs="--java")
+        RatioGoal(f"{log}, {own}, x {theirs}", "typed", own, theirs, 3, (log,))
         for log in (METADATA, COMMITS)
         for own, theirs in ((typed.BINARY, typed.KAFKA), (typed.FROM_LOG, typed.KAFKA_FROM_LOG))
     ),
     RatioGoal(
-        f"{folds.REPLAYED}, x {folds.KAFKA}", "replay", folds.REPLAYED, folds.KAFKA, 5, log=METADATA, needs="--java"
+        f"{folds.REPLAYED}, x {folds.KAFKA}", "replay", folds.REPLAYED, folds.KAFKA, 5, (METADATA,)
     ),
 ]  # fmt: skip
 
 RATES = [
+    RateGoal("batches of one record decoded, M/s (10 us each)", "small", works.EACH, 0.1, (corpus.SMALL.name,)),
     RateGoal("boundary scan, M records/s, 100 B", "boundaries", tx.BOUNDARIES, 80, ("v100_b8", "v100_b64")),
     RateGoal("plan_batches, M sizes/s", "plan", tx.PLAN, 200, ("",)),
     # what Kafka does on the machine that the goals are stated for: 14.3 M metadata records/s, 9 M commits/s, and

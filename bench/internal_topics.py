@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import folds
 import typed_records
-from java_peer import Java
+from compare.processes import Peers
 from metadata_corpus import MetadataLog
 from offsets_corpus import OffsetsLog
 from rounds import Contender
@@ -22,7 +22,7 @@ class Piece:
 
     work: str
     log: str
-    contenders: Callable[[float, Java | None], list[Contender]]
+    contenders: Callable[[float, Peers], list[Contender]]
 
 
 def metadata_log(megabytes: float) -> MetadataLog:
@@ -36,9 +36,9 @@ def offsets_log(megabytes: float) -> OffsetsLog:
 
 
 PIECES = (
-    Piece("typed", METADATA, lambda megabytes, java: typed_records.metadata(metadata_log(megabytes), java)),
-    Piece("typed", COMMITS, lambda megabytes, java: typed_records.commits(offsets_log(megabytes), java)),
-    Piece("replay", METADATA, lambda megabytes, java: folds.replay(metadata_log(megabytes), java)),
-    Piece("fold", COMMITS, lambda megabytes, java: folds.offsets(offsets_log(megabytes), java)),
+    Piece("typed", METADATA, lambda megabytes, peers: typed_records.metadata(metadata_log(megabytes), peers)),
+    Piece("typed", COMMITS, lambda megabytes, peers: typed_records.commits(offsets_log(megabytes), peers)),
+    Piece("replay", METADATA, lambda megabytes, peers: folds.replay(metadata_log(megabytes), peers)),
+    Piece("fold", COMMITS, lambda megabytes, peers: folds.offsets(offsets_log(megabytes), peers)),
 )
 WORKS = list(dict.fromkeys(piece.work for piece in PIECES))

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-import aiokafka_peer
 import corpus
 import kraftlog
 import scanning
+from compare import sums
 
-PREFIX = 10  # aiokafka is so slow that it gets this part of the file only
-ENCODER_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The first batches of a log; ``size`` is their bytes before compression."""
+
+    log: bytes
+    records: int
+    size: int
+    sums: sums.Sums
 
 
 class Material:
@@ -23,26 +35,35 @@ class Material:
     Attributes
     ----------
     log : numpy.ndarray, uint8
-        The file.
-    prefix : bytes
-        Its first batches.
-    records, prefix_records, size, prefix_size : int
-        Records, and bytes before compression, of both.
+        The file at ``path``.
+    headers : numpy.ndarray
+        Headers of its batches.
+    records, size : int
+        Records, and bytes before compression.
     """
 
     def __init__(self, workload: corpus.Workload, megabytes: float) -> None:
         self.workload = workload
         self.megabytes = megabytes
-        self.max_batch_bytes = workload.batch_kib << 10
-        self.log = np.memmap(corpus.path(workload, megabytes), np.uint8, "r")
-        headers = scanning.headers(self.log)
-        batches = -(-len(headers) // PREFIX)
-        end = int(headers["position"][batches]) if batches < len(headers) else self.log.nbytes
-        self.prefix = self.log[:end].tobytes()
-        self.records = int(headers["records_count"].sum())
-        self.prefix_records = int(headers["records_count"][:batches].sum())
+        self.max_batch_bytes = workload.max_batch_bytes
+        self.path: Path = corpus.path(workload, megabytes)
+        self.log = np.memmap(self.path, np.uint8, "r")
+        self.headers = scanning.headers(self.log)
+        self.records = int(self.headers["records_count"].sum())
         self.size = self.plain.nbytes
-        self.prefix_size = end * self.size // self.log.nbytes
+
+    def prefix(self, parts: int) -> Prefix:
+        """Return the first of so many parts, in whole batches."""
+        batches = -(-len(self.headers) // parts)
+        end = int(self.headers["position"][batches]) if batches < len(self.headers) else self.log.nbytes
+        records = int(self.headers["records_count"][:batches].sum())
+        size = end * self.size // self.log.nbytes
+        return Prefix(self.log[:end].tobytes(), records, size, sums.of_table(self.table.slice(0, records)))
+
+    @cached_property
+    def sums(self) -> sums.Sums:
+        """What every reader must find."""
+        return sums.of_table(self.table)
 
     @cached_property
     def columns(self) -> list[str]:
@@ -57,7 +78,18 @@ class Material:
     @cached_property
     def row_batches(self) -> list[pa.RecordBatch]:
         """All rows in pieces."""
-        return self.table.to_batches(max_chunksize=ENCODER_ROWS)
+        return self.table.to_batches(max_chunksize=CHUNK_ROWS)
+
+    @cached_property
+    def chunked(self) -> pa.Table:
+        """All rows as one table of many chunks, each with buffers of its own."""
+        return pa.Table.from_batches(kraftlog.decode(self.log, columns=self.columns).batches())
+
+    @cached_property
+    def batches(self) -> list[bytes]:
+        """Each record batch as a buffer of its own."""
+        starts = [*self.headers["position"].tolist(), self.log.nbytes]
+        return [self.log[a:b].tobytes() for a, b in pairwise(starts)]
 
     @cached_property
     def plain(self) -> npt.NDArray[np.uint8]:
@@ -70,8 +102,3 @@ class Material:
     def target(self) -> npt.NDArray[np.uint8]:
         """Memory for a copy of ``plain``, written to before."""
         return np.ones(self.plain.nbytes, np.uint8)
-
-    @cached_property
-    def prefix_rows(self) -> list[list[aiokafka_peer.Row]]:
-        """The records of ``prefix`` as Python objects."""
-        return aiokafka_peer.to_rows(self.prefix)

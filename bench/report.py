@@ -15,12 +15,14 @@ from rich.table import Table
 import folds
 import typed_records
 import works
+from compare import contenders as others
 from rounds import Contender
 
 FLOORS = {"scan": works.C_LOOP}  # memcpy for everything else
 PEERS = {
-    "decode": works.AIOKAFKA_ARROW,
-    "encode": works.AIOKAFKA_BUILDER,
+    "decode": others.AIOKAFKA_ARROW,
+    "encode": others.AIOKAFKA_BUILDER,
+    "small": others.AIOKAFKA_ARROW,
     "typed": typed_records.KAFKA_FROM_LOG,
     "replay": folds.KAFKA,
 }

@@ -6,7 +6,7 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -21,6 +21,10 @@ class Contender:
     ----------
     run : callable
         Does the work once; returns how many records it met, or None when it does not know of records.
+    check : callable
+        Does it once more, before anything is timed, and raises when the answer is wrong.
+    cpu_clock : callable, optional
+        Seconds that the process that does it has run; None when several threads run and wall time is what counts.
     records, size : int
         What one run covers: records, and bytes of them before compression.
     seconds : list of float
@@ -31,6 +35,8 @@ class Contender:
     run: Callable[[], int | None]
     records: int
     size: int
+    check: Callable[[], None] = lambda: None
+    cpu_clock: Callable[[], float] | None = process_time
     seconds: list[float] = field(default_factory=list)
 
     @property
@@ -49,26 +55,31 @@ class Contender:
         return median(theirs / own for own, theirs in pairs) * self.records / other.records
 
 
-def interleave(contenders: Sequence[Contender], rounds: int) -> None:
-    """Fill in ``seconds`` of each contender, behind a first round that only checks answers."""
+def interleave(contenders: Sequence[Contender], rounds: int, on_cpu: bool = False) -> None:
+    """Fill in ``seconds`` of each contender, behind a first round that only checks answers.
+
+    ``on_cpu`` counts what its process ran instead of wall time: less noise on a machine that does other work, too.
+    """
     cold = np.ones(COLD_BYTES // 8)
     for contender in contenders:
-        _run(contender)
+        _run(contender, on_cpu)
+        contender.check()
     gc.collect()
     gc.freeze()
     for number in range(rounds):
         shift = number % len(contenders)
         for contender in [*contenders[shift:], *contenders[:shift]]:
             cold.sum()  # what the contender before left in the caches helps nobody
-            contender.seconds.append(_run(contender))
+            contender.seconds.append(_run(contender, on_cpu))
             gc.collect()
     gc.unfreeze()
 
 
-def _run(contender: Contender) -> float:
-    start = perf_counter()
+def _run(contender: Contender, on_cpu: bool) -> float:
+    clock = (contender.cpu_clock if on_cpu else None) or perf_counter
+    start = clock()
     met = contender.run()
-    seconds = perf_counter() - start
+    seconds = clock() - start
     if met not in (None, contender.records):
         raise AssertionError(f"{contender.name} met {met} records of {contender.records}")
     return seconds

@@ -1,6 +1,7 @@
-"""Measures kraftlog beside aiokafka and beside what the hardware allows, in one process, and says which goals are met.
+"""Measures kraftlog beside what the hardware allows and beside other implementations, and says which goals are met.
 
-Needs the package's ``bench`` extra and a C compiler. Log files are made in ``build/bench-corpus`` and stay there.
+Needs the package's ``bench`` extra and a C compiler; ``--compare`` also Maven with a JDK, Cargo and Go, as far as they
+are there. Log files are made in ``build/bench-corpus`` and stay there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,15 +20,17 @@ import corpus
 import goals
 import growth
 import internal_topics
-import java_peer
+import markdown
 import report
 import transactional
 import works
+from compare.processes import Peers
 from material import Material
 from rounds import interleave
 
 WIDTH = 132
-QUICK = {"megabytes": 20, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
+SMALL_MEGABYTES = 2  # of batches of one record
+QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
 ALONE = {"varint": works.varint, "plan": transactional.plan}  # on no log
 EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "memory", "open"]
 
@@ -38,19 +41,28 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    console.print(", ".join(f"{name} {value}" for name, value in report.machine().items()))
-    blocks = sorted(measure(options, Console(stderr=True)), key=lambda block: EVERY.index(block.work))
+    print(", ".join(f"{name} {value}" for name, value in report.machine().items()))
+    peers = Peers(options.peers)
+    blocks = sorted(measure(options, peers, Console(stderr=True)), key=lambda block: EVERY.index(block.work))
     grown = growth.Growth(options.log_bytes, options.opened)
     if "memory" in options.works:
         growth.measure_memory(grown)
         growth.measure_replay(grown)
     if "open" in options.works:
         growth.measure_opening(grown)
-    console.print(report.table(blocks))
+    if options.compare:
+        print(f"\n{markdown.how(options)}\n")
+        print(markdown.compared(blocks, peers.left_out))
+    else:
+        console.print(report.table(blocks))
     if grown.read_bytes_per_second:
         console.print(f"{grown.log_text} of segments: read at {grown.read_bytes_per_second / 1e6:,.0f} MB/s")
     found = goals.outcomes(blocks, grown)
-    console.print(goals.table(found))
+    if options.compare:
+        print()
+        print(markdown.goals([outcome for outcome in found if outcome.measured]))
+    else:
+        console.print(goals.table(found))
     if options.json:
         options.json.write_text(json.dumps(document(blocks, grown, found), indent=1))
     return int(options.check and any(outcome.met is False for outcome in found))
@@ -68,43 +80,52 @@ def parse() -> argparse.Namespace:
         help=f"of {', '.join(EVERY)}; and of the logs {', '.join(names)}",
     )  # fmt: skip
     parser.add_argument(
-        "--java",
-        action="store_true",
-        help="beside Kafka's own readers of internal topics, too; Maven and a JDK build them",
+        "--compare", action="store_true",
+        help=f"beside other implementations, in Markdown; unless --only says what, {', '.join(works.COMPARED)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--peers", nargs="+", choices=Peers.NAMES, metavar="NAME", help=f"compare with these: {', '.join(Peers.NAMES)}"
+    )
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="of each process instead of wall time: for a machine that is shared"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
     parser.set_defaults(log_bytes=growth.Growth.log_bytes, opened=growth.Growth.opened)
     options = parser.parse_args()
-    if options.java and (missing := java_peer.missing()):
-        parser.error(f"--java: {missing}")
+    if options.peers is None:
+        options.peers = Peers.NAMES if options.compare else []
     if options.quick:
         vars(options).update(QUICK)
-    options.works = [name for name in EVERY if name in options.only] or EVERY
+    all_works = works.COMPARED if options.compare else EVERY
+    options.works = [name for name in EVERY if name in options.only] or all_works
     options.workloads = [w for w in corpus.WORKLOADS if w.name in options.only] or corpus.WORKLOADS
     return options
 
 
-def measure(options: argparse.Namespace, progress: Console) -> Iterator[report.Block]:
-    """Yield each piece of work on each log; on one log all of them are measured in the same rounds."""
+def measure(options: argparse.Namespace, peers: Peers, progress: Console) -> Iterator[report.Block]:
+    """Yield each piece of work on each log, measured in rounds of its own."""
     asked = [name for name in works.BY_NAME if name in options.works]
     for workload in options.workloads if asked else []:
+        names = [name for name in asked if workload in works.LOGS.get(name, corpus.PLAIN)]
+        if not names:
+            continue
         progress.print(f"{workload.name} ...")
-        material = Material(workload, options.megabytes)
-        names = [name for name in asked if workload in corpus.PLAIN or name not in works.ON_PLAIN_LOGS]
-        blocks = [report.Block(name, workload.name, works.BY_NAME[name](material)) for name in names]
-        if blocks:
-            interleave([contender for block in blocks for contender in block.contenders], options.rounds)
-        yield from blocks
+        material = Material(workload, options.megabytes if workload != corpus.SMALL else SMALL_MEGABYTES)
+        for name in names:
+            with closing(peers):
+                block = report.Block(name, workload.name, works.BY_NAME[name](material, peers))
+                interleave(block.contenders, options.rounds, options.cpu_time)
+            yield block
     for name in [name for name in ALONE if name in options.works]:
         block = report.Block(name, "", ALONE[name](options.megabytes))
-        interleave(block.contenders, options.rounds)
+        interleave(block.contenders, options.rounds, options.cpu_time)
         yield block
     for piece in [piece for piece in internal_topics.PIECES if piece.work in options.works]:
         progress.print(f"{piece.work}, {piece.log} ...")
-        with closing(java_peer.Java()) if options.java else nullcontext() as java:
-            block = report.Block(piece.work, piece.log, piece.contenders(options.megabytes, java))
-            interleave(block.contenders, options.rounds)
+        with closing(peers):
+            block = report.Block(piece.work, piece.log, piece.contenders(options.megabytes, peers))
+            interleave(block.contenders, options.rounds, options.cpu_time)
         yield block
 
 

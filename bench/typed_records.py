@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 import floors
-import java_peer
 import kraftlog
 import metadata_corpus
 import offsets_corpus
+from compare.processes import JAVA, Peers
 from corpus import Bytes
-from java_peer import Java
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA
 from kraftlog.messages.frames import frame
@@ -31,7 +30,7 @@ PART = 10  # JSON and bytes are made of this part of the records only: they say 
 Pair = tuple[pa.BinaryArray | None, pa.BinaryArray]
 
 
-def metadata(log: metadata_corpus.MetadataLog, java: Java | None) -> list[Contender]:
+def metadata(log: metadata_corpus.MetadataLog, peers: Peers) -> list[Contender]:
     """Values of a metadata log to columns of each type, to JSON, and those of one type back."""
     folder = metadata_corpus.path(log)
     pairs = list(_pairs(_bytes(folder), METADATA))
@@ -47,20 +46,20 @@ def metadata(log: metadata_corpus.MetadataLog, java: Java | None) -> list[Conten
     contenders = _readers(_bytes(folder), METADATA, pairs, log.records)
     count = sum(batch.num_rows for batch in changes)
     contenders.append(Contender(ENCODED, encoded, count, _size(pairs) * count // log.records))
-    if java:
-        for name, work in ((KAFKA, java_peer.METADATA_VALUES), (KAFKA_FROM_LOG, java_peer.METADATA)):
-            contenders.append(java.contender(name, work, folder, log.records))
+    if JAVA in peers:
+        for name, work in ((KAFKA, "metadata-values"), (KAFKA_FROM_LOG, "metadata")):
+            contenders.append(peers.on_topic(name, work, folder, log.records))
     return contenders
 
 
-def commits(log: offsets_corpus.OffsetsLog, java: Java | None) -> list[Contender]:
+def commits(log: offsets_corpus.OffsetsLog, peers: Peers) -> list[Contender]:
     """Keys and values of ``__consumer_offsets`` to columns, and to JSON."""
     folder = offsets_corpus.path(log)
     pairs = list(_pairs(_bytes(folder), CONSUMER_OFFSETS))
     contenders = _readers(_bytes(folder), CONSUMER_OFFSETS, pairs, log.records)
-    if java:
-        for name, work in ((KAFKA, java_peer.COMMIT_VALUES), (KAFKA_FROM_LOG, java_peer.COMMITS)):
-            contenders.append(java.contender(name, work, folder, log.records))
+    if JAVA in peers:
+        for name, work in ((KAFKA, "commit-values"), (KAFKA_FROM_LOG, "commits")):
+            contenders.append(peers.on_topic(name, work, folder, log.records))
     return contenders
 
 

@@ -2,70 +2,101 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
+import cramjam
 import numpy as np
 import pyarrow as pa
 
-import aiokafka_peer
 import corpus
 import floors
 import kraftlog
 import scanning
 import transactional
+from compare import contenders as others
+from compare import sums
+from compare.processes import Peers
 from material import Material
 from rounds import Contender
 
-MEMCPY, C_LOOP = "memcpy", "plain C loop"
-STREAMED, IN_ONE, OFFSETS = "kraftlog, streamed", "kraftlog, in one", "kraftlog, offsets only"
-CHUNKED = "kraftlog, of many chunks"
-AIOKAFKA, AIOKAFKA_ARROW, AIOKAFKA_BUILDER = "aiokafka, iterated", "aiokafka, to pyarrow", "aiokafka, builder"
+MEMCPY, C_LOOP, BARE = "memcpy", "plain C loop", "bare decompression"
+STREAMED, IN_ONE, OFFSETS = "kraftlog, streamed", "kraftlog, to_table", "kraftlog, offsets only"
+VIEW, ONE_CHUNK, CHUNKED = "kraftlog, layout='view'", "kraftlog, one chunk", "kraftlog, many chunks"
+EACH, TWO_THREADS = "kraftlog, to_table of each", "kraftlog, 2 threads"
 CRC32C, SCANNER = "kraftlog.crc32c", "kraftlog, Scanner"
 VARINT_ENCODE, VARINT_DECODE = "kraftlog.varint.encode", "kraftlog.varint.decode"
 
 VARINT_BYTES_PER_MB = 1_000_000
+THREADS = 2
+BARE_CODECS = {"lz4": cramjam.lz4, "zstd": cramjam.zstd}
+HEADER_BYTES = 61
 
 
-def decode(m: Material) -> list[Contender]:
+def decode(m: Material, peers: Peers) -> list[Contender]:
     """Log bytes to key, value, offset, timestamp (and headers, where there are any), with checksums compared."""
-    return [
-        _whole(m, STREAMED, lambda: _count(kraftlog.decode(m.log, columns=m.columns))),
-        _whole(m, IN_ONE, lambda: kraftlog.decode(m.log, columns=m.columns).to_table().num_rows),
-        _whole(m, OFFSETS, lambda: _count(kraftlog.decode(m.log, columns=["offset"]))),
-        _prefix(m, AIOKAFKA, lambda: aiokafka_peer.iterate(m.prefix)),
-        _prefix(m, AIOKAFKA_ARROW, lambda: aiokafka_peer.to_arrow(m.prefix).num_rows),
-        _memcpy(m),
-    ]
-
-
-def encode(m: Material) -> list[Contender]:
-    """Columns to log bytes, in batches as large as the file's; aiokafka gets Python objects, and does not compress."""
-    options = {"max_batch_bytes": m.max_batch_bytes, "compression": m.workload.compression}
-    assert np.array_equal(np.frombuffer(kraftlog.encode(m.table, **options), np.uint8), m.log)
-    chunks = pa.Table.from_batches(m.row_batches)
-    assert kraftlog.encode(chunks, **options).size == m.log.nbytes
-    assert _encode_streamed(m.row_batches, options) == m.log.nbytes
     contenders = [
+        _reader(m, STREAMED, lambda: kraftlog.decode(m.log, columns=m.columns).batches()),
+        _whole(m, IN_ONE, lambda: kraftlog.decode(m.log, columns=m.columns).to_table().num_rows),
+        _whole(m, OFFSETS, lambda: _count(kraftlog.decode(m.log, columns=["offset"]).batches())),
+    ]
+    if "layout" in inspect.signature(kraftlog.decode).parameters:
+        view = _reader(m, VIEW, lambda: kraftlog.decode(m.log, columns=m.columns, layout="view").batches())
+        contenders.insert(2, view)
+    if m.workload.compression in BARE_CODECS:
+        contenders.append(_whole(m, BARE, lambda: _nothing(_decompress(m))))
+    return [*contenders, *others.decoders(m, peers), _memcpy(m)]
+
+
+def encode(m: Material, peers: Peers) -> list[Contender]:
+    """Columns to log bytes, in batches as large as the file's; others get records or objects."""
+    options = {"max_batch_bytes": m.max_batch_bytes, "compression": m.workload.compression}
+    for table in (m.table, m.chunked):
+        assert np.array_equal(np.frombuffer(kraftlog.encode(table, **options), np.uint8), m.log)
+    assert _encode_streamed(m.row_batches, options) == m.log.nbytes
+    return [
         _whole(m, STREAMED, lambda: _nothing(_encode_streamed(m.row_batches, options))),
-        _whole(m, IN_ONE, lambda: _nothing(kraftlog.encode(m.table, **options))),
-        _whole(m, CHUNKED, lambda: _nothing(kraftlog.encode(chunks, **options))),
+        _whole(m, ONE_CHUNK, lambda: _nothing(kraftlog.encode(m.table, **options))),
+        _whole(m, CHUNKED, lambda: _nothing(kraftlog.encode(m.chunked, **options))),
+        *others.encoders(m, peers),
         _memcpy(m),
     ]
-    if m.workload.compression == "none":
-        build = _prefix(m, AIOKAFKA_BUILDER, lambda: aiokafka_peer.build(m.prefix_rows, m.max_batch_bytes))
-        contenders.insert(3, build)
-    return contenders
 
 
-def crc32c(m: Material) -> list[Contender]:
+def small(m: Material, peers: Peers) -> list[Contender]:
+    """Buffers of one batch of one record each, as a consumer of many partitions gets them."""
+    columns = ["key", "value", "offset", "timestamp"]
+    each = _whole(m, EACH, lambda: sum(kraftlog.decode(b, columns=columns).to_table().num_rows for b in m.batches))
+    return [each, *others.small(m, peers)]
+
+
+def threads(m: Material, _: Peers) -> list[Contender]:
+    """Two halves of the log, decoded one after the other and at once."""
+    middle = int(m.headers["position"][len(m.headers) // 2])
+    halves = [m.log[:middle], m.log[middle:]]
+    pool = ThreadPoolExecutor(THREADS)
+
+    def decoded(part: np.ndarray) -> int:
+        return _count(kraftlog.decode(part, columns=m.columns).batches())
+
+    both = _whole(m, TWO_THREADS, lambda: sum(pool.map(decoded, halves)))
+    both.cpu_clock = None
+    alone = _whole(m, STREAMED, lambda: sum(map(decoded, halves)))
+    alone.cpu_clock = None
+    return [alone, both]
+
+
+def crc32c(m: Material, _: Peers) -> list[Contender]:
     """One sum over the file."""
     return [_whole(m, CRC32C, lambda: _nothing(kraftlog.crc32c(m.plain))), _memcpy(m)]
 
 
-def scan(m: Material) -> list[Contender]:
+def scan(m: Material, peers: Peers) -> list[Contender]:
     """From batch header to batch header."""
     return [
         _whole(m, SCANNER, lambda: _nothing(scanning.count_batches(m.log))),
+        *others.scanners(m, peers),
         _whole(m, C_LOOP, lambda: floors.scan(m.log)),
     ]
 
@@ -90,33 +121,58 @@ def varint(megabytes: float) -> list[Contender]:
     ]
 
 
-BY_NAME: dict[str, Callable[[Material], list[Contender]]] = {
+def _alone(work: Callable[[Material], list[Contender]]) -> Callable[[Material, Peers], list[Contender]]:
+    return lambda m, _: work(m)
+
+
+BY_NAME: dict[str, Callable[[Material, Peers], list[Contender]]] = {
     "decode": decode,
     "encode": encode,
-    "crc32c": crc32c,
     "scan": scan,
-    "boundaries": transactional.boundaries,
-    "pack": transactional.pack,
-    "commits": transactional.commits,
-    "read_committed": transactional.read_committed,
+    "small": small,
+    "threads": threads,
+    "crc32c": crc32c,
+    "boundaries": _alone(transactional.boundaries),
+    "pack": _alone(transactional.pack),
+    "commits": _alone(transactional.commits),
+    "read_committed": _alone(transactional.read_committed),
 }
-ON_PLAIN_LOGS = {"crc32c", "scan", "boundaries", "pack", "commits", "read_committed"}  # others would say nothing new
+COMPARED = ("decode", "encode", "scan", "small", "threads")
+ON_64_KIB = [workload for workload in corpus.WORKLOADS if workload.batch_kib == 64]
+LOGS = {
+    "decode": corpus.LARGE,
+    "encode": corpus.LARGE,
+    "small": [corpus.SMALL],
+    "threads": ON_64_KIB,
+}  # of the others: corpus.PLAIN, on the rest of the logs they would say nothing new
 
 
 def _whole(m: Material, name: str, run: Callable[[], int | None]) -> Contender:
     return Contender(name, run, m.records, m.size)
 
 
-def _prefix(m: Material, name: str, run: Callable[[], int | None]) -> Contender:
-    return Contender(name, run, m.prefix_records, m.prefix_size)
+def _reader(m: Material, name: str, batches: Callable[[], Iterator[pa.RecordBatch]]) -> Contender:
+    def check() -> None:
+        assert sums.of_batches(batches()) == m.sums, name
+
+    return Contender(name, lambda: _count(batches()), m.records, m.size, check)
 
 
 def _memcpy(m: Material) -> Contender:
     return _whole(m, MEMCPY, lambda: _nothing(floors.memcpy(m.target, m.plain)))
 
 
-def _count(stream: kraftlog.Stream) -> int:
-    return sum(batch.num_rows for batch in stream.batches())
+def _count(batches: Iterator[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+def _decompress(m: Material) -> None:
+    """Decompress the records of each batch into one buffer, with the library that kraftlog uses."""
+    codec = BARE_CODECS[m.workload.compression]
+    target = np.empty(2 * m.max_batch_bytes, np.uint8)
+    starts = m.headers["position"]
+    for start, end in zip(starts + HEADER_BYTES, [*starts[1:], m.log.nbytes], strict=True):
+        codec.decompress_into(m.log[start:end], target)
 
 
 def _encode_streamed(batches: list[pa.RecordBatch], options: dict[str, object]) -> int:

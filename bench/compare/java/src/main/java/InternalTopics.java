@@ -1,6 +1,4 @@
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,8 +18,8 @@ import org.apache.kafka.image.TopicImage;
 import org.apache.kafka.metadata.MetadataRecordSerde;
 
 /**
- * Kafka's own way to do a piece of work. Usage: InternalTopics WORK SEGMENT WARM-UPS. The segment is read into memory and
- * the work done so often unseen; then once for each line of the standard input, each answered with a count and a digest.
+ * Records of internal topics with Kafka's own classes. Usage: InternalTopics WORK SEGMENT WARM-UPS. The segment is read
+ * into memory; each turn is answered with a count and a digest.
  */
 public final class InternalTopics {
     private final MemoryRecords log;
@@ -38,16 +36,13 @@ public final class InternalTopics {
     public static void main(String[] arguments) throws IOException {
         InternalTopics topics = new InternalTopics(Path.of(arguments[1]));
         Runnable work = topics.work(arguments[0]);
-        for (int left = Integer.parseInt(arguments[2]); left > 0; left--) {
-            work.run();
-        }
-        System.out.println("ready");
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
-        while (lines.readLine() != null) {
-            topics.count = topics.digest = 0;
-            work.run();
-            System.out.println(topics.count + " " + topics.digest);
-        }
+        Turns.take(() -> topics.answer(work), Integer.parseInt(arguments[2]));
+    }
+
+    private long[] answer(Runnable work) {
+        count = digest = 0;
+        work.run();
+        return new long[] {count, digest};
     }
 
     private Runnable work(String name) {
