@@ -9,6 +9,7 @@ from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.codec.validate import validate
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import (
     CorruptRecordError,
@@ -56,5 +57,6 @@ __all__ = [
     "pack_transaction",
     "partition_for_key",
     "plan_batches",
+    "validate",
     "varint",
 ]

@@ -348,7 +348,21 @@ ERRORS = TableSchema(
     },
 )
 
-# not a table that is read, but one that is added up
+# not tables that are read: what a broker would answer, and what is added up
+VERDICTS = TableSchema(
+    "verdicts",
+    "a record batch, as a broker would answer a producer that sends it",
+    {
+        "position": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "base_offset": pa.int64(),
+        "error_code": pa.int16(),
+        "error": pa.string(),
+        "record_index": pa.int32(),
+        "message": pa.string(),
+    },
+)
+
 STATS = TableSchema(
     "stats",
     "a partition, or a producer in it",

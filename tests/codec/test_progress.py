@@ -132,3 +132,11 @@ def test_strict_stops_at_the_rows_that_were_handed_out():
         rows.extend(stream.batches())
     assert sum(batch.num_rows for batch in rows) in (0, 3)
     assert stream.consumed == (len(good) if rows else 0)
+
+
+def test_the_least_timestamp_is_within_no_bounds():
+    """A header may say anything; nothing is passed over unless bounds were asked for."""
+    record = records_of([(b"k", b"v", -(2**63), [])], 10)
+    stream = kraftlog.decode(encode_batch(record), columns=COLUMNS)
+    assert decoded_records(stream.to_table().to_pylist()) == record
+    assert stream.faults == []

@@ -82,9 +82,9 @@ class RecordDecoder:
             wanted_bits(needed) | (native.ONLY_MARKERS if only_markers else 0),
             check_crc=options.check_crc,
             include_control=options.include_control,
-            start_offset=options.start_offset,
+            start_offset=_least(options.start_offset),
             end_offset=options.end_offset,
-            start_timestamp=options.start_timestamp,
+            start_timestamp=_least(options.start_timestamp),
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
             aborted=None if aborted is None else aborted.tobytes(),
@@ -179,6 +179,11 @@ class RecordDecoder:
             batch = pc.filter(batch, pa.array(keep))
         if batch.num_rows:
             yield batch
+
+
+def _least(bound: int) -> int:
+    """Return a lower bound for the native decoder: no bound is below every number of 64 bits."""
+    return -NO_BOUND - 1 if bound == -NO_BOUND else bound
 
 
 def decode(

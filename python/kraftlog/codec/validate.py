@@ -1,0 +1,287 @@
+"""What a broker checks of the batches that a producer sends, without a broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog._native.checksum import crc32c
+from kraftlog._native.scanner import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    LAST_COMPRESSION,
+    LOG_OVERHEAD,
+    RECORD_BATCH_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    header_at,
+)
+from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.headers import Headers
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.types import Buffer
+
+# Kafka's Errors, of which this module needs some
+NONE = (0, "NONE")
+UNKNOWN_SERVER_ERROR = (-1, "UNKNOWN_SERVER_ERROR")
+CORRUPT_MESSAGE = (2, "CORRUPT_MESSAGE")
+MESSAGE_TOO_LARGE = (10, "MESSAGE_TOO_LARGE")
+INVALID_TIMESTAMP = (32, "INVALID_TIMESTAMP")
+INVALID_RECORD = (87, "INVALID_RECORD")
+
+DEFAULT_MAX_MESSAGE_BYTES = 1048588
+DEFAULT_TIMESTAMP_AFTER_MAX_MS = 3600000
+
+_HEADER_UP_TO_MAGIC = 17
+_CRC_END = 21
+_LEAST_BATCH_LENGTH = 14
+_NO_TIMESTAMP = -1
+_RECORD_COLUMNS = ("offset", "key", "timestamp_ms", "headers", "value")
+_OF_SERVER = {"decompression_failed": UNKNOWN_SERVER_ERROR, "decompression_limit": MESSAGE_TOO_LARGE}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What decides beside the bytes; names are those of ``validate``."""
+
+    max_message_bytes: int
+    compacted: bool
+    timestamp_type: str
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    now_ms: int
+    max_decompressed_bytes: int
+
+
+class Refusal(Exception):  # noqa: N818  (it never leaves this module)
+    """The first check that a batch fails."""
+
+    def __init__(self, error: tuple[int, str], message: str, record_index: int | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.record_index = record_index
+
+
+def validate(
+    buffer: Buffer,
+    *,
+    compacted: bool = False,
+    max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
+    timestamp_type: str = "CreateTime",
+    timestamp_before_max_ms: int = NO_BOUND,
+    timestamp_after_max_ms: int = DEFAULT_TIMESTAMP_AFTER_MAX_MS,
+    now_ms: int | None = None,
+    one_batch: bool = True,
+    max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
+) -> pa.Table:
+    """Say of each batch what a broker would answer to a producer that sends it.
+
+    The checks are those that need no state of a broker, in its order: size, magic and number of batches; base offset,
+    ``max_message_bytes``, crc, compression; offsets against counts, no control batch, sequences; then the records,
+    their keys, timestamps and, in a compressed batch, offsets. What a broker knows of a producer (epochs, the next
+    sequence, its transaction) is not checked. Of records in a compressed batch a broker does not look at keys, values
+    and headers; here each byte is checked, since no consumer could read them.
+
+    Parameters
+    ----------
+    buffer : buffer
+        Record batches as a produce request has them for one partition. A batch that is cut off at the end gets no
+        verdict, as a broker passes over it.
+    compacted : bool
+        Whether the topic's cleanup.policy holds ``compact``: each record then needs a key.
+    max_message_bytes : int
+        ``max.message.bytes`` of the topic: the size of a batch at most.
+    timestamp_type : {"CreateTime", "LogAppendTime"}
+        ``message.timestamp.type`` of the topic. Timestamps are only looked at with CreateTime.
+    timestamp_before_max_ms, timestamp_after_max_ms : int
+        How far timestamps may be from ``now_ms``.
+    now_ms : int, optional
+        The clock of the broker, in milliseconds since the epoch; by default that of this machine.
+    one_batch : bool
+        Refuse all batches behind the first, since produce requests of version 3 and above hold one for a partition.
+    max_decompressed_bytes : int
+        Most bytes that one batch may take after decompression; a broker has no such limit.
+
+    Returns
+    -------
+    pyarrow.Table
+        A row for each batch: ``position``, ``size_in_bytes`` and ``base_offset``; ``error_code`` and ``error`` as in
+        Kafka's Errors, 0 and ``NONE`` when nothing is wrong; ``record_index`` of the first bad record where it is
+        known; ``message``, null when nothing is wrong. Behind a size or magic that no batch has there are no more rows.
+
+    Raises
+    ------
+    ValueError
+        When ``timestamp_type`` is neither of the two.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, kraftlog
+    >>> records = pa.table({"key": [b"k", None], "value": [b"a", b"b"], "timestamp_ms": [1700000000000, 1700000000001]})
+    >>> kraftlog.validate(kraftlog.encode(records)).column("error").to_pylist()
+    ['NONE']
+    >>> kraftlog.validate(kraftlog.encode(records), compacted=True).select(["error", "record_index"]).to_pylist()
+    [{'error': 'INVALID_RECORD', 'record_index': 1}]
+    >>> kraftlog.validate(kraftlog.encode(records, base_offset=7)).column("message").to_pylist()
+    ['batch at byte 0: base_offset 7 is not 0']
+    """
+    if timestamp_type not in ("CreateTime", "LogAppendTime"):
+        raise ValueError(f"timestamp_type {timestamp_type!r} is not one of CreateTime, LogAppendTime")
+    topic = Topic(
+        max_message_bytes,
+        compacted,
+        timestamp_type,
+        timestamp_before_max_ms,
+        timestamp_after_max_ms,
+        time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+        max_decompressed_bytes,
+    )
+    rows = []
+    for number, (position, size, refusal) in enumerate(_batches(memoryview(buffer).cast("B"))):
+        data = memoryview(buffer).cast("B")[position : position + size]
+        if refusal is None and one_batch and number > 0:
+            refusal = Refusal(INVALID_RECORD, f"{number} batches before it, where one is allowed")
+        rows.append(_verdict(data, position, size, topic, refusal))
+    return pa.Table.from_pylist(rows, schema=schema.VERDICTS.select())
+
+
+def _batches(data: memoryview) -> Iterator[tuple[int, int, Refusal | None]]:
+    """Step from batch to batch as a broker does: position and size of each, and what ends the walk."""
+    position = 0
+    while len(data) - position >= _HEADER_UP_TO_MAGIC:
+        length = int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        magic = int.from_bytes(data[position + 16 : position + _HEADER_UP_TO_MAGIC], "big", signed=True)
+        left = len(data) - position
+        if length < _LEAST_BATCH_LENGTH:
+            refusal = Refusal(CORRUPT_MESSAGE, f"batch_length {length} is less than {_LEAST_BATCH_LENGTH}")
+            yield position, left, refusal
+            return
+        if not 0 <= magic <= 2:
+            yield position, left, Refusal(CORRUPT_MESSAGE, f"magic {magic} is not 0, 1 or 2")
+            return
+        if length > left - LOG_OVERHEAD:
+            return
+        yield position, LOG_OVERHEAD + length, None
+        position += LOG_OVERHEAD + length
+
+
+def _verdict(
+    data: memoryview, position: int, size: int, topic: Topic, refusal: Refusal | None
+) -> dict[str, int | str | None]:
+    try:
+        if refusal is not None:
+            raise refusal
+        _check_batch(data, topic)
+    except Refusal as found:
+        refusal = found
+    code, name = NONE if refusal is None else refusal.error
+    return {
+        "position": position,
+        "size_in_bytes": size,
+        "base_offset": int.from_bytes(data[:8], "big", signed=True),
+        "error_code": code,
+        "error": name,
+        "record_index": None if refusal is None else refusal.record_index,
+        "message": None if refusal is None else f"batch at byte {position}: {refusal}",
+    }
+
+
+def _check_batch(data: memoryview, topic: Topic) -> None:
+    size, magic = len(data), data[16]
+    if magic != 2:
+        raise Refusal(INVALID_RECORD, f"magic {magic} is not 2")
+    base_offset = int.from_bytes(data[:8], "big", signed=True)
+    if base_offset != 0:
+        raise Refusal(INVALID_RECORD, f"base_offset {base_offset} is not 0")
+    if size > topic.max_message_bytes:
+        raise Refusal(MESSAGE_TOO_LARGE, f"{size} bytes, more than max_message_bytes {topic.max_message_bytes}")
+    if size < RECORD_BATCH_OVERHEAD:
+        raise Refusal(CORRUPT_MESSAGE, f"{size} bytes, less than a header of {RECORD_BATCH_OVERHEAD} bytes")
+    stored, computed = int.from_bytes(data[17:_CRC_END], "big"), crc32c(data[_CRC_END:])
+    if stored != computed:
+        raise Refusal(CORRUPT_MESSAGE, f"stored crc {stored}, computed crc {computed}")
+    header = header_at(data, 0)[0]
+    _check_header(header)
+    _check_records(data, header, topic)
+
+
+def _check_header(header: np.void) -> None:
+    compression = int(header["attributes"]) & COMPRESSION_MASK
+    if compression > LAST_COMPRESSION:
+        raise Refusal(UNKNOWN_SERVER_ERROR, f"compression type {compression} is not between 0 and {LAST_COMPRESSION}")
+    offsets, count = int(header["last_offset_delta"]) + 1, int(header["records_count"])
+    if offsets <= 0:
+        raise Refusal(INVALID_RECORD, f"last_offset_delta {offsets - 1} is negative")
+    if count <= 0:
+        raise Refusal(INVALID_RECORD, f"records_count {count} is not positive")
+    if offsets != count:
+        raise Refusal(INVALID_RECORD, f"last_offset_delta {offsets - 1} and records_count {count} do not match")
+    if int(header["attributes"]) & CONTROL_BIT:
+        raise Refusal(INVALID_RECORD, "a control batch, which clients may not write")
+    if int(header["producer_id"]) >= 0 and int(header["base_sequence"]) < 0:
+        producer_id, sequence = int(header["producer_id"]), int(header["base_sequence"])
+        raise Refusal(INVALID_RECORD, f"base_sequence {sequence} is negative, and producer_id {producer_id} is not")
+
+
+def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) -> None:
+    """Check the records: a malformed one decides first, then timestamps, keys, and offsets."""
+    options = ReadOptions(check_crc=False, max_decompressed_bytes=topic.max_decompressed_bytes)
+    arrow_schema = schema.RECORDS.select(_RECORD_COLUMNS)
+    faults: list[Fault] = []
+    before = 0
+    missing: int | None = None
+    untimely: tuple[int, str] | None = None
+    misplaced: tuple[int, int] | None = None
+    for rows in RecordDecoder(data, 0, NO_BOUND, arrow_schema, options).batches(faults):
+        has_key = rows.column("key").is_valid().to_numpy(zero_copy_only=False)
+        is_needed = ~has_key if topic.compacted else np.zeros(rows.num_rows, bool)
+        if missing is None and is_needed.any():
+            missing = before + int(is_needed.argmax())
+        stamps = rows.column("timestamp_ms").to_numpy()
+        is_bad = _are_untimely(stamps, header, topic) & ~is_needed
+        if untimely is None and is_bad.any():
+            at = int(is_bad.argmax())
+            untimely = before + at, _why_untimely(int(stamps[at]), topic)
+        offsets = rows.column("offset").to_numpy()
+        is_elsewhere = offsets != np.arange(before, before + rows.num_rows)
+        if misplaced is None and is_elsewhere.any():
+            at = int(is_elsewhere.argmax())
+            misplaced = before + at, int(offsets[at])
+        before += rows.num_rows
+    if faults:
+        fault = faults[0]
+        what = fault.message.removeprefix("batch at byte 0: ").removeprefix("batch at byte 0, ")
+        raise Refusal(_OF_SERVER.get(fault.error, INVALID_RECORD), what, fault.record_index)
+    if untimely is not None:
+        raise Refusal(INVALID_TIMESTAMP, f"record {untimely[0]}: {untimely[1]}", untimely[0])
+    if missing is not None:
+        raise Refusal(INVALID_RECORD, f"record {missing}: no key, which a compacted topic needs", missing)
+    is_compressed = int(header["attributes"]) & COMPRESSION_MASK != 0
+    if misplaced is not None and is_compressed:  # a broker numbers those of a batch without compression itself
+        at, offset = misplaced
+        raise Refusal(UNKNOWN_SERVER_ERROR, f"record {at}: offset_delta {offset} is not {at}", at)
+
+
+def _are_untimely(stamps: npt.NDArray[np.int64], header: Headers | np.void, topic: Topic) -> npt.NDArray[np.bool_]:
+    """Say of timestamps whether a broker refuses them; differences wrap around as its own do."""
+    is_append_time = bool(int(header["attributes"]) & TIMESTAMP_TYPE_BIT)
+    if topic.timestamp_type != "CreateTime":
+        return np.full(len(stamps), is_append_time)
+    age = np.int64(topic.now_ms) - stamps
+    is_out_of_range = (age > topic.timestamp_before_max_ms) | (-age > topic.timestamp_after_max_ms)
+    return np.where(stamps == _NO_TIMESTAMP, is_append_time, is_out_of_range)
+
+
+def _why_untimely(stamp: int, topic: Topic) -> str:
+    if topic.timestamp_type != "CreateTime" or stamp == _NO_TIMESTAMP:
+        return "timestamp_type LogAppendTime, which producers may not set"
+    return (
+        f"timestamp {stamp} is not within {topic.timestamp_before_max_ms} ms before and "
+        f"{topic.timestamp_after_max_ms} ms after {topic.now_ms}"
+    )
