@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,56 +14,85 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.disk.disk import Disk, disk, use_disk
-from kraftlog.disk.entries import Entry
 from kraftlog.disk.local_file import ShortReadError
 from kraftlog.disk.remote_path import LogPath
 
 FOLDER = GOLDEN / "codecs" / "log" / "codec-lz4-0"
 
 
-class _Vanishing:
-    """Entries of ``os.scandir``, some of which are gone when their size is asked for."""
-
-    def __init__(self, found: Any, gone: str) -> None:
-        self._found, self._gone = found, gone
-
-    def __enter__(self) -> _Vanishing:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._found.close()
-
-    def __iter__(self) -> Any:
-        for entry in self._found:
-            if entry.name.endswith(self._gone):
-                Path(entry.path).unlink()
-            yield entry
-
-
-def test_entries_that_vanish_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    folder = tmp_path / FOLDER.name
+def copied(folder: Path) -> Path:
     folder.mkdir()
     for file in FOLDER.iterdir():
         (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+class Asked:
+    """An entry of ``os.scandir``; says when its size is asked for."""
+
+    def __init__(self, entry: os.DirEntry[str], asked: Callable[[os.DirEntry[str]], None]) -> None:
+        self._entry, self._asked = entry, asked
+        self.name, self.is_file, self.is_dir = entry.name, entry.is_file, entry.is_dir
+
+    def stat(self) -> os.stat_result:
+        self._asked(self._entry)
+        return self._entry.stat()
+
+
+@contextmanager
+def watched(monkeypatch: pytest.MonkeyPatch, asked: Callable[[os.DirEntry[str]], None]) -> Iterator[None]:
     scandir = os.scandir
+
+    @contextmanager
+    def wrapped(path: Path) -> Iterator[list[Asked]]:
+        with scandir(path) as found:
+            yield [Asked(entry, asked) for entry in found]
+
     with monkeypatch.context() as patched:
-        patched.setattr(os, "scandir", lambda path: _Vanishing(scandir(path), "0.index"))
+        patched.setattr(os, "scandir", wrapped)
+        yield
+
+
+def test_a_log_file_that_vanishes_after_it_was_listed_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = copied(tmp_path / FOLDER.name)
+    gone = folder / "00000000000000000000.log"
+
+    def delete(entry: os.DirEntry[str]) -> None:
+        if entry.name == gone.name:
+            gone.unlink()
+
+    with watched(monkeypatch, delete):
         log = kraftlog.open(folder)
-    assert not (folder / "00000000000000000000.index").exists()
-    assert log.records().to_table().equals(kraftlog.open(FOLDER).records().to_table())
-    assert log.errors().num_rows == 0
+    assert not gone.exists()
+    assert [segment.file_name for segment in log.found.segments] == ["00000000000000000341.log"]
+    assert [fault.error for fault in log.unreadable()] == []
+
+
+def test_opening_asks_for_the_sizes_of_log_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = copied(tmp_path / FOLDER.name)
+    (folder / "notes.txt").write_bytes(b"hello")
+    asked: list[str] = []
+    with watched(monkeypatch, lambda entry: asked.append(entry.name)):
+        log = kraftlog.open(folder)
+    assert asked == ["00000000000000000000.log", "00000000000000000341.log", "notes.txt"]
+    assert [sorted(segment.beside) for segment in log.found.segments] == [
+        ["index", "timeindex"],
+        ["index", "snapshot", "timeindex"],
+    ]
 
 
 def test_entries(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"abc")
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
-    assert disk().entries(tmp_path) == [
-        Entry("dangling", False, False),
-        Entry("file", False, True, 3),
-        Entry("folder", True, False),
+    assert [(each.name, each.is_dir, each.is_file, each.size) for each in disk().entries(tmp_path)] == [
+        ("dangling", False, False, 0),
+        ("file", False, True, 3),
+        ("folder", True, False, 0),
     ]
-    assert disk().entry(tmp_path / "file") == Entry("file", False, True, 3)
+    file = disk().entry(tmp_path / "file")
+    assert file is not None
+    assert (file.name, file.is_dir, file.is_file, file.size) == ("file", False, True, 3)
     assert disk().entry(tmp_path / "nothing") is None
     assert disk().entry(tmp_path / "file" / "below") is None
     assert [path.name for path in disk().matches(tmp_path, "f*")] == ["file", "folder"]
@@ -83,7 +114,7 @@ def test_a_file_that_was_truncated(tmp_path: Path):
 
 def test_another_disk_is_used_in_all_threads():
     class Refusing(Disk):
-        def entries(self, folder: LogPath) -> list[Entry]:
+        def entries(self, folder: LogPath) -> list[Any]:
             raise PermissionError(13, "no", str(folder))
 
     with use_disk(Refusing()), ThreadPoolExecutor(1) as pool, pytest.raises(PermissionError):

@@ -76,7 +76,7 @@ def test_what_planning_cannot_read_where_there_is_nothing_to_read(bad_snapshot: 
 
 
 def segments(count: int) -> list[Segment]:
-    return [Segment(Path(f"t-0/{10 * number:020d}.log"), 1 << 30, 10 * number, "t", 0) for number in range(count)]
+    return [Segment(Path("t-0"), f"{10 * number:020d}.log", 1 << 30, 10 * number, "t", 0) for number in range(count)]
 
 
 def test_bytes_of_a_task():

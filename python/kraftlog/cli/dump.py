@@ -232,7 +232,7 @@ def dump_index(path: LogPath, kind: str, base_offset: int) -> Iterator[str | Fau
     }
     rows = [dict(zip(entries, row, strict=True)) for row in zip(*entries.values(), strict=True)]
     entry = disk().entry(path)
-    size = entry.size if entry else 0
+    size = (entry and entry.size) or 0
     if kind == "index" and size < ENTRY_TYPES[kind].itemsize:
         yield f"{path} is empty."
     elif kind in PREALLOCATED and not rows and size >= ENTRY_TYPES[kind].itemsize:

@@ -38,7 +38,7 @@ class Disk(LocalWriting):
     def entries(self, folder: LogPath) -> list[Entry]:
         """Return the entries of a folder, sorted by name; FileNotFoundError when there is no such folder.
 
-        What vanishes between the listing and the question for its size is left out.
+        Sizes of local files are read when they are first asked for.
         """
         return remote_entries(folder) if isinstance(folder, RemotePath) else local_entries(folder)
 

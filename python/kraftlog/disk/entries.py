@@ -4,18 +4,48 @@ from __future__ import annotations
 
 import os
 import stat
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
 
 
-class Entry(NamedTuple):
-    """A file or folder under its name; ``size`` in bytes, 0 of what is no file."""
+class Entry:
+    """A file or folder in a listing.
 
-    name: str
-    is_dir: bool
-    is_file: bool
-    size: int = 0
+    Parameters
+    ----------
+    name : str
+    is_dir, is_file : bool
+        Links are followed; one that leads nowhere is neither.
+    size : int or os.DirEntry
+        In bytes, 0 of what is no file; or where it is read from when it is first asked for.
+    """
+
+    __slots__ = ("_size", "is_dir", "is_file", "name")
+
+    def __init__(self, name: str, is_dir: bool, is_file: bool, size: int | os.DirEntry[str] = 0) -> None:
+        self.name = name
+        self.is_dir = is_dir
+        self.is_file = is_file
+        self._size = size
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of a file, 0 of what is no file; None when it vanished after it was listed.
+
+        Raises
+        ------
+        OSError
+            When the file system refuses.
+        """
+        if isinstance(self._size, int):
+            return self._size
+        try:
+            return self._size.stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def __repr__(self) -> str:
+        return f"Entry({self.name!r}, is_dir={self.is_dir}, is_file={self.is_file})"
 
 
 def local_entry(path: Path) -> Entry | None:
@@ -37,23 +67,15 @@ def local_entry(path: Path) -> Entry | None:
 def local_entries(folder: Path) -> list[Entry]:
     """Return the entries of a folder, sorted by name.
 
-    A broker may delete or rename a file between the listing and the question for its size: it is left out.
-
     Raises
     ------
     OSError
         When the folder cannot be listed.
     """
     with os.scandir(folder) as found:
-        entries = [entry for each in found if (entry := _scanned(each)) is not None]
-    return sorted(entries, key=itemgetter(0))
-
-
-def _scanned(entry: os.DirEntry[str]) -> Entry | None:
-    name = entry.name
-    try:
-        if not entry.is_file():
-            return Entry(name, entry.is_dir(), False)
-        return Entry(name, False, True, entry.stat().st_size)
-    except FileNotFoundError:
-        return None
+        entries = [
+            Entry(each.name, False, True, each) if each.is_file() else Entry(each.name, each.is_dir(), False)
+            for each in found
+        ]
+    entries.sort(key=attrgetter("name"))
+    return entries

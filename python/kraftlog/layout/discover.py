@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
@@ -70,7 +70,7 @@ def _unique(segments: list[Segment]) -> list[Segment]:
     folders: dict[LogPath, LogPath] = {}
     unique: dict[LogPath, Segment] = {}
     for segment in segments:
-        path, folder = segment.path, segment.path.parent
+        path, folder = segment.path, segment.folder
         if isinstance(path, Path) and path.is_symlink():
             unique[path.resolve()] = segment
             continue
@@ -92,8 +92,8 @@ def _in_order(segments: list[Segment]) -> list[Segment]:
 
 
 def _order(segment: Segment) -> tuple[object, ...]:
-    is_remote = isinstance(segment.path, RemotePath)  # such paths do not compare with local ones
-    return is_remote, segment.path.parent, bool(segment.state), segment.base_offset or 0, segment.path
+    is_remote = isinstance(segment.folder, RemotePath)  # such paths do not compare with local ones
+    return is_remote, segment.folder, bool(segment.state), segment.base_offset or 0, segment.file_name
 
 
 def expanded_paths(
@@ -131,17 +131,17 @@ def _discover_file(path: LogPath, listing: Listing, starts: LogStartOffsets, fou
     parsed = names.parse_segment_file(path.name)
     topic, partition = names.parse_partition_folder(path.absolute().parent.name) or (None, None)
     if (parsed and parsed.kind != "log") or path.name in names.KNOWN_FILES:
-        found.unread.append(Unread(path, entry.size, "not a file of record batches", topic, partition))
+        found.unread.append(Unread(path, entry.size or 0, "not a file of record batches", topic, partition))
         return
     state = parsed.state if parsed else ".checkpoint" if names.parse_checkpoint_file(path.name) is not None else ""
-    beside = {}
-    for kind in ("index", "timeindex", "txnindex", "snapshot") if parsed else ():
-        neighbour = path.with_name(f"{parsed.base_offset:020d}.{kind}{parsed.state}") if parsed else path
-        if listing.file(neighbour) is not None:
-            beside[kind] = neighbour
-    base_offset = parsed.base_offset if parsed else None
     start = 0 if state else starts.of_folder(path.parent)
-    found.segments.append(Segment(path, entry.size, base_offset, topic, partition, state, beside, start))
+    base_offset = parsed.base_offset if parsed else None
+    segment = Segment(path.parent, path.name, entry.size or 0, base_offset, topic, partition, state, (), start)
+    if parsed:
+        possible = replace(segment, kinds_beside=("index", "timeindex", "txnindex", "snapshot"))
+        there = tuple(kind for kind, path in possible.beside.items() if listing.file(path) is not None)
+        segment = replace(segment, kinds_beside=there)
+    found.segments.append(segment)
 
 
 def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets, found: Discovery) -> None:
@@ -160,28 +160,28 @@ def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets,
         elif entry.name in partitions:
             _discover_inner(folder / entry.name, listing, starts.of(folder, entry.name), found)
         elif not is_known(entry):
-            found.unread.append(Unread(folder / entry.name, entry.size, NOT_KAFKAS))
+            found.unread.append(Unread(folder / entry.name, entry.size or 0, NOT_KAFKAS))
     if len(found.segments) == before and all(map(names.transition_of, partitions)):
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
 
 
 def _discover_inner(folder: LogPath, listing: Listing, log_start_offset: int, found: Discovery) -> None:
     try:
-        entries = listing.entries(folder)
+        partition_folder = PartitionFolder(folder, listing.entries(folder), log_start_offset)
     except FileNotFoundError:
         return  # a topic that was deleted since the log directory was listed
     except OSError as error:
         topic, partition = names.parse_partition_folder(folder.name) or (None, None)
         found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, error="unreadable_file"))
         return
-    _take_partition(PartitionFolder(folder, entries, log_start_offset), found)
+    _take_partition(partition_folder, found)
 
 
 def _take_partition(folder: PartitionFolder, found: Discovery) -> None:
     topic, partition = folder.topic, folder.partition
     found.segments += folder.segments
     for entry in folder.unknown:
-        found.unread.append(Unread(folder.path / entry.name, entry.size, NOT_KAFKAS, topic, partition))
+        found.unread.append(Unread(folder.path / entry.name, entry.size or 0, NOT_KAFKAS, topic, partition))
     for segment in folder.set_aside:
         found.set_aside.append(segment)
         reason = names.STATES.get(segment.state, f"a log file in the state {segment.state}")

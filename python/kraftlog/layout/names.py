@@ -6,11 +6,14 @@ import os
 import re
 from typing import NamedTuple
 
-_SEGMENT_FILE = re.compile(r"(?P<offset>\d{20})\.(?P<kind>log|index|timeindex|txnindex|snapshot)(?P<state>(\.\w+)*)")
-_CHECKPOINT_FILE = re.compile(r"(bootstrap|\d{20}-\d{10})\.checkpoint(?P<state>(\.\w+)*)")
-_METADATA_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-_PARTITION_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
-_PARTITION_IN_TRANSITION = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)")
+_LIVE = {f".{kind}": kind for kind in ("log", "index", "timeindex", "txnindex", "snapshot")}
+_SEGMENT_FILE_SUFFIX = re.compile(r"\.(log|index|timeindex|txnindex|snapshot)((?:\.\w+)*)")
+_CHECKPOINT_FILE = re.compile(r"(bootstrap|[0-9]{20}-[0-9]{10})\.checkpoint(?P<state>(\.\w+)*)")
+_METADATA_SNAPSHOT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+_IN_TRANSITION = ("-delete", "-future", "-stray")
+_PARTITION_IN_TRANSITION = re.compile(
+    r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)"
+)
 
 # What writers of this package keep in a log directory: writes that are under way, and which batches they committed.
 STORE_FOLDER = ".kraftlog"
@@ -60,11 +63,17 @@ def printable(name: str) -> str:
 
 def parse_segment_file(name: str) -> SegmentFileName | None:
     """Return what the name of a segment's file says; None for other names."""
-    match = _SEGMENT_FILE.fullmatch(name)
-    if match is None:
+    digits = name[:20]
+    if len(digits) < 20 or not (digits.isdigit() and digits.isascii()):
         return None
-    base_offset = int(match[1])
-    return SegmentFileName(base_offset, match[2], match[3]) if base_offset <= LARGEST_OFFSET else None
+    kind, state = _LIVE.get(name[20:]), ""
+    if kind is None:
+        match = _SEGMENT_FILE_SUFFIX.fullmatch(name, 20)
+        if match is None:
+            return None
+        kind, state = match.groups()
+    base_offset = int(digits)
+    return SegmentFileName(base_offset, kind, state) if base_offset <= LARGEST_OFFSET else None
 
 
 def parse_checkpoint_file(name: str) -> str | None:
@@ -81,13 +90,16 @@ def parse_metadata_snapshot(name: str) -> tuple[int, int] | None:
 
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
     """Return topic and partition of a partition's folder; None for other names."""
-    match = _PARTITION_FOLDER.fullmatch(name) or _PARTITION_IN_TRANSITION.fullmatch(name)
-    if match is None or int(match["partition"]) > LARGEST_PARTITION:
-        return None
-    return printable(match["topic"]), int(match["partition"])
+    topic, _, number = name.rpartition("-")
+    if not topic or not (number.isdigit() and number.isascii()):
+        match = _PARTITION_IN_TRANSITION.fullmatch(name) if name.endswith(_IN_TRANSITION) else None
+        if match is None:
+            return None
+        topic, number = match["topic"], match["partition"]
+    return (printable(topic), int(number)) if int(number) <= LARGEST_PARTITION else None
 
 
 def transition_of(name: str) -> str | None:
     """Return delete, future or stray for the folder of a partition that Kafka is moving or removing."""
-    match = _PARTITION_IN_TRANSITION.fullmatch(name)
+    match = _PARTITION_IN_TRANSITION.fullmatch(name) if name.endswith(_IN_TRANSITION) else None
     return match["state"] if match else None

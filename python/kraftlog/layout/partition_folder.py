@@ -9,7 +9,7 @@ from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
 from kraftlog.layout.listing import Listing
-from kraftlog.layout.segment import Beside, Segment
+from kraftlog.layout.segment import Segment
 
 
 @dataclass(frozen=True)
@@ -43,22 +43,21 @@ class PartitionFolder:
     log_start_offset : int
         Of the partition, for its segments.
 
+    Raises
+    ------
+    OSError
+        When the size of a log file cannot be read. One that vanished after it was listed is left out.
+
     Attributes
     ----------
     topic, partition : str or None, int or None
         From the name of the folder.
-    entries : dict of str to Entry
-        Everything that was listed, by name.
     segments : list of Segment
         The live ones, by base offset.
     set_aside : list of Segment
         Those with a suffix such as ``.deleted``, ``.cleaned`` or ``.swap``.
-    producer_snapshots : dict of int to path
-        ``<offset>.snapshot``, by offset.
     metadata_snapshots : list of MetadataSnapshot
         Finished ``<offset>-<epoch>.checkpoint``, the oldest first; ``bootstrap.checkpoint`` is none of them.
-    without_log : list of path
-        Index files for which there is no log file.
     unknown : list of Entry
         Files and folders that Kafka does not write there.
 
@@ -73,17 +72,29 @@ class PartitionFolder:
     ('leader-epoch-checkpoint', None)
     """
 
+    __slots__ = (
+        "_beside",
+        "_by_name",
+        "_listed",
+        "metadata_snapshots",
+        "partition",
+        "path",
+        "segments",
+        "set_aside",
+        "topic",
+        "unknown",
+    )
+
     def __init__(self, path: LogPath, entries: Sequence[Entry], log_start_offset: int = 0) -> None:
         self.path = path
-        self.entries = {entry.name: entry for entry in entries}
+        self._listed = entries
+        self._by_name: dict[str, Entry] | None = None
         self.topic: str | None
         self.partition: int | None
         self.topic, self.partition = names.parse_partition_folder(path.name or path.absolute().name) or (None, None)
         self.segments: list[Segment] = []
         self.set_aside: list[Segment] = []
-        self.producer_snapshots: dict[int, LogPath] = {}
         self.metadata_snapshots: list[MetadataSnapshot] = []
-        self.without_log: list[LogPath] = []
         self.unknown: list[Entry] = []
         self._take(entries, log_start_offset)
 
@@ -98,40 +109,61 @@ class PartitionFolder:
         """
         return cls(path, Listing().entries(path))
 
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """What was listed, by name."""
+        if self._by_name is None:
+            self._by_name = {entry.name: entry for entry in self._listed}
+        return self._by_name
+
     def path_of(self, name: str) -> LogPath | None:
         """Return the path of a file, such as a checkpoint; None when it was not listed."""
         entry = self.entries.get(name)
         return self.path / name if entry is not None and entry.is_file else None
 
     def _take(self, entries: Sequence[Entry], log_start_offset: int) -> None:
-        logs: dict[tuple[int, str], Entry] = {}
-        others: dict[tuple[int, str], dict[str, str]] = {}
+        logs: dict[tuple[int, str], tuple[str, int]] = {}
+        others: dict[tuple[int, str], tuple[str, ...]] = {}
         for entry in entries:
-            if entry.name in names.KNOWN_FILES and entry.is_file:
-                continue
-            parsed = names.parse_segment_file(entry.name) if entry.is_file else None
+            name = entry.name
+            parsed = names.parse_segment_file(name) if entry.is_file else None
             if parsed is None:
                 self._take_other(entry)
-            elif parsed.kind == "log":
-                logs[parsed.base_offset, parsed.state] = entry
-            else:
-                others.setdefault((parsed.base_offset, parsed.state), {})[parsed.kind] = entry.name
-        for base_offset, state in sorted(logs):
-            entry, beside = logs[base_offset, state], Beside(self.path, others.get((base_offset, state), {}))
-            path, start = self.path / entry.name, 0 if state else log_start_offset
-            segment = Segment(path, entry.size, base_offset, self.topic, self.partition, state, beside, start)
+                continue
+            base_offset, kind, state = parsed
+            if kind != "log":
+                others[base_offset, state] = (*others.get((base_offset, state), ()), kind)
+            elif (size := entry.size) is not None:
+                logs[base_offset, state] = name, size
+        for of in sorted(logs):
+            (base_offset, state), (name, size) = of, logs[of]
+            start, beside = 0 if state else log_start_offset, others.get(of, ())
+            segment = Segment(self.path, name, size, base_offset, self.topic, self.partition, state, beside, start)
             (self.set_aside if state else self.segments).append(segment)
-        for (base_offset, state), files in sorted(others.items()):
-            if not state and "snapshot" in files:
-                self.producer_snapshots[base_offset] = self.path / files["snapshot"]
-            if not state and (base_offset, state) not in logs:
-                self.without_log += [self.path / name for kind, name in sorted(files.items()) if kind != "snapshot"]
+        self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
+
+    @property
+    def producer_snapshots(self) -> dict[int, LogPath]:
+        """Paths of ``<offset>.snapshot``, by offset."""
+        offsets = sorted(offset for offset, kinds in self._beside.items() if "snapshot" in kinds)
+        return {offset: self.path / f"{offset:020d}.snapshot" for offset in offsets}
+
+    @property
+    def without_log(self) -> list[LogPath]:
+        """Index files for which there is no log file."""
+        known = {segment.base_offset for segment in self.segments}
+        alone = sorted((offset, kinds) for offset, kinds in self._beside.items() if offset not in known)
+        files = [(offset, kind) for offset, kinds in alone for kind in sorted(kinds) if kind != "snapshot"]
+        return [self.path / f"{offset:020d}.{kind}" for offset, kind in files]
 
     def _take_other(self, entry: Entry) -> None:
+        if entry.name in names.KNOWN_FILES and entry.is_file:
+            return
         identity = names.parse_metadata_snapshot(entry.name) if entry.is_file else None
         if identity is not None:
-            segment = Segment(self.path / entry.name, entry.size, None, self.topic, self.partition, ".checkpoint")
-            self.metadata_snapshots.append(MetadataSnapshot(segment, *identity))
+            if (size := entry.size) is not None:
+                segment = Segment(self.path, entry.name, size, None, self.topic, self.partition, ".checkpoint")
+                self.metadata_snapshots.append(MetadataSnapshot(segment, *identity))
         elif not is_known(entry):
             self.unknown.append(entry)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from kraftlog.disk.remote_path import LogPath, RemotePath
@@ -12,22 +12,24 @@ from kraftlog.layout import names
 
 @dataclass(frozen=True, slots=True)
 class Beside(Mapping[str, LogPath]):
-    """Paths of the files beside a log file, by kind: of many segments most paths are never asked for."""
+    """Paths of the files beside a log file, by kind; each is made when it is asked for."""
 
-    folder: LogPath
-    names: Mapping[str, str] = field(default_factory=dict)
+    segment: Segment
 
     def __getitem__(self, kind: str) -> LogPath:
-        return self.folder / self.names[kind]
+        segment = self.segment
+        if kind not in segment.kinds_beside:
+            raise KeyError(kind)
+        return segment.folder / f"{segment.base_offset:020d}.{kind}{segment.state}"
 
     def __contains__(self, kind: object) -> bool:
-        return kind in self.names
+        return kind in self.segment.kinds_beside
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
+        return iter(self.segment.kinds_beside)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.segment.kinds_beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,9 @@ class Segment:
 
     Attributes
     ----------
-    path : Path or RemotePath
+    folder : Path or RemotePath
+        The folder that it is in.
+    file_name : str
         Of the file with the record batches.
     size : int
         In bytes, when it was listed.
@@ -44,27 +48,38 @@ class Segment:
         From the file name.
     state : str
         "" for a live segment; ``.deleted`` and the like; ``.checkpoint`` for a snapshot.
-    beside : mapping
-        Paths of ``index``, ``timeindex``, ``txnindex`` and ``snapshot``, where they exist.
+    kinds_beside : tuple of str
+        Which of ``index``, ``timeindex``, ``txnindex`` and ``snapshot`` exist.
     log_start_offset : int
         Of the partition, as ``log-start-offset-checkpoint`` has it; 0 when it has none. A consumer does not see the
         records before it.
     """
 
-    path: LogPath
+    folder: LogPath
+    file_name: str
     size: int
     base_offset: int | None
     topic: str | None
     partition: int | None
     state: str = ""
-    beside: Mapping[str, LogPath] = field(default_factory=dict)
+    kinds_beside: tuple[str, ...] = ()
     log_start_offset: int = 0
+
+    @property
+    def path(self) -> LogPath:
+        """Of the file with the record batches."""
+        return self.folder / self.file_name
+
+    @property
+    def beside(self) -> Mapping[str, LogPath]:
+        """Paths of the files beside it, by kind."""
+        return Beside(self)
 
     @property
     def name(self) -> str:
         """Folder and file name, as messages show it."""
-        folder = self.path.parent.name
-        return names.printable(f"{folder}/{self.path.name}" if folder else self.path.name)
+        folder = self.folder.name
+        return names.printable(f"{folder}/{self.file_name}" if folder else self.file_name)
 
     @property
     def local_path(self) -> Path:
@@ -75,6 +90,6 @@ class Segment:
         ValueError
             When it is a remote file.
         """
-        if isinstance(self.path, RemotePath):
+        if isinstance(self.folder, RemotePath):
             raise ValueError(f"{self.path}: only local files can be changed")
-        return self.path
+        return self.folder / self.file_name

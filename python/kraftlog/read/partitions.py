@@ -55,8 +55,11 @@ def is_metadata(segment: Segment) -> bool:
 def producers_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
     """Return the producers as the ``.snapshot`` beside a segment has them; None when there is none to be read."""
     path = segment.beside.get("snapshot")
-    if path is None:
-        return None
+    return producers_of_snapshot(path, segment, faults) if path is not None else None
+
+
+def producers_of_snapshot(path: LogPath, segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
+    """Return the producers of a ``.snapshot``; None, and a fault of the segment, when it cannot be read."""
     try:
         return read_producer_snapshot(path)
     except (OSError, CorruptRecordError) as error:

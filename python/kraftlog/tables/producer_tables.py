@@ -15,7 +15,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.segment import Segment
-from kraftlog.read.partitions import by_partition, producers_before
+from kraftlog.read.partitions import by_partition, producers_before, producers_of_snapshot
 from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.stream import rows_of
@@ -91,10 +91,10 @@ def _snapshot_behind(
 
 def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[ProducerState] | None:
     """Return the producers as the ``.snapshot`` of the log's end has them, which is beside no segment."""
-    path = last.path.with_name(f"{end:020d}.snapshot")
+    path = last.folder / f"{end:020d}.snapshot"
     if last.state or disk().entry(path) is None:
         return None
-    return producers_before(replace(last, beside={"snapshot": path}), faults)
+    return producers_of_snapshot(path, last, faults)
 
 
 def _with_later_timestamps(producers: ProducerStates, snapshot: list[ProducerState] | None) -> ProducerStates:

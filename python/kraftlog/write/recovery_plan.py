@@ -185,7 +185,7 @@ class RecoveryPlan:
         """Remove what a recovery that was stopped left, and index files of no segment, as Kafka does when it starts."""
         for name, entry in sorted(self._folder.entries.items()):
             if name.endswith(UNFINISHED):
-                yield remove(self._path / name, entry.size, "left by a recovery that did not finish")
+                yield remove(self._path / name, entry.size or 0, "left by a recovery that did not finish")
         for path in self._folder.without_log:
             yield self._remove(Path(str(path)), "without a log file")
 
@@ -247,7 +247,7 @@ class RecoveryPlan:
         return disk().read_bytes(path) if path.name in self._folder.entries else None
 
     def _remove(self, path: Path, reason: str) -> Action:
-        return remove(path, self._folder.entries[path.name].size, reason)
+        return remove(path, self._folder.entries[path.name].size or 0, reason)
 
 
 def _damage(rebuilt: Rebuilt, size: int, later: int) -> str:
