@@ -1,6 +1,9 @@
 /* Blocks of memory that are used again: a fresh one costs a page fault for every 4 KiB that is written to it, which is
- * as much as decoding into it. Capacities are powers of two. Under a sanitizer every block is fresh, so that its use
- * after it was given back is found. */
+ * as much as decoding into it. A doubling of capacity has four steps. Under a sanitizer every block is fresh, so that
+ * its use after it was given back is found.
+ *
+ * A kr_block has owners, which may be in any thread; the last one gives it back. Each extension module compiles this
+ * header; kr_pool_use lets all of them share the pool of one. */
 #ifndef KRAFTLOG_BLOCK_POOL_H
 #define KRAFTLOG_BLOCK_POOL_H
 
@@ -9,15 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KR_POOL_FIRST 9                    /* blocks of 512 bytes */
-#define KR_POOL_LAST  25                   /* and up to 32 MiB are kept */
-#define KR_POOL_KEPT  ((int64_t)128 << 20) /* bytes, all together */
-#define KR_POOL_MOST  (((int64_t)1 << 31)) /* what an Arrow offset can reach */
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
-#if defined(__SANITIZE_ADDRESS__)
+#define KR_POOL_FIRST   9                    /* blocks of 512 bytes */
+#define KR_POOL_LAST    27                   /* and up to 128 MiB are kept */
+#define KR_POOL_STEPS   4                    /* of capacities between two powers of two */
+#define KR_POOL_KEPT    ((int64_t)128 << 20) /* bytes, all together */
+#define KR_POOL_MOST    (((int64_t)1 << 31)) /* what an Arrow offset can reach */
+#define KR_POOL_ADVISED ((int64_t)8 << 20)   /* bytes from which a fresh block asks for large pages */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define KR_POOL_KEEPS 0
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define KR_POOL_KEEPS 0
 #endif
 #endif
@@ -25,50 +34,111 @@
 #define KR_POOL_KEEPS 1
 #endif
 
+enum { KR_LARGE_PAGE = 2 << 20, KR_POOL_ALIGNMENT = 64, KR_POOL_SLOTS = KR_POOL_STEPS * (KR_POOL_LAST + 1) };
+
 typedef struct {
     atomic_flag busy;
     int64_t kept;
-    uint8_t *first[KR_POOL_LAST + 1]; /* by the logarithm of the capacity; a block begins with the next one's address */
+    uint8_t *first[KR_POOL_SLOTS]; /* by capacity; a block begins with the address of the next one */
 } kr_block_pool;
 
-static kr_block_pool kr_pool = {ATOMIC_FLAG_INIT, 0, {0}};
+static kr_block_pool kr_own_pool = {ATOMIC_FLAG_INIT, 0, {0}};
+static kr_block_pool *kr_pool = &kr_own_pool;
 
-static inline int kr_pool_slot(int64_t capacity) { return 63 - __builtin_clzll((uint64_t)capacity); }
+static inline void kr_pool_use(kr_block_pool *pool) { kr_pool = pool; }
+
+static inline int kr_pool_logarithm(int64_t capacity) { return 63 - __builtin_clzll((uint64_t)capacity); }
+
+/* The least capacity of the pool that holds `size` bytes; beyond the largest, whole large pages. */
+static inline int64_t kr_pool_capacity(int64_t size) {
+    if (size <= 1 << KR_POOL_FIRST) return 1 << KR_POOL_FIRST;
+    int64_t step = ((int64_t)1 << kr_pool_logarithm(size - 1)) / KR_POOL_STEPS;
+    if (size > (int64_t)1 << KR_POOL_LAST) step = KR_LARGE_PAGE;
+    return (size + step - 1) / step * step;
+}
+
+static inline int kr_pool_slot(int64_t capacity) {
+    int logarithm = kr_pool_logarithm(capacity);
+    return KR_POOL_STEPS * logarithm + (int)((capacity >> (logarithm - 2)) & (KR_POOL_STEPS - 1));
+}
+static inline int kr_pool_keeps(int64_t capacity) { return KR_POOL_KEEPS && capacity <= (int64_t)1 << KR_POOL_LAST; }
 
 /* No thread waits: while the pool is busy others allocate without it, and a process forked meanwhile does not hang. */
 static inline int kr_pool_enter(void) {
-    return !atomic_flag_test_and_set_explicit(&kr_pool.busy, memory_order_acquire);
+    return !atomic_flag_test_and_set_explicit(&kr_pool->busy, memory_order_acquire);
 }
-static inline void kr_pool_leave(void) { atomic_flag_clear_explicit(&kr_pool.busy, memory_order_release); }
+static inline void kr_pool_leave(void) { atomic_flag_clear_explicit(&kr_pool->busy, memory_order_release); }
 
-/* A block of a capacity that is a power of two, of KR_POOL_FIRST at least; NULL when memory is short. */
+/* A new block; a large one on large pages where the system has them, or it would cost a page fault for every 4 KiB. */
+static inline uint8_t *kr_fresh_block(int64_t capacity) {
+    void *fresh = 0;
+    size_t alignment = capacity >= KR_POOL_ADVISED ? KR_LARGE_PAGE : KR_POOL_ALIGNMENT;
+    if (posix_memalign(&fresh, alignment, (size_t)capacity) != 0) return 0;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (capacity >= KR_POOL_ADVISED) (void)madvise(fresh, (size_t)capacity, MADV_HUGEPAGE); /* only advice */
+#endif
+    return (uint8_t *)fresh;
+}
+
+/* A block of a capacity that kr_pool_capacity gives; NULL when memory is short. */
 static uint8_t *kr_take_pooled(int64_t capacity) {
-    int slot = kr_pool_slot(capacity);
     uint8_t *block = 0;
-    if (KR_POOL_KEEPS && slot <= KR_POOL_LAST && kr_pool_enter()) {
-        block = kr_pool.first[slot];
+    if (kr_pool_keeps(capacity) && kr_pool_enter()) {
+        uint8_t **first = &kr_pool->first[kr_pool_slot(capacity)];
+        block = *first;
         if (block) {
-            memcpy(&kr_pool.first[slot], block, sizeof block);
-            kr_pool.kept -= capacity;
+            memcpy(first, block, sizeof block);
+            kr_pool->kept -= capacity;
         }
         kr_pool_leave();
     }
-    return block ? block : (uint8_t *)malloc((size_t)capacity);
+    return block ? block : kr_fresh_block(capacity);
 }
 
 static void kr_give_pooled(uint8_t *block, int64_t capacity) {
     int is_kept = 0;
-    if (block && KR_POOL_KEEPS && kr_pool_slot(capacity) <= KR_POOL_LAST && kr_pool_enter()) {
-        int slot = kr_pool_slot(capacity);
-        is_kept = kr_pool.kept + capacity <= KR_POOL_KEPT;
+    if (block && kr_pool_keeps(capacity) && kr_pool_enter()) {
+        uint8_t **first = &kr_pool->first[kr_pool_slot(capacity)];
+        is_kept = kr_pool->kept + capacity <= KR_POOL_KEPT;
         if (is_kept) {
-            memcpy(block, &kr_pool.first[slot], sizeof block);
-            kr_pool.first[slot] = block;
-            kr_pool.kept += capacity;
+            memcpy(block, first, sizeof block);
+            *first = block;
+            kr_pool->kept += capacity;
         }
         kr_pool_leave();
     }
     if (!is_kept) free(block);
+}
+
+/* A block that several owners share. Its bytes start behind this head. */
+typedef struct {
+    atomic_int owners;
+    int64_t capacity;
+} kr_block;
+
+enum { KR_BLOCK_HEAD = KR_POOL_ALIGNMENT };
+
+static inline uint8_t *kr_block_bytes(kr_block *block) { return (uint8_t *)block + KR_BLOCK_HEAD; }
+
+/* A block with one owner; NULL when memory is short. */
+static inline kr_block *kr_block_open(int64_t size) {
+    if (size < 0 || size > INT64_MAX / 2) return 0;
+    int64_t capacity = kr_pool_capacity(size + KR_BLOCK_HEAD);
+    kr_block *block = (kr_block *)(void *)kr_take_pooled(capacity);
+    if (!block) return 0;
+    atomic_init(&block->owners, 1);
+    block->capacity = capacity;
+    return block;
+}
+
+static inline kr_block *kr_block_share(kr_block *block) {
+    atomic_fetch_add_explicit(&block->owners, 1, memory_order_relaxed);
+    return block;
+}
+
+static inline void kr_block_close(kr_block *block) {
+    if (block && atomic_fetch_sub_explicit(&block->owners, 1, memory_order_acq_rel) == 1)
+        kr_give_pooled((uint8_t *)block, block->capacity);
 }
 
 #endif

@@ -43,7 +43,8 @@ typedef struct {
     int64_t torn_at;     /* -1: none seen */
     int64_t next_offset; /* behind the last batch that was passed, decoded or not; -1: none yet */
     int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
-    int64_t needs_rows;  /* and how many records it may hold */
+    int64_t needs_rows;  /* how many records it may hold, */
+    int64_t needs_input; /* and what it takes of the input */
     /* with KR_NEEDS_DECOMPRESSION */
     kr_batch_header batch;
     const uint8_t *payload;
@@ -107,6 +108,7 @@ static inline int kr_length_is_believed(kr_decoder *d, const kr_batch_header *h,
  * `bytes` 0 in the columns means that they are empty. */
 static inline int kr_ask_for_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
     d->needs_bytes = bytes;
+    d->needs_input = kr_batch_end(h) - h->position;
     d->needs_rows = bytes / KR_SMALLEST_RECORD + 1;
     if (h->magic >= 2 && h->records_count < d->needs_rows) d->needs_rows = h->records_count;
     return d->columns.bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;

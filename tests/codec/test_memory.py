@@ -1,6 +1,9 @@
-"""What a file says of itself does not decide how much memory is asked for."""
+"""How much memory is asked for follows from the input, not from what it says of itself, and not from the options."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
 
 import cramjam
 import pytest
@@ -9,6 +12,52 @@ from reference import Record, encode_batch
 from kraftlog._native import decoder as native
 
 PLAIN = 64 << 20
+BATCH = encode_batch([Record(0, 5, b"12345678", bytes(100))])
+
+HOLDER = """
+import sys
+import pyarrow as pa
+import kraftlog
+
+def kib():
+    with open("/proc/self/status") as file:
+        sizes = dict(line.split(":", 1) for line in file)
+    return {name: int(sizes[name].split()[0]) for name in ("VmRSS", "VmSize")}
+
+data = bytes.fromhex(sys.argv[1])
+columns = sys.argv[2].split(",") if sys.argv[2] else None
+kraftlog.decode(data, columns=columns).to_table()
+before = kib()
+largest = {"batch_rows": 2**31 - 2, "batch_bytes": 512 << 20}
+held = [kraftlog.decode(data, columns=columns, **largest).to_table() for _ in range(500)]
+after = kib()
+print(sum(table.num_rows for table in held), *(after[name] - before[name] for name in before))
+"""
+
+
+def held_by(data: bytes, columns: str) -> tuple[int, int, int]:
+    """Rows of 500 tables, and the KiB of memory and of address space that they take."""
+    command = [sys.executable, "-c", HOLDER, data.hex(), columns]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    rows, resident, addresses = map(int, done.stdout.split())
+    return rows, resident, addresses
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("columns", ["", "key,value,offset,timestamp", "offset,position,timestamp_ms"])
+def test_small_tables_that_are_held(columns: str):
+    rows, resident, addresses = held_by(BATCH, columns)
+    assert rows == 500
+    assert resident < 500 * 64
+    assert addresses < 64 << 10
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_small_compressed_tables_that_are_held():
+    batch = encode_batch([Record(0, 5, None, bytes(1000))] * 10, attributes=4, compress=cramjam.zstd.compress)
+    rows, resident, _ = held_by(batch, "")
+    assert rows == 5000
+    assert resident < 500 * 128
 
 
 @pytest.mark.parametrize("records", [1, 2**31 - 1])
@@ -17,22 +66,32 @@ def test_a_large_batch_takes_a_few_times_its_size(records: int):
     batch = bytearray(encode_batch([Record(0, 0, None, b"")], attributes=4, compress=cramjam.zstd.compress))
     batch[57:61] = records.to_bytes(4, "big")
     record = encode_batch([Record(0, 0, None, bytes(PLAIN))])[61:]
-    decoder = native.Decoder(
-        bytes(batch),
+    decoder = decoder_of(bytes(batch), chunk_rows=100, chunk_bytes=1000)
+    assert decoder.run() == native.NEEDS_DECOMPRESSION
+    assert decoder.decompressed(record + bytes(native.DECOMPRESSION_PADDING), len(record))
+    chunk = decoder.take_chunk()
+    assert chunk.rows == 1
+    assert chunk.capacity // PLAIN <= (11 if records == 1 else 20)
+
+
+def test_one_record_takes_a_few_kilobytes():
+    decoder = decoder_of(BATCH, chunk_rows=1 << 16, chunk_bytes=2 << 20)
+    assert decoder.run() == native.END
+    assert decoder.take_chunk().capacity <= 8 << 10
+    assert decoder.take_chunk() is None
+
+
+def decoder_of(data: bytes, *, chunk_rows: int, chunk_bytes: int) -> native.Decoder:
+    return native.Decoder(
+        data,
         0,
-        len(batch),
+        len(data),
         sum(native.WANT.values()),
         check_crc=False,
         include_control=False,
         start_offset=0,
         end_offset=10,
         start_timestamp=0,
-        chunk_rows=100,
-        chunk_bytes=1000,
+        chunk_rows=chunk_rows,
+        chunk_bytes=chunk_bytes,
     )
-    assert decoder.run() == native.NEEDS_DECOMPRESSION
-    assert decoder.decompressed(record + bytes(native.DECOMPRESSION_PADDING), len(record))
-    chunk = decoder.take_chunk()
-    assert chunk.rows == 1
-    arena = memoryview(chunk.batches.obj)
-    assert arena.nbytes // PLAIN <= (11 if records == 1 else 20)

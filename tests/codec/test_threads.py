@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,9 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.compression import COMPRESSION_TYPES
+from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.schema import RECORDS
 
 FILES = [
     path.read_bytes()
@@ -54,3 +58,34 @@ def test_encode():
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(run, range(ROUNDS)))
     assert found == [expected[number % len(COMPRESSION_TYPES)] for number in range(ROUNDS)]
+
+
+class WaitingFile:
+    """A file whose bytes come when the test lets them."""
+
+    def __init__(self, data: bytes) -> None:
+        self.path, self.size, self.window_bytes, self.long_batch = "memory", len(data), 1 << 20, 100
+        self.data, self.asked, self.allowed = data, Event(), Event()
+
+    def read(self, start: int, end: int) -> bytes:
+        return self.data[start:end]
+
+    def read_into(self, target: memoryview, start: int) -> None:
+        self.asked.set()
+        assert self.allowed.wait(60)
+        target[:] = self.data[start : start + len(target)]
+
+
+def test_a_decoder_that_is_busy():
+    """A second thread is refused; the first one gets all rows."""
+    file = WaitingFile(FILES[0])
+    schema = RECORDS.select(COLUMNS)
+    decoder = RecordDecoder(file, 0, NO_BOUND, schema, ReadOptions())
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(lambda: pa.Table.from_batches(decoder.batches([]), schema))
+        assert file.asked.wait(60)
+        with pytest.raises(RuntimeError, match="another thread runs this decoder"):
+            next(decoder.batches([]))
+        file.allowed.set()
+        assert found.result().equals(kraftlog.decode(FILES[0], columns=COLUMNS).to_table())
+    assert list(decoder.batches([])) == []

@@ -120,8 +120,6 @@ cdef extern from "decoder.h" nogil:
         int32_t faults_count
         int64_t torn_at
         int64_t next_offset
-        int64_t needs_bytes
-        int64_t needs_rows
         kr_batch_header batch
         const uint8_t *payload
         int64_t payload_size
@@ -129,6 +127,10 @@ cdef extern from "decoder.h" nogil:
     int kr_decoder_run(kr_decoder *d)
     int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size)
     void kr_decompression_failed(kr_decoder *d, int status, int64_t expected)
+
+
+cdef extern from "chunk_size.h" nogil:
+    void kr_size_chunk(kr_decoder *d, int64_t most_rows, int64_t most_bytes)
 
 
 cdef extern from "scanner.h" nogil:

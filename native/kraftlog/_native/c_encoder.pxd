@@ -3,14 +3,6 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from kraftlog._native.c_decoder cimport kr_error
 
 
-cdef extern from "busy.h" nogil:
-    ctypedef struct kr_busy:
-        pass
-
-    int kr_busy_enter(kr_busy *b)
-    void kr_busy_leave(kr_busy *b)
-
-
 cdef extern from "encoder.h" nogil:
     enum:
         KR_RECORD_OVERHEAD

@@ -2,7 +2,7 @@
 
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t
 from libc.string cimport memset
 
 from kraftlog._native.c_crc cimport kr_crc_init
@@ -16,7 +16,6 @@ from kraftlog._native.c_decoder cimport (
     KR_ONLY_MARKERS,
     KR_PADDING,
     KR_UNREADABLE,
-    KR_UTF8_GROWTH,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
     KR_WANT_KEY,
@@ -25,16 +24,17 @@ from kraftlog._native.c_decoder cimport (
     KR_WANT_TIMESTAMP_MS,
     KR_WANT_VALUE,
     kr_aborted,
-    kr_batch_header,
-    kr_binary_column,
     kr_columns,
     kr_compression,
     kr_decode_decompressed,
     kr_decoder,
     kr_decoder_run,
     kr_decompression_failed,
+    kr_size_chunk,
 )
-from kraftlog._native.memory cimport Arena, Input
+from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
+from kraftlog._native.chunk cimport Chunk
+from kraftlog._native.memory cimport Input
 
 kr_crc_init()
 
@@ -56,86 +56,13 @@ UNREADABLE = KR_UNREADABLE
 
 DECOMPRESSION_PADDING = KR_PADDING  # readable bytes that must follow what is given to ``decompressed``
 
-cdef extern from "large_memory.h" nogil:
-    void kr_advise_large(void *begin, size_t size)
-
-cdef enum:
-    REGION_ALIGNMENT = 64
-    LARGE_PAGE = 2 << 20
-
-
-cdef class Chunk:
-    """The buffers of one stretch of rows. ``buffers`` maps a column's part to a memoryview of the arena."""
-
-    cdef readonly int64_t rows
-    cdef readonly int64_t headers
-    cdef readonly dict buffers
-    cdef readonly dict nulls
-    cdef readonly object batches
-
-
-cdef class Layout:
-    """Hands out neighbouring, aligned regions of one arena; with no arena it only adds up their sizes."""
-
-    cdef uint8_t *base
-    cdef int64_t used
-
-    cdef void *region(self, int64_t size):
-        cdef int64_t begin = self.used
-        self.used += (size + REGION_ALIGNMENT - 1) // REGION_ALIGNMENT * REGION_ALIGNMENT
-        return self.base + begin if self.base != NULL else NULL
-
-    cdef void *large_region(self, int64_t size):
-        """A region that most of a chunk is written to: on large pages of its own if it fills them."""
-        cdef void *begin
-        if size < LARGE_PAGE:
-            return self.region(size)
-        self.used = (self.used + LARGE_PAGE - 1) // LARGE_PAGE * LARGE_PAGE
-        begin = self.region(size)
-        if begin != NULL:
-            kr_advise_large(begin, size // LARGE_PAGE * LARGE_PAGE)
-        return begin
-
-    cdef void binary(self, kr_binary_column *c, int64_t rows, int64_t data):
-        c.ends = <int32_t *>self.region((rows + 1) * 4)
-        c.data = <uint8_t *>self.region(data + KR_PADDING)
-        c.validity = <uint8_t *>self.region(rows // 8 + 2)
-
-    cdef void columns(self, kr_columns *c, int want):
-        if want & KR_WANT_KEY:
-            self.binary(&c.key, c.max_rows, c.max_bytes)
-        if want & KR_WANT_VALUE:
-            c.value.ends = <int32_t *>self.region((c.max_rows + 1) * 4)
-            c.value.validity = <uint8_t *>self.region(c.max_rows // 8 + 2)
-        if want & KR_WANT_OFFSET:
-            c.offset = <int64_t *>self.region(c.max_rows * 8)
-        if want & KR_WANT_TIMESTAMP:
-            c.timestamp = <int64_t *>self.region(c.max_rows * 8)
-            c.timestamp_validity = <uint8_t *>self.region(c.max_rows // 8 + 2)
-        if want & KR_WANT_TIMESTAMP_MS:
-            c.timestamp_ms = <int64_t *>self.region(c.max_rows * 8)
-        if want & KR_WANT_CONTROL_TYPE:
-            c.control_type = <int16_t *>self.region(c.max_rows * 2)
-        if want & KR_WANT_HEADERS:
-            c.header_ends = <int32_t *>self.region((c.max_rows + 1) * 4)
-            self.binary(&c.header_key, c.max_headers, c.max_bytes * KR_UTF8_GROWTH)
-            self.binary(&c.header_value, c.max_headers, c.max_bytes)
-        c.batch = <kr_batch_header *>self.region(c.max_batches * sizeof(kr_batch_header))
-        if want & KR_WANT_VALUE:
-            c.value.data = <uint8_t *>self.large_region(c.max_bytes + KR_PADDING)
-
-
-cdef void open_binary(kr_binary_column *c, int64_t rows) noexcept:
-    c.ends[0] = 0
-    c.nulls = 0
-    memset(c.validity, 0xFF, rows // 8 + 2)
-
 
 cdef class Decoder:
     """Decodes the batches that start in [start, end) of a buffer, a chunk at a time."""
 
     cdef Input source, aborted
-    cdef Arena arena
+    cdef Chunk chunk
+    cdef kr_busy busy
     cdef kr_decoder state
     cdef int64_t chunk_rows, chunk_bytes
 
@@ -161,7 +88,6 @@ cdef class Decoder:
             self.state.aborted_by_offset = aborted_by_offset
         self.chunk_rows = chunk_rows
         self.chunk_bytes = chunk_bytes
-        self._open_chunk(chunk_rows, chunk_bytes, 2 * chunk_rows, chunk_rows)
 
     @property
     def torn_at(self):
@@ -177,45 +103,35 @@ cdef class Decoder:
         """Behind the last batch that was passed, decoded or not; -1 before one was."""
         return self.state.next_offset
 
-    def _open_chunk(self, int64_t rows, int64_t size, int64_t headers, int64_t batches):
-        cdef kr_columns *c = &self.state.columns
-        cdef int want = self.state.want
-        cdef Layout layout = Layout()
-        memset(c, 0, sizeof(kr_columns))
-        c.max_rows = rows
-        c.max_bytes = size
-        c.max_headers = headers
-        c.max_batches = batches
-        layout.columns(c, want)
-        self.arena = Arena(layout.used)
-        layout.used = 0
-        layout.base = self.arena.data
-        layout.columns(c, want)
-        if want & KR_WANT_KEY:
-            open_binary(&c.key, rows)
-        if want & KR_WANT_VALUE:
-            open_binary(&c.value, rows)
-        if want & KR_WANT_TIMESTAMP:
-            memset(c.timestamp_validity, 0xFF, rows // 8 + 2)
-        if want & KR_WANT_HEADERS:
-            c.header_ends[0] = 0
-            open_binary(&c.header_key, headers)
-            open_binary(&c.header_value, headers)
-
     def _make_room(self):
-        """The next batch is larger than a chunk: opens one that has room for it."""
-        cdef int64_t size = self.state.needs_bytes
-        self._open_chunk(self.state.needs_rows + 1, size, size // 2 + 1, 1)
+        """Opens a chunk that has room for the batch that waits."""
+        cdef Chunk chunk = Chunk()
+        kr_size_chunk(&self.state, self.chunk_rows, self.chunk_bytes)
+        try:
+            chunk.open(&self.state.columns, self.state.want)
+        except MemoryError:
+            memset(&self.state.columns, 0, sizeof(kr_columns))  # as before: the batch still waits
+            raise
+        self.chunk = chunk
+
+    cdef int _enter(self) except -1:
+        if not kr_busy_enter(&self.busy):
+            raise RuntimeError("another thread runs this decoder; each thread needs one of its own")
+        return 0
 
     def run(self):
         """Decodes until something is to be done: END, CHUNK_FULL, NEEDS_DECOMPRESSION or UNREADABLE."""
         cdef int status
-        while True:
-            with nogil:
-                status = kr_decoder_run(&self.state)
-            if status != KR_NEEDS_ROOM:
-                return status
-            self._make_room()
+        self._enter()
+        try:
+            while True:
+                with nogil:
+                    status = kr_decoder_run(&self.state)
+                if status != KR_NEEDS_ROOM:
+                    return status
+                self._make_room()
+        finally:
+            kr_busy_leave(&self.busy)
 
     def failure(self):
         """Why the input cannot be read, after UNREADABLE."""
@@ -233,12 +149,16 @@ cdef class Decoder:
         cdef int status
         if size + KR_PADDING > plain.size:
             raise ValueError(f"{size} bytes and {KR_PADDING} bytes of padding, but the buffer has {plain.size}")
-        while True:
-            with nogil:
-                status = kr_decode_decompressed(&self.state, plain.data, size)
-            if status != KR_NEEDS_ROOM:
-                return status != KR_CHUNK_FULL
-            self._make_room()
+        self._enter()
+        try:
+            while True:
+                with nogil:
+                    status = kr_decode_decompressed(&self.state, plain.data, size)
+                if status != KR_NEEDS_ROOM:
+                    return status != KR_CHUNK_FULL
+                self._make_room()
+        finally:
+            kr_busy_leave(&self.busy)
 
     def decompression_failed(self, limit=None):
         """Gives the batch that waits up; ``limit`` when it was larger than that many bytes."""
@@ -260,48 +180,14 @@ cdef class Decoder:
         self.state.faults_count = 0
         return faults
 
-    cdef object _slice(self, void *begin, int64_t size):
-        cdef int64_t at = <uint8_t *>begin - self.arena.data
-        return memoryview(self.arena)[at:at + size]
-
-    cdef void _export_binary(self, Chunk out, str name, kr_binary_column *c, int64_t rows):
-        out.buffers[name + ".ends"] = self._slice(c.ends, (rows + 1) * 4)
-        out.buffers[name + ".data"] = self._slice(c.data, c.ends[rows])
-        out.buffers[name + ".validity"] = self._slice(c.validity, rows // 8 + 1) if c.nulls else None
-        out.nulls[name] = c.nulls
-
     def take_chunk(self):
         """The rows decoded so far, or None when there are none; the decoder goes on in a new chunk."""
-        cdef kr_columns *c = &self.state.columns
-        cdef int want = self.state.want
-        cdef int64_t n = c.rows
-        cdef Chunk out = None
-        if c.batches:
-            out = Chunk()
-            out.rows = n
-            out.headers = c.headers
-            out.buffers = {}
-            out.nulls = {}
-            out.batches = self._slice(c.batch, c.batches * sizeof(kr_batch_header))
-            if want & KR_WANT_KEY:
-                self._export_binary(out, "key", &c.key, n)
-            if want & KR_WANT_VALUE:
-                self._export_binary(out, "value", &c.value, n)
-            if want & KR_WANT_OFFSET:
-                out.buffers["offset"] = self._slice(c.offset, n * 8)
-            if want & KR_WANT_TIMESTAMP:
-                out.buffers["timestamp"] = self._slice(c.timestamp, n * 8)
-                out.buffers["timestamp.validity"] = (
-                    self._slice(c.timestamp_validity, n // 8 + 1) if c.timestamp_nulls else None
-                )
-                out.nulls["timestamp"] = c.timestamp_nulls
-            if want & KR_WANT_TIMESTAMP_MS:
-                out.buffers["timestamp_ms"] = self._slice(c.timestamp_ms, n * 8)
-            if want & KR_WANT_CONTROL_TYPE:
-                out.buffers["control_type"] = self._slice(c.control_type, n * 2)
-            if want & KR_WANT_HEADERS:
-                out.buffers["headers.ends"] = self._slice(c.header_ends, (n + 1) * 4)
-                self._export_binary(out, "header_key", &c.header_key, c.headers)
-                self._export_binary(out, "header_value", &c.header_value, c.headers)
-        self._open_chunk(self.chunk_rows, self.chunk_bytes, 2 * self.chunk_rows, self.chunk_rows)
-        return out
+        cdef Chunk chunk
+        self._enter()
+        chunk = self.chunk
+        self.chunk = None
+        if chunk is not None:
+            chunk.columns = self.state.columns
+            memset(&self.state.columns, 0, sizeof(kr_columns))
+        kr_busy_leave(&self.busy)
+        return chunk if chunk is not None and chunk.columns.batches else None

@@ -8,9 +8,6 @@ from kraftlog._native.c_decoder cimport KR_NEEDS_ROOM, KR_OK, KR_PADDING, KR_REC
 from kraftlog._native.c_encoder cimport (
     KR_RECORD_OVERHEAD,
     kr_binary_source,
-    kr_busy,
-    kr_busy_enter,
-    kr_busy_leave,
     kr_encoder,
     kr_encoder_close_batch,
     kr_encoder_run,
@@ -18,6 +15,7 @@ from kraftlog._native.c_encoder cimport (
     kr_source,
     kr_source_bytes,
 )
+from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
 from kraftlog._native.memory cimport Arena, Input
 
 kr_crc_init()

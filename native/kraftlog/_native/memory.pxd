@@ -1,6 +1,8 @@
 from libc.stdint cimport int64_t, uint8_t
 from cpython.buffer cimport Py_buffer
 
+from kraftlog._native.c_memory cimport kr_block, kr_block_pool
+
 
 cdef extern from "input.h" nogil:
     ctypedef struct kr_input:
@@ -41,7 +43,13 @@ cdef class Input:
     cdef object failure(self)
 
 
+cdef kr_block_pool *shared_pool() noexcept
+
+
 cdef class Arena:
+    cdef kr_block *block
     cdef uint8_t *data
-    cdef int64_t capacity
     cdef int64_t size
+
+    @staticmethod
+    cdef Arena of(kr_block *block, void *data, int64_t size)

@@ -68,9 +68,11 @@ from kraftlog._native.c_message cimport (
     kr_uuid_text_init,
     kr_values,
 )
-from kraftlog._native.memory cimport Input
+from kraftlog._native.c_memory cimport kr_pool_use
+from kraftlog._native.memory cimport Input, shared_pool
 
 kr_uuid_text_init()
+kr_pool_use(shared_pool())
 
 INT32, INT64, UINT8 = np.dtype(np.int32), np.dtype(np.int64), np.dtype(np.uint8)
 NO_TYPE = KR_NO_TYPE

@@ -1,5 +1,4 @@
-from typing import Any
-
+from kraftlog._native.chunk import Chunk
 from kraftlog.errors import NativeFault
 from kraftlog.types import Buffer, InputFile
 
@@ -10,13 +9,6 @@ CHUNK_FULL: int
 NEEDS_DECOMPRESSION: int
 UNREADABLE: int
 DECOMPRESSION_PADDING: int
-
-class Chunk:
-    rows: int
-    headers: int
-    buffers: dict[str, Any]
-    nulls: dict[str, int]
-    batches: memoryview
 
 class Decoder:
     torn_at: int

@@ -15,7 +15,7 @@ from kraftlog.codec.aborted_transactions import aborted_ranges
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
-from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, wanted_bits
+from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, select, wanted_bits
 from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
 from kraftlog.types import Buffer, InputFile
 
@@ -64,17 +64,17 @@ class RecordDecoder:
         self.schema = arrow_schema
         self.options = options
         self.origin = origin
-        needed = [*arrow_schema.names]
+        self.selection = select(tuple(arrow_schema.names))
+        needed = set(self.selection.needs)
         hides = options.isolation_level == READ_COMMITTED
         if aborted is None and hides and origin.transactions is not None:
             aborted = origin.transactions.aborted()
         self._hides_offsets = hides and origin.transactions is not None and origin.transactions.hides_offsets
-        if self._hides_offsets:
-            needed.append("offset")
-        if options.bounds_offsets:
-            needed.append("offset")
+        if self._hides_offsets or options.bounds_offsets:
+            needed.add("offset")
         if options.bounds_timestamps:
-            needed.append("timestamp_ms")
+            needed.add("timestamp_ms")
+        self._hides_rows = self._hides_offsets or options.bounds_offsets or options.bounds_timestamps
         self._native = native.Decoder(
             buffer,
             start,
@@ -164,7 +164,15 @@ class RecordDecoder:
             faults.append(fault)
 
     def _rows(self, rows: DecodedRows) -> Iterator[pa.RecordBatch]:
-        batch = record_batch(rows, self.schema)
+        batch = record_batch(rows, self.schema, self.selection)
+        if self._hides_rows:
+            keep = self._shown(rows)
+            if not keep.all():
+                batch = pc.filter(batch, pa.array(keep))
+        if batch.num_rows:
+            yield batch
+
+    def _shown(self, rows: DecodedRows) -> npt.NDArray[np.bool_]:
         options = self.options
         keep = np.ones(rows.chunk.rows, bool)
         if self._hides_offsets and self.origin.transactions is not None:
@@ -175,10 +183,7 @@ class RecordDecoder:
         if options.bounds_timestamps:
             stamps = rows.numbers("timestamp_ms")
             keep &= (stamps >= options.start_timestamp) & (stamps < options.end_timestamp)
-        if not keep.all():
-            batch = pc.filter(batch, pa.array(keep))
-        if batch.num_rows:
-            yield batch
+        return keep
 
 
 def _least(bound: int) -> int:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog._native.chunk import TIMESTAMP_TYPES
 from kraftlog._native.scanner import (
     COMPRESSION_MASK,
     CONTROL_BIT,
@@ -27,7 +28,6 @@ NO_TIMESTAMP = -1
 MAX_MILLISECONDS = (2**63 - 1) // 1000
 
 COMPRESSION_NAMES = [*COMPRESSION_TYPES, *(f"unknown({code})" for code in range(len(COMPRESSION_TYPES), 8))]
-TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime", "NoTimestampType"]
 TIMESTAMP_TYPE_IDS = np.array([0, 1, -1], np.int32)
 CONTROL_TYPES = [
     "ABORT",

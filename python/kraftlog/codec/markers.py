@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.cursor import Cursor
@@ -66,7 +67,7 @@ def scan_markers(
 
 def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> MarkerBlock:
     headers, offsets = rows.headers, rows.numbers("offset")
-    values = tuple(rows.binary("value", _COLUMNS.field("value").type, rows.chunk.rows).to_pylist())
+    values = tuple(rows.array("value", pa.binary()).to_pylist())
     keys = np.array([api_key(value) for value in values], np.int64)
     is_level = keys == FEATURE_LEVEL
     if not is_level.any():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -12,13 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog._native.decoder import WANT, Chunk
+from kraftlog._native.chunk import COLUMNS, Chunk
+from kraftlog._native.decoder import WANT
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec import headers as batch_headers
 from kraftlog.stream import rows_of
-
-_HEADER_KEY, _HEADER_VALUE = schema.HEADERS.value_type.field(0), schema.HEADERS.value_type.field(1)
-
 
 TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
 TRANSACTION_COLUMNS = frozenset({"transaction_state", "visible_at"})
@@ -79,44 +77,14 @@ class DecodedRows:
         """Repeat a value of each batch for each of its rows."""
         return np.repeat(per_batch, self.headers["rows"])
 
-    def buffer(self, name: str) -> pa.Buffer | None:
-        """Return a buffer of the chunk as Arrow's; it keeps the chunk's memory alive."""
-        part = self.chunk.buffers[name]
-        return None if part is None else pa.py_buffer(part)
-
     def numbers(self, name: str) -> npt.NDArray[np.int64]:
-        """Return an int64 buffer of the chunk as an array, not copied."""
-        return np.frombuffer(self.chunk.buffers[name], np.int64)
+        """Return ``offset`` or ``timestamp_ms`` as an array, not copied."""
+        part = self.chunk.offsets if name == "offset" else self.chunk.timestamps_ms
+        return np.frombuffer(part, np.int64)
 
-    def binary(self, name: str, kind: pa.DataType, rows: int) -> pa.Array:
-        """Return a column of bytes or text."""
-        parts = [self.buffer(f"{name}.validity"), self.buffer(f"{name}.ends"), self.buffer(f"{name}.data")]
-        return pa.Array.from_buffers(kind, rows, parts, self.chunk.nulls[name])
-
-    def fixed(self, name: str, kind: pa.DataType) -> pa.Array:
-        """Return a column of numbers or timestamps."""
-        validity = self.buffer(f"{name}.validity") if f"{name}.validity" in self.chunk.buffers else None
-        return pa.Array.from_buffers(
-            kind, self.chunk.rows, [validity, self.buffer(name)], self.chunk.nulls.get(name, 0)
-        )
-
-
-def _record_headers(rows: DecodedRows) -> pa.Array:
-    count = rows.chunk.headers
-    pairs = pa.StructArray.from_arrays(
-        [rows.binary("header_key", pa.string(), count), rows.binary("header_value", pa.binary(), count)],
-        fields=[_HEADER_KEY, _HEADER_VALUE],
-    )
-    return pa.Array.from_buffers(
-        schema.HEADERS, rows.chunk.rows, [None, rows.buffer("headers.ends")], 0, children=[pairs]
-    )
-
-
-def _timestamp_type(rows: DecodedRows) -> pa.Array:
-    codes = batch_headers.timestamp_type_codes(rows.headers)
-    if (codes == codes[0]).all():
-        return batch_headers.repeated(batch_headers.TIMESTAMP_TYPES[codes[0]], pa.string(), rows.chunk.rows)
-    return batch_headers.named(rows.per_row(codes), batch_headers.TIMESTAMP_TYPES)
+    def array(self, name: str, kind: pa.DataType) -> pa.Array:
+        """Return a column that the native decoder has made."""
+        return self.chunk.to_array(COLUMNS[name], pa.Array._import_from_c, kind)
 
 
 def _timestamp_type_id(rows: DecodedRows) -> pa.Array:
@@ -133,7 +101,7 @@ def _sequence(rows: DecodedRows) -> pa.Array:
 
 
 def _control_type(rows: DecodedRows) -> pa.Array:
-    return batch_headers.named(np.frombuffer(rows.chunk.buffers["control_type"], np.int16), batch_headers.CONTROL_TYPES)
+    return batch_headers.named(np.frombuffer(rows.chunk.control_types, np.int16), batch_headers.CONTROL_TYPES)
 
 
 def _view(rows: DecodedRows) -> TransactionView:
@@ -175,14 +143,7 @@ class _Column:
     needs: tuple[str, ...] = ()
 
 
-_COLUMNS = {
-    "key": _Column(lambda rows: rows.binary("key", pa.binary(), rows.chunk.rows), ("key",)),
-    "value": _Column(lambda rows: rows.binary("value", pa.binary(), rows.chunk.rows), ("value",)),
-    "offset": _Column(lambda rows: rows.fixed("offset", pa.int64()), ("offset",)),
-    "timestamp": _Column(lambda rows: rows.fixed("timestamp", schema.TIMESTAMP), ("timestamp",)),
-    "timestamp_ms": _Column(lambda rows: rows.fixed("timestamp_ms", pa.int64()), ("timestamp_ms",)),
-    "headers": _Column(_record_headers, ("headers",)),
-    "timestamp_type": _Column(_timestamp_type),
+_MADE_HERE = {
     "timestamp_type_id": _Column(_timestamp_type_id),
     "sequence": _Column(_sequence, ("offset",)),
     "control_type": _Column(_control_type, ("control_type",)),
@@ -205,15 +166,46 @@ _COLUMNS = {
 }
 
 
-def wanted_bits(columns: Sequence[str]) -> int:
-    """Return which buffers the native decoder must fill for these columns."""
+@dataclass(frozen=True)
+class Selection:
+    """Columns of the ``records`` table, and how they are made.
+
+    Attributes
+    ----------
+    needs : frozenset of str
+        Columns that the native decoder must fill.
+    native : tuple of int, optional
+        Which they are in ``COLUMNS``, when the native decoder makes them all.
+    """
+
+    needs: frozenset[str]
+    native: tuple[int, ...] | None
+
+
+@lru_cache(maxsize=64)
+def select(names: tuple[str, ...]) -> Selection:
+    """Return how columns of these names are made."""
+    needs: set[str] = set()
+    for name in names:
+        needs.update(_MADE_HERE[name].needs if name in _MADE_HERE else {name} & WANT.keys())
+    is_native = bool(names) and not any(name in _MADE_HERE for name in names)
+    return Selection(frozenset(needs), tuple(COLUMNS[name] for name in names) if is_native else None)
+
+
+def wanted_bits(needs: Iterable[str]) -> int:
+    """Return which buffers the native decoder must fill."""
     bits = 0
-    for name in columns:
-        for need in _COLUMNS[name].needs:
-            bits |= WANT[need]
+    for need in needs:
+        bits |= WANT[need]
     return bits
 
 
-def record_batch(rows: DecodedRows, arrow_schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(rows: DecodedRows, arrow_schema: pa.Schema, selection: Selection) -> pa.RecordBatch:
     """Return the columns of the schema as one record batch that shares the chunk's memory."""
-    return rows_of([_COLUMNS[name].build(rows) for name in arrow_schema.names], arrow_schema, rows.chunk.rows)
+    if selection.native is not None:
+        return rows.chunk.to_record_batch(selection.native, pa.RecordBatch._import_from_c, arrow_schema)
+    columns = [
+        _MADE_HERE[field.name].build(rows) if field.name in _MADE_HERE else rows.array(field.name, field.type)
+        for field in arrow_schema
+    ]
+    return rows_of(columns, arrow_schema, rows.chunk.rows)

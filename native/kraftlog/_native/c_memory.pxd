@@ -1,0 +1,25 @@
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef extern from "block_pool.h" nogil:
+    ctypedef struct kr_block_pool:
+        pass
+
+    ctypedef struct kr_block:
+        pass
+
+    kr_block_pool kr_own_pool
+
+    void kr_pool_use(kr_block_pool *pool)
+    kr_block *kr_block_open(int64_t size)
+    kr_block *kr_block_share(kr_block *block)
+    void kr_block_close(kr_block *block)
+    uint8_t *kr_block_bytes(kr_block *block)
+
+
+cdef extern from "busy.h" nogil:
+    ctypedef struct kr_busy:
+        pass
+
+    bint kr_busy_enter(kr_busy *busy)
+    void kr_busy_leave(kr_busy *busy)

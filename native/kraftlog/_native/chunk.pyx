@@ -1,0 +1,224 @@
+"""The columns of one stretch of rows: lays them out in memory that is used again, and hands them out as Arrow arrays
+that share it."""
+
+from cython cimport freelist
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
+from libc.string cimport memset
+
+from kraftlog._native.c_arrow cimport (
+    KR_TIMESTAMP_TYPES,
+    ArrowArray,
+    kr_array_of_binary,
+    kr_array_of_headers,
+    kr_array_of_numbers,
+    kr_array_of_rows,
+    kr_timestamp_type_column,
+    kr_timestamp_types,
+)
+from kraftlog._native.c_decoder cimport (
+    KR_PADDING,
+    KR_UTF8_GROWTH,
+    KR_WANT_CONTROL_TYPE,
+    KR_WANT_HEADERS,
+    KR_WANT_KEY,
+    KR_WANT_OFFSET,
+    KR_WANT_TIMESTAMP,
+    KR_WANT_TIMESTAMP_MS,
+    KR_WANT_VALUE,
+    kr_batch_header,
+    kr_binary_column,
+    kr_columns,
+)
+from kraftlog._native.c_memory cimport kr_block, kr_block_bytes, kr_block_close, kr_block_open, kr_block_share, kr_pool_use
+from kraftlog._native.memory cimport Arena, shared_pool
+
+kr_pool_use(shared_pool())
+
+cdef enum:
+    REGION_ALIGNMENT = 64
+    BATCHES = 1 << 8
+    TIMESTAMP_TYPE = 1 << 9
+
+COLUMNS = {
+    "key": KR_WANT_KEY,
+    "value": KR_WANT_VALUE,
+    "offset": KR_WANT_OFFSET,
+    "timestamp": KR_WANT_TIMESTAMP,
+    "timestamp_ms": KR_WANT_TIMESTAMP_MS,
+    "headers": KR_WANT_HEADERS,
+    "timestamp_type": TIMESTAMP_TYPE,
+}
+TIMESTAMP_TYPES = [kr_timestamp_types[i].decode() for i in range(KR_TIMESTAMP_TYPES)]
+
+
+cdef void open_validity(uint8_t *bits, int64_t rows) noexcept:
+    memset(bits, 0xFF, rows // 8 + 2)
+
+
+cdef void open_binary(kr_binary_column *c, int64_t rows) noexcept:
+    c.ends[0] = 0
+    open_validity(c.validity, rows)
+
+
+@freelist(8)
+cdef class Chunk:
+    """Rows of some batches. Arrays and memoryviews share its memory and may outlive it."""
+
+    def __dealloc__(self):
+        for block in self.blocks:
+            kr_block_close(block)
+
+    cdef int open(self, kr_columns *c, int want) except -1:
+        """Allocates columns of the limits in ``c``."""
+        self.want = want
+        self.open_parts(c, want & (BATCHES - 1) | BATCHES)
+        if want & KR_WANT_KEY:
+            open_binary(&c.key, c.max_rows)
+        if want & KR_WANT_VALUE:
+            open_binary(&c.value, c.max_rows)
+        if want & KR_WANT_TIMESTAMP:
+            open_validity(c.timestamp_validity, c.max_rows)
+        if want & KR_WANT_HEADERS:
+            c.header_ends[0] = 0
+            open_binary(&c.header_key, c.max_headers)
+            open_binary(&c.header_value, c.max_headers)
+        return 0
+
+    cdef int open_parts(self, kr_columns *c, int parts) except -1:
+        """Puts these parts into one block: adds up their sizes, then places them."""
+        cdef kr_block *block
+        cdef int i
+        self.base = NULL
+        self.used = 0
+        self.lay_out(c, parts)
+        block = kr_block_open(self.used)
+        if block == NULL:
+            raise MemoryError(f"no memory for {self.used} bytes")
+        self.base = kr_block_bytes(block)
+        self.used = 0
+        self.lay_out(c, parts)
+        for i in range(MOST_PARTS):
+            if parts >> i & 1:
+                self.blocks[i] = kr_block_share(block)
+        kr_block_close(block)
+        return 0
+
+    cdef void lay_out(self, kr_columns *c, int parts):
+        if parts & BATCHES:
+            c.batch = <kr_batch_header *>self.region(c.max_batches * sizeof(kr_batch_header))
+        if parts & KR_WANT_OFFSET:
+            c.offset = <int64_t *>self.region(c.max_rows * 8)
+        if parts & KR_WANT_TIMESTAMP:
+            c.timestamp = <int64_t *>self.region(c.max_rows * 8)
+            c.timestamp_validity = <uint8_t *>self.region(c.max_rows // 8 + 2)
+        if parts & KR_WANT_TIMESTAMP_MS:
+            c.timestamp_ms = <int64_t *>self.region(c.max_rows * 8)
+        if parts & KR_WANT_CONTROL_TYPE:
+            c.control_type = <int16_t *>self.region(c.max_rows * 2)
+        if parts & KR_WANT_HEADERS:
+            c.header_ends = <int32_t *>self.region((c.max_rows + 1) * 4)
+            self.binary(&c.header_key, c.max_headers, c.max_bytes * KR_UTF8_GROWTH)
+            self.binary(&c.header_value, c.max_headers, c.max_bytes)
+        if parts & KR_WANT_KEY:
+            self.binary(&c.key, c.max_rows, c.max_bytes)
+        if parts & KR_WANT_VALUE:
+            self.binary(&c.value, c.max_rows, c.max_bytes)
+
+    cdef void *region(self, int64_t size):
+        cdef int64_t begin = self.used
+        self.used += (size + REGION_ALIGNMENT - 1) // REGION_ALIGNMENT * REGION_ALIGNMENT
+        return self.base + begin if self.base != NULL else NULL
+
+    cdef void binary(self, kr_binary_column *c, int64_t rows, int64_t data):
+        c.ends = <int32_t *>self.region((rows + 1) * 4)
+        c.validity = <uint8_t *>self.region(rows // 8 + 2)
+        c.data = <uint8_t *>self.region(data + KR_PADDING)
+
+    cdef kr_block *block_of(self, int part):
+        for i in range(MOST_PARTS):
+            if part >> i & 1:
+                return self.blocks[i]
+        return NULL
+
+    cdef int export(self, ArrowArray *out, int column) except -1:
+        """Makes an array of a column, which shares its block."""
+        cdef kr_columns *c = &self.columns
+        cdef kr_block *block = self.block_of(column)
+        cdef int made = 0
+        if column == TIMESTAMP_TYPE:
+            made = kr_timestamp_type_column(out, c.batch, c.batches, c.rows)
+        elif block == NULL:
+            raise ValueError(f"column {column} was not decoded")
+        elif column == KR_WANT_KEY:
+            made = kr_array_of_binary(out, block, c.rows, &c.key)
+        elif column == KR_WANT_VALUE:
+            made = kr_array_of_binary(out, block, c.rows, &c.value)
+        elif column == KR_WANT_OFFSET:
+            made = kr_array_of_numbers(out, block, c.rows, c.offset, NULL, 0)
+        elif column == KR_WANT_TIMESTAMP:
+            made = kr_array_of_numbers(out, block, c.rows, c.timestamp, c.timestamp_validity, c.timestamp_nulls)
+        elif column == KR_WANT_TIMESTAMP_MS:
+            made = kr_array_of_numbers(out, block, c.rows, c.timestamp_ms, NULL, 0)
+        elif column == KR_WANT_HEADERS:
+            made = kr_array_of_headers(out, block, c)
+        if not made:
+            raise MemoryError("no memory for an array")
+        return 0
+
+    @property
+    def rows(self):
+        return self.columns.rows
+
+    @property
+    def capacity(self):
+        """Bytes of memory that the columns share."""
+        return self.used
+
+    @property
+    def batches(self):
+        """The headers of the batches that have rows here, as bytes."""
+        return self.part(BATCHES, self.columns.batch, self.columns.batches * sizeof(kr_batch_header))
+
+    @property
+    def offsets(self):
+        """The column ``offset`` as bytes; so are the next two."""
+        return self.part(KR_WANT_OFFSET, self.columns.offset, self.columns.rows * 8)
+
+    @property
+    def timestamps_ms(self):
+        return self.part(KR_WANT_TIMESTAMP_MS, self.columns.timestamp_ms, self.columns.rows * 8)
+
+    @property
+    def control_types(self):
+        return self.part(KR_WANT_CONTROL_TYPE, self.columns.control_type, self.columns.rows * 2)
+
+    cdef object part(self, int part, void *begin, int64_t size):
+        cdef kr_block *block = self.block_of(part)
+        if block == NULL:
+            raise ValueError(f"column {part} was not decoded")
+        return memoryview(Arena.of(block, begin, size))
+
+    def to_array(self, int column, take, kind):
+        """Gives a column of ``COLUMNS`` to ``take``, which is ``pyarrow.Array._import_from_c``."""
+        cdef ArrowArray array
+        self.export(&array, column)
+        try:
+            return take(<uintptr_t>&array, kind)
+        finally:
+            if array.release != NULL:
+                array.release(&array)
+
+    def to_record_batch(self, tuple columns, take, arrow_schema):
+        """Gives columns of ``COLUMNS`` to ``take``, which is ``pyarrow.RecordBatch._import_from_c``."""
+        cdef ArrowArray array
+        cdef int i = 0
+        if not kr_array_of_rows(&array, self.columns.rows, <int>len(columns)):
+            raise MemoryError("no memory for an array")
+        try:
+            for column in columns:
+                self.export(array.children[i], column)
+                i += 1
+            return take(<uintptr_t>&array, arrow_schema)
+        finally:
+            if array.release != NULL:
+                array.release(&array)
