@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all build lint bench bench-compare bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all build lint bench bench-compare instructions bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/c/*.h native/kraftlog/_native/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -33,6 +33,9 @@ bench: $(READY)
 # "--quick" for small logs and few rounds: make bench-compare OPTIONS=--quick
 bench-compare: $(READY)
 	$(BIN)/python bench/run.py --compare --json build/bench/compare.json $(OPTIONS)
+
+instructions: $(READY)
+	ci/instructions
 
 bench-spark: $(READY)
 	PYTHONPATH=bench/spark:bench:tests/interop $(BIN)/python bench/spark/run.py

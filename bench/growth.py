@@ -20,7 +20,7 @@ import scanning
 from metadata_corpus import MetadataLog
 
 PROBE = Path(__file__).resolve().with_name("memory_probe.py")
-IMAGE_PROBE = PROBE.with_name("image_probe.py")
+IMAGE_PROBE, HELD_PROBE = PROBE.with_name("image_probe.py"), PROBE.with_name("held_probe.py")
 SHORT_REPLAY, LONG_REPLAY = MetadataLog(1_000, 200_000), MetadataLog(1_000, 2_000_000)
 WORKLOAD = corpus.Workload(100, 64)
 SEGMENTS_OF_LONG_LOG = 16
@@ -42,6 +42,8 @@ class Growth:
     replay_memory : tuple of int, optional
         Most bytes while a metadata log is replayed: one of a few changes, and one of many of as many partitions.
     read_bytes_per_second : float, optional
+    held_bytes : float, optional
+        Of memory, by a table of one record.
     open_seconds, segments_seconds : float, optional
         Of ``kraftlog.open`` and of its ``segments``.
     """
@@ -51,6 +53,7 @@ class Growth:
     peak_memory: int | None = None
     replay_memory: tuple[int, int] | None = None
     read_bytes_per_second: float | None = None
+    held_bytes: float | None = None
     memory_note: str = "not asked for"
     open_seconds: float | None = None
     segments_seconds: float | None = None
@@ -72,6 +75,13 @@ def measure_memory(growth: Growth) -> None:
     found = json.loads(answer.stdout)
     growth.peak_memory = found["peak_memory"]
     growth.read_bytes_per_second = growth.log_bytes / found["seconds"]
+
+
+def measure_held(growth: Growth) -> None:
+    """Hold many tables of one record, in a process of its own."""
+    if Path(STATUS).exists():
+        answer = subprocess.run([sys.executable, HELD_PROBE], check=True, stdout=subprocess.PIPE)
+        growth.held_bytes = json.loads(answer.stdout)["bytes"]
 
 
 def measure_replay(growth: Growth) -> None:

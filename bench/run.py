@@ -18,6 +18,7 @@ from rich.console import Console
 
 import corpus
 import goals
+import growing
 import growth
 import internal_topics
 import markdown
@@ -32,7 +33,7 @@ WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
 QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
 ALONE = {"varint": works.varint, "plan": transactional.plan}  # on no log
-EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "memory", "open"]
+EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "growth", "memory", "open"]
 
 
 def main() -> int:
@@ -47,6 +48,7 @@ def main() -> int:
     grown = growth.Growth(options.log_bytes, options.opened)
     if "memory" in options.works:
         growth.measure_memory(grown)
+        growth.measure_held(grown)
         growth.measure_replay(grown)
     if "open" in options.works:
         growth.measure_opening(grown)
@@ -121,6 +123,10 @@ def measure(options: argparse.Namespace, peers: Peers, progress: Console) -> Ite
         block = report.Block(name, "", ALONE[name](options.megabytes))
         interleave(block.contenders, options.rounds, options.cpu_time)
         yield block
+    for path, contenders in (growing.paths(options.megabytes) if "growth" in options.works else {}).items():
+        progress.print(f"growth, {path} ...")
+        interleave(contenders, options.rounds, on_cpu=True)
+        yield report.Block("growth", path, contenders)
     for piece in [piece for piece in internal_topics.PIECES if piece.work in options.works]:
         progress.print(f"{piece.work}, {piece.log} ...")
         with closing(peers):
