@@ -24,7 +24,7 @@ typedef struct {
     uint8_t *data;
     uint8_t *validity;
     int64_t nulls;
-    int32_t end; /* of the last value: ends[rows] */
+    int64_t end; /* of the last value: ends[rows] */
 } kr_binary_column;
 
 typedef struct {
@@ -59,12 +59,12 @@ KR_ALWAYS_INLINE void kr_put_binary(kr_binary_column *c, int64_t row, const uint
             kr_copy_padded(c->data + c->end, from, n);
         else
             memcpy(c->data + c->end, from, (size_t)n);
-        c->end += (int32_t)n;
+        c->end += n;
     } else {
         kr_clear_bit(c->validity, row);
         c->nulls++;
     }
-    c->ends[row + 1] = c->end;
+    c->ends[row + 1] = (int32_t)c->end;
 }
 
 KR_ALWAYS_INLINE void kr_put_timestamp(kr_columns *c, int64_t row, int64_t ms) {

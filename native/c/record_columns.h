@@ -9,7 +9,7 @@
 /* Keys that are not UTF-8 grow, and Arrow counts their bytes in 32 bits. */
 static inline int kr_headers_fit(const kr_columns *c, const kr_record *r) {
     return c->headers + r->headers_count <= c->max_headers &&
-           c->header_key.end + KR_UTF8_GROWTH * (int64_t)(r->end - r->headers) <= INT32_MAX;
+           c->header_key.end + KR_UTF8_GROWTH * (r->end - r->headers) <= INT32_MAX;
 }
 
 /* The headers of a record, checked on the way. Returns 0, with the columns as they were, when one is bad or there is
@@ -24,8 +24,8 @@ KR_ALWAYS_INLINE int kr_headers_put(kr_columns *c, const kr_record *r, const int
     for (; left > 0; left--, row++) {
         if (!KR_LIKELY(p = kr_header_fast(p, r->end, &key, &key_length, &value, &value_length))) break;
         if (!wanted) continue;
-        keys.end += (int32_t)kr_copy_text(keys.data + keys.end, key, key_length, padded);
-        keys.ends[row + 1] = keys.end;
+        keys.end += kr_copy_text(keys.data + keys.end, key, key_length, padded);
+        keys.ends[row + 1] = (int32_t)keys.end;
         kr_put_binary(&values, row, value, value_length, padded);
     }
     if (!KR_LIKELY(left == 0 && p == r->end)) {

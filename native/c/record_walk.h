@@ -3,6 +3,7 @@
 #define KRAFTLOG_RECORD_WALK_H
 
 #include "record_columns.h"
+#include "record_shape.h"
 
 /* A checksum that runs ahead of the walk, a window at a time, so that the walk finds its bytes in the first-level
  * cache. Nothing that was put out counts before the sum over the whole batch has been compared. */
@@ -102,12 +103,73 @@ KR_ALWAYS_INLINE int kr_records_walk(kr_walk *w, kr_columns *c, const kr_batch_h
     return KR_OK;
 }
 
+/* Column sets that are usual, each with loops of its own. */
 #define KR_WANT_COMMON  (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
 #define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUE | KR_WANT_OFFSET)
 
+#if defined(__x86_64__)
+
+enum { KR_SHAPES_FROM = 8 /* records */ };
+
+/* As kr_walk_fast, of a batch that is none of control records, for as long as few records differ in shape from the one
+ * before. */
+KR_TARGET_SHAPE KR_ALWAYS_INLINE void kr_walk_shaped(kr_walk *walk, kr_columns *columns, const kr_batch_header *header,
+                                                     const uint32_t want) {
+    kr_walk w = *walk;
+    kr_columns c = *columns;
+    kr_batch_header h = *header;
+    const uint8_t *const end = w.end < w.padded_end ? w.end : w.padded_end;
+    const uint8_t *stop = w.p; /* where bytes are still to be summed, or the last record ends */
+    const int with_timestamps = !(h.attributes & KR_TIMESTAMP_TYPE_BIT);
+    int32_t misses = 0;
+    kr_shape shape;
+    if (!with_timestamps) h.base_timestamp = h.max_timestamp;
+    h.attributes = 0;
+    if (w.p >= end || !kr_shape_learn(&shape, w.p, end, with_timestamps)) return;
+    while (w.i < w.count) {
+        kr_record r;
+        if (!KR_LIKELY(w.p < stop)) {
+            if (w.p >= end) break;
+            kr_run_ahead(&w);
+            stop = w.ahead.pos < w.ahead.end && w.ahead.pos < end ? w.ahead.pos : end;
+            continue;
+        }
+        if (!KR_LIKELY(kr_record_shaped(w.p, end, &shape, &r))) {
+            if (++misses > 4 + (w.i >> 4) || !kr_shape_learn(&shape, w.p, end, with_timestamps)) break;
+            continue;
+        }
+        kr_record_put(&c, &h, &r, 1, want);
+        w.p = r.end;
+        w.i++;
+    }
+    *columns = c;
+    *walk = w;
+}
+
+KR_TARGET_SHAPE static __attribute__((noinline)) void kr_walk_by_shape(kr_walk *w, kr_columns *c,
+                                                                       const kr_batch_header *h, uint32_t want) {
+    if (want == KR_WANT_COMMON)
+        kr_walk_shaped(w, c, h, KR_WANT_COMMON);
+    else if (want == (KR_WANT_COMMON | KR_WANT_HEADERS))
+        kr_walk_shaped(w, c, h, KR_WANT_COMMON | KR_WANT_HEADERS);
+    else
+        kr_walk_shaped(w, c, h, want);
+}
+
+static inline void kr_walk_shapes(kr_walk *w, kr_columns *c, const kr_batch_header *h, uint32_t want) {
+    if (w->count >= KR_SHAPES_FROM && !kr_is_control(h) && kr_shape_is_fast()) kr_walk_by_shape(w, c, h, want);
+}
+
+#else
+
+static inline void kr_walk_shapes(kr_walk *w, kr_columns *c, const kr_batch_header *h, uint32_t want) {}
+
+#endif
+
 static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
                                     kr_error *e, uint32_t want) {
-    switch (want) { /* the usual sets get a loop of their own */
+    kr_walk_shapes(w, c, h, want);
+    switch (want) {
     case KR_WANT_COMMON:
         return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON);
     case KR_WANT_COMMON | KR_WANT_HEADERS:

@@ -1,4 +1,5 @@
-/* record.h: the fast parser and the careful one give the same columns, whichever of them are asked for. */
+/* record.h and record_shape.h: the fast parsers and the careful one give the same columns, whichever of them are asked
+ * for. */
 #include "walk.h"
 
 enum { LONGEST = 200 };
@@ -73,6 +74,82 @@ static void test_parsers_agree(void) {
     }
 }
 
+/* What the records of a run have in common. */
+typedef struct {
+    int64_t timestamp_delta, key_length, value_length, headers;
+} shape;
+
+static int64_t random_width(void) { return (int64_t)(random_next() >> 1) >> random_below(63); }
+
+static shape random_shape(void) {
+    shape s = {random_below(3) ? random_below(300) : random_width(), random_length(), random_length(),
+               random_below(8) ? 0 : random_below(3)};
+    if (!random_below(4)) s.timestamp_delta = -s.timestamp_delta;
+    if (!random_below(4)) s.value_length = random_below(1500);
+    return s;
+}
+
+static void put_shaped_record(bytes *b, const shape *s, int64_t offset_delta) {
+    static bytes fields;
+    static uint8_t text[1500];
+    for (size_t k = 0; k < 20; k++) text[k] = (uint8_t)random_next();
+    fields.size = 0;
+    put_fill(&fields, (int)random_below(256), 1);
+    put_varint(&fields, s->timestamp_delta + random_below(20));
+    put_varint(&fields, offset_delta);
+    put_field(&fields, text, s->key_length);
+    put_field(&fields, text, s->value_length);
+    put_varint(&fields, s->headers);
+    for (int64_t i = 0; i < s->headers; i++) {
+        put_field(&fields, "key", 3);
+        put_field(&fields, text, random_length() % 20);
+    }
+    put_record_of(b, &fields);
+}
+
+static void check_same_walk(const bytes *b, const kr_batch_header *h, uint32_t want) {
+    kr_columns careful, shaped, plain;
+    kr_error e = {0}, f = {0}, g = {0};
+    int status = walk(b, h, &careful, &e, want, 0);
+    CHECK_STATUS(status, walk(b, h, &shaped, &f, want, 1));
+    CHECK_STATUS(status, walk_without_shapes(b, h, &plain, &g, want));
+    if (status != KR_OK) CHECK_ERROR(e, &f);
+    if (status != KR_OK) CHECK_ERROR(e, &g);
+    check_same(&careful, &shaped, want);
+    check_same(&careful, &plain, want);
+    room_free(&careful);
+    room_free(&shaped);
+    room_free(&plain);
+}
+
+/* Runs of records of one shape, then the same with some bits wrong, then cut off. */
+static void test_shapes(void) {
+    static bytes b;
+    int64_t starts[60];
+    for (int round = 0; round < 3000; round++) {
+        shape s = random_shape();
+        int64_t offset_delta = random_below(4) ? 0 : random_below(INT32_MAX - 1000) - 20;
+        int32_t count = 0, most = (int32_t)random_below(60) + 1;
+        for (b.size = 0; count < most && b.size < BYTES_CAPACITY - 2000; count++) {
+            if (!random_below(10)) s = random_shape();
+            starts[count] = b.size;
+            put_shaped_record(&b, &s, offset_delta++);
+        }
+        kr_batch_header h = walk_header(count);
+        if (!random_below(4)) h.attributes = KR_TIMESTAMP_TYPE_BIT;
+        if (!random_below(4)) h.base_timestamp = -1 - random_below(1000);
+        uint32_t want = random_below(2) ? KR_WANT_COMMON : (uint32_t)random_below(WANT_ALL + 1);
+        check_same_walk(&b, &h, want);
+        for (int flips = 0; flips < 4; flips++) {
+            int64_t at = random_below(4) ? starts[random_below(count)] + random_below(9) : random_below(b.size);
+            if (at < b.size) b.at[at] ^= (uint8_t)(1 << random_below(8));
+            check_same_walk(&b, &h, want);
+        }
+        b.size -= random_below(b.size < 100 ? b.size : 100);
+        check_same_walk(&b, &h, want);
+    }
+}
+
 /* The fast parser needs KR_PADDING bytes behind a field: what it leaves to the careful one changes nothing. */
 static void test_where_padding_ends(void) {
     static bytes b;
@@ -121,6 +198,7 @@ static void test_crc_ahead(void) {
 int main(void) {
     kr_crc_init();
     test_parsers_agree();
+    test_shapes();
     test_where_padding_ends();
     test_crc_ahead();
     return check_report("parsers");
