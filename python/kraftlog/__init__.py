@@ -2,6 +2,7 @@
 
 from kraftlog import varint
 from kraftlog._native.checksum import crc32c
+from kraftlog._native.record_objects import Record, RecordIterator
 from kraftlog.codec.batches import batches
 from kraftlog.codec.buffer_stream import BufferStream
 from kraftlog.codec.control import ControlRecord, decode_control
@@ -9,6 +10,7 @@ from kraftlog.codec.decode import decode
 from kraftlog.codec.encode import Encoder, encode
 from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.codec.record_iterator import records
 from kraftlog.codec.validate import validate
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.errors import (
@@ -40,7 +42,9 @@ __all__ = [
     "InvalidTransactionStateError",
     "Log",
     "MetadataLogWriter",
+    "Record",
     "RecordError",
+    "RecordIterator",
     "RecordTooLargeError",
     "Stream",
     "UnsupportedCompressionTypeError",
@@ -57,6 +61,7 @@ __all__ = [
     "pack_transaction",
     "partition_for_key",
     "plan_batches",
+    "records",
     "validate",
     "varint",
 ]

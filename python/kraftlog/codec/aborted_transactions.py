@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import CONTROL_TYPES, Headers, last_offsets
-from kraftlog.codec.options import NO_BOUND
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED
 from kraftlog.types import Buffer
 
 _ABORT = CONTROL_TYPES.index("ABORT")
@@ -55,6 +55,14 @@ def aborted_ranges(buffer: Buffer, transactions: Sequence[tuple[int, int]]) -> n
     producers, first = pairs[is_reached, 0], reached[is_reached]
     ranges = np.stack([producers, headers["position"][first], _next_markers(headers, producers, first)], axis=1)
     return np.asarray(ranges[np.lexsort((ranges[:, 1], ranges[:, 0]))])
+
+
+def check_level(isolation_level: str, transactions: Sequence[tuple[int, int]] | None) -> None:
+    """Raise ValueError when the transactions that a fetch response names do not go with the isolation level."""
+    if isolation_level == READ_COMMITTED and transactions is None:
+        raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")
+    if isolation_level == READ_UNCOMMITTED and transactions:
+        raise ValueError("aborted_transactions have no meaning with read_uncommitted")
 
 
 def _with_producers(buffer: Buffer) -> Headers:

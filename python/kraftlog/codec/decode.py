@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import decoder as native
-from kraftlog.codec.aborted_transactions import aborted_ranges
+from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
@@ -282,10 +282,7 @@ def decode(
         batch_bytes=batch_bytes,
     )
 
-    if isolation_level == READ_COMMITTED and aborted_transactions is None:
-        raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")
-    if isolation_level == READ_UNCOMMITTED and aborted_transactions:
-        raise ValueError("aborted_transactions have no meaning with read_uncommitted")
+    check_level(isolation_level, aborted_transactions)
     progress = Progress()
 
     def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
