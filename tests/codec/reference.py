@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 Header = tuple[str, bytes | None]
 
+XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+
 
 @dataclass
 class Record:

@@ -7,14 +7,21 @@ import struct
 
 import cramjam
 import lz4.frame
+import pyarrow as pa
 import pytest
-from reference import Record, encode_batch, encode_message
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import XERIAL_HEADER, Record, crc32c, decode_batches, encode_batch, encode_message
+from their_codecs import COMPRESS, DECOMPRESS
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.codec.compression import COMPRESSION_TYPES, XERIAL_HEADER
-from kraftlog.codec.lz4_header import mend_lz4_header, xxhash32_short
+from kraftlog.codec import compression
+from kraftlog.codec.compression import COMPRESSION_TYPES
 
+PROFILE = settings(
+    derandomize=True, max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 RECORDS = [Record(i, 1000, b"key", b"value %d" % i * 20) for i in range(50)]
 VALUES = [record.value for record in RECORDS]
 
@@ -31,6 +38,17 @@ def faults(data: bytes, **options: int) -> list[tuple[str, str]]:
     stream = kraftlog.decode(data, **options)
     stream.to_table()
     return [(fault.error, fault.message) for fault in stream.faults]
+
+
+@pytest.fixture(params=[True, False], ids=["libraries", "fallback"], autouse=True)
+def by_libraries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Each test runs without the libraries as well, as where they cannot be found."""
+    monkeypatch.setattr(compression, "BY_LIBRARIES", request.param)
+    return bool(request.param)
+
+
+def test_libraries_are_found():
+    assert compression.LIBRARIES == {"gzip": True, "lz4": True, "zstd": True}
 
 
 def test_gzip_of_several_members():
@@ -62,17 +80,15 @@ def test_lz4_is_written_in_independent_blocks():
     assert lz4.frame.get_frame_info(frame)["block_linked"] is False
 
 
-def test_header_fault_of_the_first_lz4_frames():
-    message = encode_message(Record(0, -1, None, b"v" * 99), 0)
-    right = lz4.frame.compress(message, store_size=False)
-    assert right[6] == xxhash32_short(right[4:6]) >> 8 & 0xFF
-    sized = lz4.frame.compress(message, store_size=True)
-    assert sized[14] == xxhash32_short(sized[4:14]) >> 8 & 0xFF
-    wrong = right[:6] + bytes([xxhash32_short(right[:6]) >> 8 & 0xFF]) + right[7:]
-    assert wrong != right
-    assert mend_lz4_header(memoryview(wrong)) == right
-    assert values(encode_message(Record(0, -1, None, wrong), 0, attributes=3)) == [b"v" * 99]
-    assert faults(encode_message(Record(0, 0, None, wrong), 1, attributes=3))[0][0] == "decompression_failed"
+@pytest.mark.parametrize("sized", [True, False])
+def test_header_fault_of_the_first_lz4_frames(sized: bool):
+    """Kafka 0.8 and 0.9 wrote another checksum of the header; only frames of message format 0 may have it."""
+    frame = bytearray(lz4.frame.compress(encode_message(Record(0, -1, None, b"v" * 99), 0), store_size=sized))
+    frame[14 if sized else 6] ^= 0xFF
+    assert values(encode_message(Record(0, -1, None, bytes(frame)), 0, attributes=3)) == [b"v" * 99]
+    [(error, message)] = faults(encode_message(Record(0, 0, None, bytes(frame)), 1, attributes=3))
+    assert error == "decompression_failed"
+    assert message.startswith("batch at byte 0: lz4: ")
 
 
 @pytest.mark.parametrize("codec", COMPRESSION_TYPES[1:])
@@ -113,8 +129,92 @@ def test_broker_compressed_topic():
     assert set(log.batches(["compression"])["compression"].to_pylist()) == {"zstd"}
 
 
-def test_gzip_of_very_many_members():
-    many = gzip.compress(b"") * 5000
-    assert faults(batch("gzip", lambda _: many)) == [
-        ("decompression_failed", "batch at byte 0: gzip: more than 1024 members")
-    ]
+def test_gzip_of_very_many_members(by_libraries: bool):
+    """As Java reads them; Python's zlib copies what is left for each one, so that these are limited."""
+    data = batch("gzip", lambda data: gzip.compress(b"") * 5000 + gzip.compress(data))
+    if by_libraries:
+        assert values(data) == VALUES
+    else:
+        assert faults(data) == [("decompression_failed", "batch at byte 0: gzip: more than 1024 members")]
+
+
+def test_gzip_that_says_less_than_it_holds():
+    """The size at the end is that of the last member."""
+    assert values(batch("gzip", lambda data: gzip.compress(data) + gzip.compress(b""))) == VALUES
+
+
+def test_bytes_behind_a_gzip_stream():
+    assert values(batch("gzip", lambda data: gzip.compress(data) + b"behind it")) == VALUES
+
+
+@pytest.mark.parametrize("batch_bytes", [1000, 2500, 1 << 20])
+def test_each_batch_is_decompressed_once(batch_bytes: int, monkeypatch: pytest.MonkeyPatch):
+    """Plain bytes that do not fit a chunk are kept until the next one is there."""
+    table = kraftlog.decode(encode_batch(RECORDS)).to_table()
+    data = kraftlog.encode(table, compression="zstd", max_batch_bytes=2000)
+    batches = kraftlog.encode(table, max_batch_bytes=2000).to_pybytes().count(b"\xff\xff\xff\xff\x02")  # epoch, magic
+    calls = []
+    monkeypatch.setattr(compression, "BY_LIBRARIES", False)
+    decompress = compression._decompress
+    monkeypatch.setattr(compression, "_decompress", lambda *args: calls.append(args) or decompress(*args))
+    chunks = list(kraftlog.decode(data, columns=["value"], batch_bytes=batch_bytes).batches())
+    assert [value for chunk in chunks for value in chunk["value"].to_pylist()] == VALUES
+    assert len(chunks) == (1 if batch_bytes == 1 << 20 else len(calls))
+    assert len(calls) == batches > 3
+
+
+TEXT = b"".join(b'{"user":%d,"name":"%x"}' % (i * 7919 % 1000, i * i) for i in range(20_000))
+PLAIN = {
+    "empty": b"",
+    "text": TEXT,
+    "repeats": b"abcdefg" * 30_000,
+    "zeros": bytes(200_000),
+    "noise": b"".join(crc32c(TEXT[at : at + 9]).to_bytes(4, "big") for at in range(0, 90_000, 3)),
+    "far": TEXT[:70_000] * 3,
+}
+
+
+@pytest.mark.parametrize("content", PLAIN)
+@pytest.mark.parametrize("codec", COMPRESSION_TYPES[1:])
+def test_large_values(codec: str, content: str):
+    """More than a block of any format; packages that are not called here read what is written."""
+    value = PLAIN[content]
+    table = pa.table({"value": [value, b"next"]})
+    data = kraftlog.encode(table, compression=codec, max_batch_bytes=1 << 20).to_pybytes()
+    assert values(data) == [value, b"next"]
+    assert decode_batches(data, DECOMPRESS[codec])[0].value == value
+    theirs = encode_batch(
+        [Record(0, 0, None, value)], attributes=COMPRESSION_TYPES.index(codec), compress=COMPRESS[codec]
+    )
+    assert values(theirs) == [value]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_levels(codec: str):
+    fast, small = (
+        kraftlog.encode(pa.table({"value": [TEXT]}), compression=codec, compression_level=level) for level in (1, 9)
+    )
+    assert values(fast) == values(small) == [TEXT]
+    assert small.size != fast.size  # which one is smaller depends on the data
+
+
+def test_gzip_has_no_level_10():
+    with pytest.raises(ValueError, match="compression_level 10 of gzip is not between 0 and 9"):
+        kraftlog.encode(pa.table({"value": [b"v"]}), compression="gzip", compression_level=10)
+
+
+@pytest.mark.parametrize("codec", COMPRESSION_TYPES[1:])
+@PROFILE
+@given(data=st.data())
+def test_damaged_frames(codec: str, data: st.DataObject, by_libraries: bool):
+    """A frame with bytes changed is refused, or it makes what other packages make of it."""
+    frame = bytearray(COMPRESS[codec](PLAIN["text"][: data.draw(st.integers(0, 3000))]))
+    for _ in range(data.draw(st.integers(1, 3))):
+        frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    del frame[data.draw(st.integers(0, len(frame))) if data.draw(st.booleans()) else len(frame) :]
+    plain = compression.decompressor(1 << 20)
+    try:
+        size = plain.decompress(frame, COMPRESSION_TYPES.index(codec), 2)
+    except compression.DecompressionError:
+        return
+    assert size == len(DECOMPRESS[codec](bytes(frame)))

@@ -1,7 +1,5 @@
 """Record batches to Arrow buffers: owns the memory that native/c/decoder.h fills and releases the GIL around it."""
 
-from cpython.buffer cimport PyBUF_READ
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -13,8 +11,8 @@ from kraftlog._native.c_decoder cimport (
     KR_END,
     KR_NEEDS_DECOMPRESSION,
     KR_NEEDS_ROOM,
+    KR_OK,
     KR_ONLY_MARKERS,
-    KR_PADDING,
     KR_UNREADABLE,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
@@ -34,6 +32,7 @@ from kraftlog._native.c_decoder cimport (
 )
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
 from kraftlog._native.chunk cimport Chunk
+from kraftlog._native.compression cimport Decompressor
 from kraftlog._native.memory cimport Input
 
 kr_crc_init()
@@ -51,10 +50,7 @@ ONLY_MARKERS = KR_ONLY_MARKERS
 
 END = KR_END
 CHUNK_FULL = KR_CHUNK_FULL
-NEEDS_DECOMPRESSION = KR_NEEDS_DECOMPRESSION
 UNREADABLE = KR_UNREADABLE
-
-DECOMPRESSION_PADDING = KR_PADDING  # readable bytes that must follow what is given to ``decompressed``
 
 
 cdef class Decoder:
@@ -62,14 +58,19 @@ cdef class Decoder:
 
     cdef Input source, aborted
     cdef Chunk chunk
+    cdef Decompressor decompressor
+    cdef bint has_plain_bytes  # of state.batch, which wait for room
+    cdef dict details  # what the decompressor said, by the fault's number
     cdef kr_busy busy
     cdef kr_decoder state
     cdef int64_t chunk_rows, chunk_bytes
 
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
-                 int64_t chunk_bytes, aborted=None, bint aborted_by_offset=False):
+                 int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False):
         self.source = Input(buffer, True)
+        self.decompressor = decompressor
+        self.details = {}
         self.state.input = self.source.make(end)
         self.state.position = start
         self.state.end = min(end, self.source.size)
@@ -120,64 +121,59 @@ cdef class Decoder:
         return 0
 
     def run(self):
-        """Decodes until something is to be done: END, CHUNK_FULL, NEEDS_DECOMPRESSION or UNREADABLE."""
+        """Decodes until something is to be done: END, CHUNK_FULL or UNREADABLE."""
         cdef int status
         self._enter()
         try:
             while True:
                 with nogil:
-                    status = kr_decoder_run(&self.state)
+                    status = self._run()
                 if status != KR_NEEDS_ROOM:
                     return status
                 self._make_room()
         finally:
             kr_busy_leave(&self.busy)
 
+    cdef int _run(self) noexcept nogil:
+        cdef kr_decoder *d = &self.state
+        cdef int status
+        while True:
+            if self.has_plain_bytes:
+                status = kr_decode_decompressed(d, self.decompressor.plain.out, self.decompressor.plain.size)
+                if status != KR_OK:
+                    return status
+                self.has_plain_bytes = False
+            status = kr_decoder_run(d)
+            if status != KR_NEEDS_DECOMPRESSION:
+                return status
+            status = self.decompressor.run(d.payload, d.payload_size, kr_compression(&d.batch), d.batch.magic)
+            if status == KR_OK:
+                self.has_plain_bytes = True
+            elif status == KR_UNREADABLE:
+                return status
+            else:
+                kr_decompression_failed(d, status, self.decompressor.limit if status == KR_DECOMPRESSION_LIMIT else 0)
+                if status == KR_DECOMPRESSION_FAILED:
+                    with gil:
+                        self.details[d.faults_count - 1] = self.decompressor.detail
+
     def failure(self):
         """Why the input cannot be read, after UNREADABLE."""
-        return self.source.failure()
-
-    def payload(self):
-        """The compressed bytes of the batch that waits, with its compression type and magic. Borrowed from the input
-        until the next call of ``run``."""
-        data = PyMemoryView_FromMemory(<char *>self.state.payload, self.state.payload_size, PyBUF_READ)
-        return data, kr_compression(&self.state.batch), self.state.batch.magic
-
-    def decompressed(self, buffer, int64_t size):
-        """Takes the plain bytes of the batch that waits. False when they must be offered again in a new chunk."""
-        cdef Input plain = Input(buffer)
-        cdef int status
-        if size + KR_PADDING > plain.size:
-            raise ValueError(f"{size} bytes and {KR_PADDING} bytes of padding, but the buffer has {plain.size}")
-        self._enter()
-        try:
-            while True:
-                with nogil:
-                    status = kr_decode_decompressed(&self.state, plain.data, size)
-                if status != KR_NEEDS_ROOM:
-                    return status != KR_CHUNK_FULL
-                self._make_room()
-        finally:
-            kr_busy_leave(&self.busy)
-
-    def decompression_failed(self, limit=None):
-        """Gives the batch that waits up; ``limit`` when it was larger than that many bytes."""
-        if limit is None:
-            kr_decompression_failed(&self.state, KR_DECOMPRESSION_FAILED, 0)
-        else:
-            kr_decompression_failed(&self.state, KR_DECOMPRESSION_LIMIT, limit)
+        return self.decompressor.error if self.decompressor.error is not None else self.source.failure()
 
     def take_faults(self):
         """Faults since the last call, as (status, record_index, position, expected, actual, batch_position,
-        base_offset, skipped)."""
+        base_offset, skipped), each with the words of a decompressor that failed."""
         faults = []
         for i in range(self.state.faults_count):
             f = &self.state.faults[i]
-            faults.append((
+            found = (
                 f.error.status, f.error.record_index, f.error.position, f.error.expected, f.error.actual,
                 f.batch_position, f.base_offset, f.skipped,
-            ))
+            )
+            faults.append((found, self.details.get(i, "")))
         self.state.faults_count = 0
+        self.details.clear()
         return faults
 
     def take_chunk(self):

@@ -11,7 +11,6 @@ from kraftlog._native.c_encoder cimport (
     kr_encoder,
     kr_encoder_close_batch,
     kr_encoder_run,
-    kr_seal_batch,
     kr_source,
     kr_source_bytes,
 )
@@ -219,9 +218,3 @@ cdef class Encoder:
             self.state.written = left
             self.state.batch_at = 0
         return memoryview(arena)[:end]
-
-
-def seal_batch(buffer):
-    """Fills in ``batch_length`` and ``crc`` of the record batch that fills a writable buffer."""
-    cdef uint8_t[::1] view = buffer
-    kr_seal_batch(&view[0], view.shape[0])

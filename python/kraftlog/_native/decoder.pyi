@@ -1,4 +1,5 @@
 from kraftlog._native.chunk import Chunk
+from kraftlog._native.compression import Decompressor
 from kraftlog.errors import NativeFault
 from kraftlog.types import Buffer, InputFile
 
@@ -6,9 +7,7 @@ WANT: dict[str, int]
 ONLY_MARKERS: int
 END: int
 CHUNK_FULL: int
-NEEDS_DECOMPRESSION: int
 UNREADABLE: int
-DECOMPRESSION_PADDING: int
 
 class Decoder:
     torn_at: int
@@ -28,13 +27,11 @@ class Decoder:
         start_timestamp: int,
         chunk_rows: int,
         chunk_bytes: int,
+        decompressor: Decompressor,
         aborted: Buffer | None = None,
         aborted_by_offset: bool = False,
     ) -> None: ...
     def run(self) -> int: ...
     def failure(self) -> BaseException: ...
-    def payload(self) -> tuple[memoryview, int, int]: ...
-    def decompressed(self, buffer: Buffer, size: int) -> bool: ...
-    def decompression_failed(self, limit: int | None = None) -> None: ...
-    def take_faults(self) -> list[NativeFault]: ...
+    def take_faults(self) -> list[tuple[NativeFault, str]]: ...
     def take_chunk(self) -> Chunk | None: ...

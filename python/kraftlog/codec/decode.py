@@ -13,7 +13,7 @@ from kraftlog import schema
 from kraftlog._native import decoder as native
 from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.buffer_stream import BufferStream, Progress
-from kraftlog.codec.compression import DecompressionError, DecompressionLimitError, Decompressor
+from kraftlog.codec.compression import decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, select, wanted_bits
 from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
@@ -87,11 +87,10 @@ class RecordDecoder:
             start_timestamp=_least(options.start_timestamp),
             chunk_rows=options.batch_rows,
             chunk_bytes=options.batch_bytes,
+            decompressor=decompressor(options.max_decompressed_bytes),
             aborted=None if aborted is None else aborted.tobytes(),
             aborted_by_offset=bool(origin.transactions and origin.transactions.aborted_by_offset),
         )
-        self._decompressor = Decompressor(options.max_decompressed_bytes)
-        self._decompression_detail = ""
 
     @property
     def torn_at(self) -> int:
@@ -129,11 +128,6 @@ class RecordDecoder:
         status = native.CHUNK_FULL
         while status not in (native.END, native.UNREADABLE):
             status = self._native.run()
-            if status == native.NEEDS_DECOMPRESSION:
-                if self._offer_plain_bytes():
-                    self._note(faults)
-                    continue
-                status = native.CHUNK_FULL
             self._note(faults)
             chunk = self._native.take_chunk()
             if chunk is not None:
@@ -142,23 +136,9 @@ class RecordDecoder:
             error = self._native.failure()
             raise InputError(error, self.position) if isinstance(error, OSError) else error
 
-    def _offer_plain_bytes(self) -> bool:
-        """Decompress the batch that waits; False when the chunk must be taken first."""
-        data, compression, magic = self._native.payload()
-        try:
-            size = self._decompressor.decompress(data, compression, magic)
-        except DecompressionLimitError:
-            self._native.decompression_failed(self.options.max_decompressed_bytes)
-            return True
-        except DecompressionError as error:
-            self._decompression_detail = str(error)
-            self._native.decompression_failed()
-            return True
-        return self._native.decompressed(self._decompressor.scratch, size)
-
     def _note(self, faults: list[Fault]) -> None:
-        for found in self._native.take_faults():
-            fault = fault_from_native(found, self._decompression_detail)
+        for found, detail in self._native.take_faults():
+            fault = fault_from_native(found, detail)
             if self.options.strict:
                 raise error_from_fault(fault)
             faults.append(fault)

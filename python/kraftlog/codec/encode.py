@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native import encoder as native
-from kraftlog._native.scanner import (
-    CHECK_NOTHING,
-    CONTROL_BIT,
-    LOG_OVERHEAD,
-    RECORD_BATCH_OVERHEAD,
-    TRANSACTIONAL_BIT,
-    Scanner,
-)
+from kraftlog._native.scanner import CONTROL_BIT, RECORD_BATCH_OVERHEAD, TRANSACTIONAL_BIT
 from kraftlog._native.status import CODES, TEXTS
-from kraftlog.codec.compression import COMPRESSION_TYPES, compress
+from kraftlog.codec.compression import COMPRESSION_TYPES, checked_level, compress_batches
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.source import ENCODED_COLUMNS, Rows, record_batches, sources
@@ -26,7 +17,6 @@ from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 
 MOST_RECORDS = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
-HEADERS_AT_ONCE = 1 << 12
 _HEADER_FIELDS = {
     "base_offset": (0, LARGEST_OFFSET),
     "partition_leader_epoch": (-1, 2**31 - 1),
@@ -106,7 +96,7 @@ class Encoder:
             raise ValueError("a transactional batch needs a producer_id")
         plan = None if batch_records is None else _plan(batch_records)
         self._compression = COMPRESSION_TYPES.index(compression)
-        self._level = compression_level
+        self._level = checked_level(self._compression, compression_level)
         self._base_offset = base_offset
         self._rows = 0
         self._markers = 0
@@ -197,25 +187,13 @@ class Encoder:
         """Return the batches that are complete; the last one stays open for further rows."""
         with self._native:
             plain = self._native.take()
-        return pa.py_buffer(plain) if not self._compression else pa.py_buffer(self._compressed(plain))
+        return pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)
 
     def finish(self) -> pa.Buffer:
         """Close the last batch and return what ``take`` has not returned yet."""
         with self._native:
             self._native.close_batch()
         return self.take()
-
-    def _compressed(self, plain: memoryview) -> bytes:
-        parts = []
-        for position, size in _batch_extents(plain):
-            header = plain[position : position + RECORD_BATCH_OVERHEAD]
-            records = compress(
-                plain[position + RECORD_BATCH_OVERHEAD : position + size], self._compression, self._level
-            )
-            batch = bytearray(b"".join((header, records)))
-            native.seal_batch(batch)
-            parts.append(batch)
-        return b"".join(parts)
 
 
 def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:
@@ -230,14 +208,6 @@ def _plan(batch_records: npt.ArrayLike) -> npt.NDArray[np.int32]:
     if plan.ndim != 1 or (plan.size and (plan.dtype.kind not in "iu" or plan.min() < 1 or plan.max() > MOST_RECORDS)):
         raise ValueError(f"batch_records is not a list of numbers between 1 and {MOST_RECORDS}")
     return np.ascontiguousarray(plan, np.int32)
-
-
-def _batch_extents(data: memoryview) -> Iterator[tuple[int, int]]:
-    scanner = Scanner(data, 0, len(data), CHECK_NOTHING)
-    more = True
-    while more:
-        headers, more, _ = scanner.run(HEADERS_AT_ONCE)
-        yield from zip(headers["position"].tolist(), (headers["batch_length"] + LOG_OVERHEAD).tolist(), strict=True)
 
 
 def encode(

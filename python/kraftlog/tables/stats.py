@@ -15,7 +15,7 @@ from kraftlog._native.scanner import (
     RECORD_BATCH_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
 )
-from kraftlog.codec.compression import DecompressionError, Decompressor
+from kraftlog.codec.compression import DecompressionError, Decompressor, decompressor
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import (
     COMPRESSION_NAMES,
@@ -83,7 +83,7 @@ def collect(
         Decompress the batches for ``compression_ratio``; otherwise it is null.
     """
     totals: dict[Key, Totals] = {}
-    decompressor = Decompressor()
+    plain = decompressor()
     for segment in segments:
         with segment_file(segment, faults, strict=False) as file:
             for headers in scanned(segment, HeaderScan(file), faults):
@@ -91,7 +91,7 @@ def collect(
                     total = totals.setdefault(key, Totals())
                     total.add(part)
                     if decompress:
-                        _decompress(file, segment, part, total, decompressor, faults)
+                        _decompress(file, segment, part, total, plain, faults)
         if on_progress:
             on_progress(segment.size)
     return _table(totals, decompress=decompress)
@@ -110,7 +110,7 @@ def _decompress(
     segment: Segment,
     headers: Headers,
     total: Totals,
-    decompressor: Decompressor,
+    into: Decompressor,
     faults: list[Fault],
 ) -> None:
     """Measure batches of magic 2; messages of older formats count as they are."""
@@ -124,7 +124,7 @@ def _decompress(
             continue
         data = file.read(position + RECORD_BATCH_OVERHEAD, position + size)
         try:
-            plain = decompressor.decompress(memoryview(data), codec, 2)
+            plain = into.decompress(data, codec, 2)
         except DecompressionError as error:
             fault = Fault("decompression_failed", f"batch at byte {position}: {error}", position, size)
             faults.append(located(segment, fault))

@@ -1,0 +1,27 @@
+from collections.abc import Callable
+
+from kraftlog.types import Buffer
+
+NAMES: tuple[str, ...]
+
+class DecompressionError(ValueError): ...
+class DecompressionLimitError(DecompressionError): ...
+
+def load(compression: str, path: bytes) -> bool: ...
+
+class Decompressor:
+    limit: int
+    detail: str
+    def __init__(
+        self, limit: int, fallback: Callable[[Buffer, int, int], Buffer], *, by_libraries: bool = True
+    ) -> None: ...
+    def decompress(self, data: Buffer, compression: int, magic: int) -> int: ...
+
+def compress_batches(
+    plain: Buffer,
+    compression: int,
+    level: int,
+    fallback: Callable[[bytes, int, int], bytes],
+    *,
+    by_libraries: bool = True,
+) -> bytes: ...
