@@ -1,4 +1,4 @@
-/* Record batches: the header, the step from one batch to the next, and finding the next sound one after damage.
+/* Record batches: the header as it stands in the file, and the crc over a batch. step.h goes from one to the next.
  *
  *   magic 2 and above                          magic 0 and 1 (one message, or a wrapper around compressed ones)
  *    0 base_offset             int64            0 offset      int64   of a wrapper: the last inner one
@@ -84,14 +84,6 @@ typedef struct {
     int8_t crc_ok;
 } kr_batch_header;
 
-/* Crafted input can hold many headers whose batches overlap, and each one asks for a sum over megabytes. Work stays in
- * proportion to the input: beyond this much in vain the rest is given up, in a fault that says so. */
-enum { KR_WASTE_PASSES = 16, KR_WASTE_ALLOWED = 64 << 20 };
-
-static inline int kr_is_hopeless(const kr_input *in) {
-    return in->wasted > KR_WASTE_PASSES * in->size + KR_WASTE_ALLOWED;
-}
-
 static inline int64_t kr_batch_end(const kr_batch_header *h) { return h->position + KR_LOG_OVERHEAD + h->batch_length; }
 static inline int kr_compression(const kr_batch_header *h) { return h->attributes & KR_COMPRESSION_MASK; }
 static inline int kr_is_control(const kr_batch_header *h) { return h->magic >= 2 && (h->attributes & KR_CONTROL_BIT); }
@@ -157,7 +149,11 @@ static inline void kr_header_load_v2(const uint8_t *p, kr_batch_header *h) {
     h->records_count = kr_load_int32(p + KR_RECORDS_COUNT_AT);
 }
 
-/* The header at `position`. KR_TORN_TAIL means that the batch would end behind the input; nothing else is judged. */
+static inline int32_t kr_least_batch_length(int8_t magic) {
+    return magic >= 2 ? KR_MIN_BATCH_LENGTH : magic == 1 ? KR_LEGACY_MIN_LENGTH_V1 : KR_LEGACY_MIN_LENGTH_V0;
+}
+
+/* The header at `position`. KR_TORN_TAIL: the batch would end behind the input. Nothing else is judged. */
 static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e) {
     int64_t left = in->size - position;
     if (left <= 0) return KR_END;
@@ -173,16 +169,10 @@ static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header
     h->crc_ok = KR_CRC_NOT_CHECKED;
     h->control_type = KR_NO_CONTROL_TYPE;
     h->coordinator_epoch = -1;
-    int32_t least = h->magic >= 2   ? KR_MIN_BATCH_LENGTH
-                    : h->magic == 1 ? KR_LEGACY_MIN_LENGTH_V1
-                                    : KR_LEGACY_MIN_LENGTH_V0;
+    int32_t least = kr_least_batch_length(h->magic);
     if (h->batch_length < least) return kr_fail(e, KR_BAD_BATCH_LENGTH, position, least, h->batch_length);
     if (h->magic < 0) return kr_fail(e, KR_BAD_MAGIC, position, 2, h->magic);
-    if (h->batch_length > left - KR_LOG_OVERHEAD) {
-        /* what no broker begins to write is no torn batch */
-        int status = h->magic > 2 || h->base_offset < 0 ? KR_BAD_BATCH_LENGTH : KR_TORN_TAIL;
-        return kr_fail(e, status, position, least, status == KR_TORN_TAIL ? left : h->batch_length);
-    }
+    if (h->batch_length > left - KR_LOG_OVERHEAD) return kr_fail(e, KR_TORN_TAIL, position, least, left);
     if (h->magic < 2) {
         kr_header_load_legacy(p, h);
         return KR_OK;
@@ -195,7 +185,7 @@ static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header
     return KR_OK;
 }
 
-/* The crc over a batch; what does not match counts as wasted. Of an input that fails it does not match. */
+/* The crc over a batch. Of an input that fails it does not match. */
 static inline uint32_t kr_batch_crc(kr_input *in, const kr_batch_header *h) {
     uint32_t crc = 0;
     int64_t end = kr_batch_end(h), at = h->position + (h->magic >= 2 ? KR_ATTRIBUTES_AT : KR_MAGIC_AT);
@@ -207,7 +197,6 @@ static inline uint32_t kr_batch_crc(kr_input *in, const kr_batch_header *h) {
         crc = h->magic >= 2 ? kr_crc32c(crc, p, (size_t)(piece - at)) : kr_crc32(crc, p, (size_t)(piece - at));
         at = piece;
     }
-    if (crc != h->crc) in->wasted += h->batch_length;
     return crc;
 }
 
@@ -220,101 +209,6 @@ static inline int kr_batch_need(kr_input *in, const kr_batch_header *h, int chec
         if (crc != h->crc) return kr_fail(e, KR_BAD_CRC, h->position, h->crc, crc);
     }
     return kr_need(in, h->position, end) ? KR_OK : kr_fail(e, KR_UNREADABLE, h->position, 0, 0);
-}
-
-/* Whether the bytes look like a header that a broker would write. Asked only next to damage: a reader of undamaged
- * input accepts all that Kafka accepts. */
-static inline int kr_is_plausible(kr_input *in, int64_t position, kr_batch_header *h) {
-    kr_error ignored;
-    if (kr_header_read(in, position, h, &ignored) != KR_OK || h->magic > 2 || h->base_offset < 0) return 0;
-    if (h->magic < 2) return (h->attributes & ~0x0f) == 0 && kr_compression(h) < KR_LAST_COMPRESSION;
-    return (h->attributes & ~0x7f) == 0 && kr_compression(h) <= KR_LAST_COMPRESSION && h->last_offset_delta >= 0 &&
-           h->records_count >= 0;
-}
-
-/* Whether a header at `position` looks like that of the batch behind h: plausible, and with an offset that is not less
- * and, as all offsets of a segment, within 31 bits. */
-static inline int kr_is_followed(kr_input *in, const kr_batch_header *h, int64_t position) {
-    kr_batch_header next;
-    if (!kr_is_plausible(in, position, &next) || next.base_offset < h->base_offset) return 0;
-    return (uint64_t)next.base_offset - (uint64_t)h->base_offset <= INT32_MAX;
-}
-
-/* Whether nothing but zeros stands from `position` to the end of the input. */
-static inline int kr_is_zero(kr_input *in, int64_t position) {
-    while (position < in->size) {
-        int64_t end = in->size - position < KR_SEARCH_AHEAD ? in->size : position + KR_SEARCH_AHEAD;
-        if (!kr_need(in, position, end)) return 0;
-        while (position < end)
-            if (in->start[position++]) return 0;
-    }
-    return 1;
-}
-
-/* The first sound batch at or behind `position`: a plausible header and a matching crc. Returns the input's size when
- * there is none. */
-static inline int64_t kr_find_batch(kr_input *in, int64_t position) {
-    if (position >= in->search.from && position < in->search.found) return in->search.found;
-    kr_batch_header h;
-    int64_t ahead = in->ahead, stop = in->stop, found = in->size;
-    if (in->ahead < KR_SEARCH_AHEAD) in->ahead = KR_SEARCH_AHEAD;
-    in->stop = in->size;
-    in->search.from = position;
-    for (; position + KR_HEADER_UP_TO_MAGIC <= in->size && !kr_is_hopeless(in); position++) {
-        if (!kr_need(in, position, position + KR_HEADER_UP_TO_MAGIC)) break;
-        if (in->start[position + KR_MAGIC_AT] > 2 || !kr_is_plausible(in, position, &h)) continue;
-        if (kr_batch_crc(in, &h) == h.crc) {
-            found = position;
-            break;
-        }
-    }
-    in->search.found = found;
-    in->ahead = ahead;
-    in->stop = stop;
-    return found;
-}
-
-/* Where to go on behind a batch whose header is whole but whose content is not. Its length is believed when a sound
- * batch stands behind it. If not, no sound batch may be passed over; and a length that leads to nothing like a header
- * is not believed when there is a sound batch further on. */
-static inline int64_t kr_behind_bad_batch(kr_input *in, const kr_batch_header *h) {
-    kr_batch_header next;
-    int64_t end = kr_batch_end(h);
-    if (kr_is_plausible(in, end, &next) && kr_batch_crc(in, &next) == next.crc) return end;
-    int64_t found = kr_find_batch(in, h->position + 1);
-    return found < end || (found < in->size && !kr_is_followed(in, h, end)) ? found : end;
-}
-
-/* One step along the input: the header at `position`, and where the next batch is expected.
- * KR_OK, KR_END, KR_TORN_TAIL (zeros of a preallocated file, or a batch cut off, and no sound batch behind),
- * KR_UNREADABLE (the input failed), or a fault; then `next` is where to go on and the bytes between are lost. */
-static inline int kr_step(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e, int64_t *next) {
-    int status = kr_header_read(in, position, h, e);
-    if (status != KR_END && kr_is_hopeless(in)) {
-        *next = in->size;
-        return kr_fail(e, KR_TOO_MUCH_DAMAGE, position, in->size - position, in->wasted);
-    }
-    if (status == KR_OK && kr_has_next_offset(h)) {
-        *next = kr_batch_end(h);
-        if (in->move) kr_input_see(in, position);
-        return KR_OK;
-    }
-    if (status == KR_OK) {
-        *next = kr_behind_bad_batch(in, h);
-        return kr_fail(e, KR_OFFSET_OVERFLOW, position, h->last_offset_delta, h->base_offset);
-    }
-    *next = in->size;
-    if (status == KR_END) return KR_END;
-    *next = status == KR_UNREADABLE ? in->size : kr_find_batch(in, position + 1);
-    if (in->failed) return KR_UNREADABLE;
-    if (*next < in->size)
-        return status == KR_TORN_TAIL
-                   ? kr_fail(e, KR_BAD_BATCH_LENGTH, position, KR_LEGACY_MIN_LENGTH_V0, h->batch_length)
-                   : status;
-    /* of a segment that is being written the first bytes of a header may be there, and the rest still zero */
-    if (status == KR_TORN_TAIL || kr_is_zero(in, position + KR_LEADER_EPOCH_AT))
-        return kr_fail(e, KR_TORN_TAIL, position, 0, in->size - position);
-    return in->failed ? KR_UNREADABLE : status;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #define KRAFTLOG_DECODER_H
 
 #include "legacy.h"
+#include "step.h"
 
 typedef struct {
     kr_error error;
@@ -60,10 +61,15 @@ static inline void kr_note_fault(kr_decoder *d, const kr_error *e, int64_t posit
     f->skipped = skipped;
 }
 
-/* A batch whose header is whole is given up: it is noted and the decoder moves behind it. */
-static inline void kr_give_up_batch(kr_decoder *d, const kr_batch_header *h, const kr_error *e) {
-    d->position = kr_behind_bad_batch(&d->input, h);
-    kr_note_fault(d, e, h->position, h->base_offset, d->position - h->position);
+/* A batch whose header is whole is left out, as e says: it is noted and the decoder goes on behind it. */
+static inline void kr_leave_out(kr_decoder *d, const kr_batch_header *h, kr_error *e) {
+    int64_t next;
+    int status = kr_give_up_batch(&d->input, h, e, &next);
+    if (status == KR_TORN_TAIL)
+        d->torn_at = h->position;
+    else
+        kr_note_fault(d, e, h->position, h->base_offset, next - h->position);
+    d->position = next;
 }
 
 /* The decoder is done with a batch whose header is believed. */
@@ -97,11 +103,6 @@ static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
     if (low == 0) return 0;
     const kr_aborted *t = &d->aborted[low - 1];
     return t->producer_id == h->producer_id && at < t->marker;
-}
-
-/* A batch that is not decoded is not checked either: its length must lead to something. */
-static inline int kr_length_is_believed(kr_decoder *d, const kr_batch_header *h, int64_t next) {
-    return next >= d->input.size || kr_is_followed(&d->input, h, next);
 }
 
 /* Notes the room that a batch of so many plain bytes needs, and returns whether the columns must be taken first.
@@ -168,10 +169,9 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
                                      : kr_batch_crc(&d->input, h);
         h->crc_ok = crc == h->crc;
         if (!h->crc_ok) {
-            if (h->magic >= 2) d->input.wasted += bytes; /* kr_batch_crc counts what it sums itself */
             kr_columns_return_to(c, mark, d->want);
             kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
-            kr_give_up_batch(d, h, &e);
+            kr_leave_out(d, h, &e);
             return KR_OK;
         }
     }
@@ -221,7 +221,7 @@ static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
     else if (h->magic < 2)
         status = kr_legacy_payload(h, start, &d->payload, &d->payload_size, &e);
     if (status != KR_OK) {
-        kr_give_up_batch(d, h, &e);
+        kr_leave_out(d, h, &e);
         return KR_OK;
     }
     if (h->magic >= 2) {
@@ -232,26 +232,31 @@ static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
     return KR_NEEDS_DECOMPRESSION;
 }
 
+/* Whether a batch that is not decoded may be passed over: its length leads to another header, and its fields are what
+ * they were when the crc was made, where they say that it is hidden. */
+static inline int kr_is_passed(kr_decoder *d, const kr_batch_header *h) {
+    d->is_hidden = (int8_t)kr_is_aborted(d, h);
+    if (!d->is_hidden && !kr_is_outside(d, h)) return 0;
+    if (d->is_hidden && d->check_crc && kr_batch_crc(&d->input, h) != h->crc) return 0;
+    return kr_is_followed(&d->input, h, kr_batch_end(h));
+}
+
 static inline int kr_decode_next(kr_decoder *d) {
     kr_batch_header h;
     kr_error e;
     int64_t next, position = d->position;
-    int status = kr_step(&d->input, position, &h, &e, &next);
+    int status = kr_batch_next(&d->input, position, d->check_crc ? KR_CHECK_LATER : KR_CHECK_LENGTH, &h, &e, &next);
     if (status == KR_END) return KR_END;
-    if (status == KR_TORN_TAIL) {
-        d->torn_at = position;
-        d->position = d->input.size;
-        return KR_OK;
-    }
     if (status != KR_OK) {
-        kr_note_fault(d, &e, position, -1, next - position);
+        if (status == KR_TORN_TAIL)
+            d->torn_at = position;
+        else
+            kr_note_fault(d, &e, position, status == KR_BAD_CRC ? h.base_offset : -1, next - position);
         d->position = next;
         return KR_OK;
     }
     if (next < d->input.until) __builtin_prefetch(d->input.start + next);
-    d->is_hidden = (int8_t)kr_is_aborted(d, &h);
-    int is_checked = !d->is_hidden || !d->check_crc || kr_batch_crc(&d->input, &h) == h.crc; /* whose batch it is */
-    if ((d->is_hidden || kr_is_outside(d, &h)) && is_checked && kr_length_is_believed(d, &h, next)) {
+    if (kr_is_passed(d, &h)) {
         kr_pass(d, &h);
         return KR_OK;
     }
@@ -262,11 +267,11 @@ static inline int kr_decode_next(kr_decoder *d) {
             kr_fail(&e, KR_BAD_CRC, position, h.crc, crc);
         else
             kr_fail(&e, KR_BAD_RECORDS_COUNT, position, 0, h.records_count);
-        kr_give_up_batch(d, &h, &e);
+        kr_leave_out(d, &h, &e);
         return KR_OK;
     }
     status = kr_batch_need(&d->input, &h, d->check_crc, &e);
-    if (status == KR_BAD_CRC) kr_give_up_batch(d, &h, &e);
+    if (status == KR_BAD_CRC) kr_leave_out(d, &h, &e);
     if (status != KR_OK) return KR_OK;
     return kr_compression(&h) ? kr_open_compressed(d, &h) : kr_decode_plain(d, &h);
 }

@@ -5,8 +5,7 @@
  * transaction may have begun there. Positions rise along the file whatever offsets say. Open transactions are kept in a
  * table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters full.
  *
- * A header is believed when the next one follows from it. Else, and of markers always, the crc is compared, and a batch
- * whose crc does not match is passed over as the decoder passes over it.
+ * The crc of markers is compared always.
  */
 #ifndef KRAFTLOG_LOOKAHEAD_H
 #define KRAFTLOG_LOOKAHEAD_H
@@ -31,11 +30,8 @@ typedef struct {
 } kr_open_table;
 
 typedef struct {
-    kr_input input;
     int64_t position;
-    int64_t base_offset; /* of the batch before; -1 at the start */
-    int8_t is_chain;     /* every header so far follows plausibly from the one before */
-    int8_t check_all;    /* whether the crc of every batch is compared */
+    int8_t check; /* KR_CHECK_CONTROL or KR_CHECK_ALL */
     kr_open_table open;
     kr_ended_transaction *ended;
     int64_t ended_count, ended_capacity;
@@ -84,7 +80,7 @@ static inline int kr_look_at(kr_lookahead *l, const kr_batch_header *h) {
         kr_open_add(&l->open, opened);
         return KR_OK;
     }
-    if (!kr_is_marker_type(h) || kr_batch_crc(&l->input, h) != h->crc) return KR_OK;
+    if (!kr_is_marker_type(h)) return KR_OK;
     if (l->ended_count == l->ended_capacity) return KR_NEEDS_ROOM;
     int64_t at = kr_open_slot(&l->open, h->producer_id);
     const kr_open_transaction *open = &l->open.slots[at];
@@ -100,47 +96,20 @@ static inline int kr_look_at(kr_lookahead *l, const kr_batch_header *h) {
     return KR_OK;
 }
 
-/* Whether a header is one that a broker writes behind the one before. */
-static inline int kr_continues(const kr_lookahead *l, const kr_batch_header *h) {
-    if (h->magic > 2 || h->base_offset < 0 || h->base_offset < l->base_offset) return 0;
-    if (l->base_offset >= 0 && h->base_offset - l->base_offset > INT32_MAX) return 0;
-    return h->magic < 2 ? (h->attributes & ~0x0f) == 0 && kr_compression(h) < KR_LAST_COMPRESSION
-                        : (h->attributes & ~0x7f) == 0 && kr_compression(h) <= KR_LAST_COMPRESSION &&
-                              h->last_offset_delta >= 0 && h->records_count >= 0;
-}
-
-/* Whether a batch is to be taken; if not, `next` is where to go on. */
-static inline int kr_is_believed(kr_lookahead *l, const kr_batch_header *h, int64_t *next) {
-    int follows = *next >= l->input.size || kr_is_followed(&l->input, h, *next);
-    if (!kr_continues(l, h) || !follows) l->is_chain = 0;
-    if (follows && !l->check_all) return 1;
-    if (kr_batch_crc(&l->input, h) == h->crc) return 1;
-    *next = kr_behind_bad_batch(&l->input, h);
-    return 0;
-}
-
 /* Goes on to the first batch at or behind `stop`. KR_CHUNK_FULL there, KR_END at the end of the input, KR_NEEDS_ROOM,
  * KR_UNREADABLE when the input failed: the batch at the position has not been taken. */
-static inline int kr_lookahead_run(kr_lookahead *l, int64_t stop) {
+static inline int kr_lookahead_run(kr_lookahead *l, kr_input *in, int64_t stop) {
     kr_batch_header h;
     kr_error e;
     int64_t next;
-    while (l->position < l->input.size) {
+    while (l->position < in->size) {
         if (l->position >= stop) return KR_CHUNK_FULL;
-        int status = kr_step(&l->input, l->position, &h, &e, &next);
-        if (l->input.failed) return KR_UNREADABLE;
+        int status = kr_batch_next(in, l->position, l->check, &h, &e, &next);
+        if (in->failed) return KR_UNREADABLE;
         if (status == KR_OK) {
-            kr_prefetch_headers(&l->input, &h, next);
-            kr_choose_ahead(&l->input, next - l->position);
-            int is_believed = kr_is_believed(l, &h, &next);
-            if (l->input.failed) return KR_UNREADABLE;
-            if (is_believed && (status = kr_look_at(l, &h)) != KR_OK) return status;
-            if (l->input.failed) return KR_UNREADABLE;
-            if (is_believed) l->base_offset = h.base_offset;
-        } else if (status != KR_TORN_TAIL) {
-            l->is_chain = 0;
-        } else {
-            next = l->input.size;
+            kr_prefetch_headers(in, &h, next);
+            kr_choose_ahead(in, next - l->position);
+            if ((status = kr_look_at(l, &h)) != KR_OK) return status;
         }
         l->position = next;
     }

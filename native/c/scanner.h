@@ -2,10 +2,7 @@
 #ifndef KRAFTLOG_SCANNER_H
 #define KRAFTLOG_SCANNER_H
 
-#include "batch.h"
-
-/* Control batches are small, and much depends on a marker: their crc alone is cheap to check. */
-enum kr_check { KR_CHECK_NOTHING, KR_CHECK_ALL, KR_CHECK_CONTROL };
+#include "step.h"
 
 typedef struct {
     kr_input input;
@@ -27,64 +24,50 @@ static inline void kr_prefetch_headers(const kr_input *in, const kr_batch_header
     }
 }
 
-/* Long batches are passed over by a small read of each header; what lies between is not read. */
-static inline void kr_choose_ahead(kr_input *in, int64_t batch_bytes) {
-    in->ahead = batch_bytes < in->long_batch ? in->window_bytes : 0;
+/* One step. KR_END also at a torn tail, which is noted. On KR_UNREADABLE the position stays. */
+static inline int kr_scanner_next(kr_scanner *s, kr_batch_header *h) {
+    int64_t next, at = s->position;
+    int status = kr_batch_next(&s->input, at, s->check, h, &s->error, &next);
+    if (s->input.failed) return KR_UNREADABLE;
+    s->position = next;
+    if (status == KR_TORN_TAIL) {
+        s->torn_at = at;
+        return KR_END;
+    }
+    if (status != KR_OK) {
+        s->fault_at = at;
+        return status;
+    }
+    kr_prefetch_headers(&s->input, h, next);
+    if (s->check != KR_CHECK_ALL) kr_choose_ahead(&s->input, next - at);
+    return KR_OK;
 }
 
 /* Fills up to `max` headers. KR_CHUNK_FULL, KR_END, KR_UNREADABLE (the input failed; `position` is where), or the
- * status of a fault, which lies in [fault_at, position). */
+ * status of a fault, which lies in [fault_at, position). A header whose crc does not match is among them, the last. */
 static inline int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t max, int64_t *count) {
-    int64_t n = 0, next, at = s->position;
-    int status = KR_END;
-    while (s->position < s->end) {
-        if (n == max) {
-            status = KR_CHUNK_FULL;
-            break;
-        }
-        at = s->position;
-        status = kr_step(&s->input, at, &out[n], &s->error, &next);
-        if (s->input.failed) {
-            status = KR_UNREADABLE;
-            break;
-        }
-        s->position = next;
-        if (status == KR_TORN_TAIL) {
-            s->torn_at = at;
-            status = KR_END;
-            break;
-        }
-        if (status != KR_OK) {
-            s->fault_at = at;
-            break;
-        }
-        kr_prefetch_headers(&s->input, &out[n], next);
-        if (s->check != KR_CHECK_ALL) kr_choose_ahead(&s->input, next - at);
-        if (s->check == KR_CHECK_CONTROL && kr_is_control(&out[n])) {
-            out[n].crc_ok = kr_batch_crc(&s->input, &out[n]) == out[n].crc;
-            if (s->input.failed) break;
-        }
-        if (s->check == KR_CHECK_ALL) {
-            uint32_t crc = kr_batch_crc(&s->input, &out[n]);
-            out[n].crc_ok = crc == out[n].crc;
-            if (!out[n].crc_ok) {
-                status = kr_fail(&s->error, KR_BAD_CRC, at, out[n].crc, crc);
-                s->fault_at = at;
-                s->position = kr_behind_bad_batch(&s->input, &out[n]);
-                if (s->input.failed) break;
-                n++; /* the header is a row all the same, with crc_ok false */
-                break;
-            }
-        }
-        n++;
-        status = KR_END;
-    }
-    if (s->input.failed) {
-        s->position = at;
-        status = KR_UNREADABLE;
+    int status = KR_OK;
+    int64_t n = 0;
+    while (status == KR_OK && n < max && s->position < s->end) {
+        status = kr_scanner_next(s, &out[n]);
+        n += status == KR_OK || status == KR_BAD_CRC;
     }
     *count = n;
-    return status;
+    return status != KR_OK ? status : s->position < s->end ? KR_CHUNK_FULL : KR_END;
+}
+
+/* Goes on to the first batch at or behind `least`; its position, or -1 when the walk ends before, at a fault, too. */
+static inline int64_t kr_scanner_skip(kr_scanner *s, int64_t least) {
+    kr_batch_header h;
+    int status = KR_OK;
+    while (s->position < s->end && status == KR_OK) {
+        int64_t at = s->position;
+        status = kr_scanner_next(s, &h);
+        if (at >= least && (status == KR_OK || status == KR_BAD_CRC)) return at;
+        if (status == KR_BAD_CRC && s->error.lost != KR_REST) status = KR_OK;
+    }
+    if (status != KR_UNREADABLE) s->position = s->end;
+    return -1;
 }
 
 #endif

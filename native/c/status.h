@@ -90,8 +90,10 @@ typedef struct {
     int64_t position;
     int64_t expected;
     int64_t actual;
-    int64_t lost; /* bytes that are left out because of it, where the finder knows */
+    int64_t lost; /* bytes that are left out because of it, where the finder knows; KR_REST: all that follow */
 } kr_error;
+
+enum { KR_REST = -1 };
 
 static inline int kr_fail(kr_error *e, int status, int64_t position, int64_t expected, int64_t actual) {
     e->status = status;

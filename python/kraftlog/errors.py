@@ -81,7 +81,7 @@ class Fault:
         )
 
 
-NativeFault = tuple[int, int, int, int, int, int, int, int]
+NativeFault = tuple[int, int, int, int, int, int, int, int, bool]
 
 
 def fault_from_native(native: NativeFault, detail: str = "") -> Fault:
@@ -90,13 +90,15 @@ def fault_from_native(native: NativeFault, detail: str = "") -> Fault:
     Parameters
     ----------
     native : tuple
-        status, record_index, position, expected, actual, batch_position, base_offset, skipped.
+        status, record_index, position, expected, actual, batch_position, base_offset, skipped, is_rest.
     detail : str
         The words of a decompressor, where one failed.
     """
-    number, record_index, _, expected, actual, batch_position, base_offset, skipped = native
+    number, record_index, _, expected, actual, batch_position, base_offset, skipped, is_rest = native
     code = status.CODES[number]
     sentence = status.TEXTS[code].format(expected=expected, actual=actual) or detail
+    if is_rest:
+        sentence += f"; the {skipped} bytes from here to the end are not read, salvage searches them"
     where = f"batch at byte {batch_position}"
     if record_index >= 0:
         where += f", record {record_index}"

@@ -106,6 +106,7 @@ BATCHES = TableSchema(
         "base_timestamp_ms": pa.int64(),
         "max_timestamp_ms": pa.int64(),
         "delete_horizon_ms": pa.int64(),
+        "salvaged": pa.bool_(),
     },
 )
 
@@ -135,6 +136,7 @@ RECORDS = TableSchema(
         "control_type": pa.string(),
         "transaction_state": pa.string(),
         "visible_at": pa.int64(),
+        "salvaged": pa.bool_(),
     },
 )
 

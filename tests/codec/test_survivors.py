@@ -1,4 +1,4 @@
-"""Damage that changes how long a batch is costs that batch alone, in every kind of file and in any number of places."""
+"""With ``salvage`` a batch whose length is damaged costs that batch alone, in any file and any number of places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def batches_of(name: str) -> list[Batch]:
 
 
 def decoded(data: bytes) -> tuple[list[dict], list[kraftlog.Fault]]:
-    stream = kraftlog.decode(data, columns=COLUMNS, include_control=True)
+    stream = kraftlog.decode(data, columns=COLUMNS, include_control=True, salvage=True)
     return stream.to_table().to_pylist(), stream.faults
 
 

@@ -39,6 +39,8 @@ static void check_work(int false_headers, int first_is_bad) {
     static drive v;
     make_input(false_headers, first_is_bad);
     drive_open(&v, input, INPUT, INPUT / KR_SMALLEST_RECORD, INPUT);
+    kr_salvage salvage = kr_salvage_make();
+    v.d.input.salvage = &salvage;
     kr_columns empty = v.d.columns;
     summed = 0;
     while (kr_decoder_run(&v.d) != KR_END && summed <= (int64_t)MOST_PASSES * INPUT) {

@@ -9,23 +9,24 @@ import pytest
 
 import kraftlog
 from golden_files import ANSWER_COLUMNS, as_answer, damaged_cases, lines
+from kraftlog.codec.options import ReadOptions
 
 # The fault of each case, as (error, position of the batch, record_index, offsets that Kafka's reader does not return).
-# Cases that are not listed have none: Kafka accepts them, or they are torn tails.
-BAD_LENGTH = ("bad_batch_length", 532, None, [12, 13, 14, 15, 16, 17])
+# Cases that are not listed have none: Kafka accepts them, or they are torn tails. SALVAGED are offsets that only a
+# search finds: no header says how to go on behind the fault.
+BAD_LENGTH = ("bad_batch_length", 532, None, [])
 FAULTS = {
     "batch_length_13": BAD_LENGTH,
     "batch_length_30_less_than_header": BAD_LENGTH,
     "batch_length_negative": BAD_LENGTH,
     "batch_length_zero": BAD_LENGTH,
-    "bit_flip_batch_length_high": BAD_LENGTH,
-    "bit_flip_batch_length_low": ("bad_crc", 532, None, [12, 13, 14, 15, 16, 17]),
+    "bit_flip_batch_length_low": ("bad_crc", 532, None, []),
     "bit_flip_compressed_payload": ("bad_crc", 350, None, []),
     "bit_flip_crc_field": ("bad_crc", 532, None, []),
     "bit_flip_gzip_crc_recomputed": ("decompression_failed", 350, None, []),
     "bit_flip_lz4_crc_recomputed": ("decompression_failed", 670, None, []),
     "bit_flip_payload": ("bad_crc", 254, None, []),
-    "garbage_between_batches": ("bad_batch_length", 350, None, [6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]),
+    "garbage_between_batches": ("bad_batch_length", 350, None, []),
     "garbage_between_batches_plausible_length": ("bad_crc", 350, None, []),
     "magic_0_on_a_v2_batch": ("bad_crc", 532, None, []),
     "magic_1_on_a_v2_batch": ("bad_crc", 532, None, []),
@@ -59,7 +60,17 @@ FAULTS = {
     "says_uncompressed_but_is_gzip": ("bad_record_length", 350, 0, []),
     "unknown_codec_5": ("unknown_compression", 532, None, []),
 }
+SALVAGED = {
+    "batch_length_13": range(12, 18),
+    "batch_length_30_less_than_header": range(12, 18),
+    "batch_length_negative": range(12, 18),
+    "batch_length_zero": range(12, 18),
+    "bit_flip_batch_length_high": range(12, 18),
+    "bit_flip_batch_length_low": range(12, 18),
+    "garbage_between_batches": range(6, 18),
+}
 TORN = {
+    "bit_flip_batch_length_high": 500,
     "length_larger_than_file": 217,
     "only_zeros": 4096,
     "truncated_17_bytes_of_header": 17,
@@ -89,6 +100,27 @@ def test_records_and_faults(case: Path):
     assert found == ([(error, position, record_index)] if error else [])
     for fault in stream.faults:
         assert fault.message.startswith(f"t-0/00000000000000000000.log: batch at byte {position}")
+        is_rest = case.name in SALVAGED
+        assert ("are not read, salvage searches them" in fault.message) is is_rest
+
+
+@pytest.mark.parametrize("case", damaged_cases(), ids=lambda case: case.name)
+def test_salvage(case: Path):
+    """A search brings out what lies behind damage, marked; read_committed never has it."""
+    log = kraftlog.open(case / "log")
+    plain = log.records(["offset", "value"], include_control=True).to_table().to_pylist()
+    stream = log.records(["offset", "value", "salvaged"], include_control=True, salvage=True)
+    rows = stream.to_table().to_pylist()
+    assert [row["offset"] for row in rows if row["salvaged"]] == [*SALVAGED.get(case.name, [])]
+    assert [{name: row[name] for name in ("offset", "value")} for row in rows if not row["salvaged"]] == plain
+    count = len(SALVAGED.get(case.name, []))
+    says = f"{count} records were salvaged from behind damage; the column salvaged says which"
+    assert any(says in note for note in stream.notes) is (count > 0)
+    committed = log.records(["offset"], salvage=True, isolation_level="read_committed")
+    assert committed.to_table().equals(log.records(["offset"], isolation_level="read_committed").to_table())
+    assert committed.notes[0].startswith("nothing is salvaged")
+    positions = log.scan("batches", ["position", "salvaged"], ReadOptions(salvage=True)).to_table().to_pylist()
+    assert any(row["salvaged"] for row in positions) is (count > 0)
 
 
 def kafka_records(case: Path) -> list[dict[str, object]]:
@@ -143,5 +175,8 @@ def test_messages():
     assert message("rec_key_length_beyond_record") == f"{where}350, record 0: key_length 4000 exceeds 10 bytes left"
     assert message("bit_flip_payload") == f"{where}254: stored crc 1973285820, computed crc 2762825390"
     assert message("records_count_plus_1") == f"{where}254: records_count 2, but the batch ends after 1 records"
-    assert message("batch_length_13") == f"{where}532: batch_length 13 is not between 49 and the bytes left"
+    assert message("batch_length_13") == (
+        f"{where}532: batch_length 13 is not between 49 and the bytes left; the 500 bytes from here to the end are not"
+        " read, salvage searches them"
+    )
     assert message("says_gzip_but_is_not").startswith(f"{where}532: gzip: ")

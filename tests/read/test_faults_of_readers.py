@@ -62,9 +62,10 @@ def test_bounds_do_not_trust_a_length_that_leads_nowhere(tmp_path: Path):
     parts[0][8:12] = length.to_bytes(4, "big")
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(b"".join(parts))
-    assert offsets(path) == [3, 4, 5, 6, 7, 8, 9, 10, 11]
-    assert offsets(path, start_offset=3) == [3, 4, 5, 6, 7, 8, 9, 10, 11]
-    assert offsets(path, start_timestamp=1002) == [5, 8, 11]
+    assert offsets(path) == offsets(path, start_offset=3) == offsets(path, start_timestamp=1002) == []
+    assert offsets(path, salvage=True) == [3, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert offsets(path, start_offset=3, salvage=True) == [3, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert offsets(path, start_timestamp=1002, salvage=True) == [5, 8, 11]
 
 
 def test_batches_within_bounds_are_those_with_records(tmp_path: Path):

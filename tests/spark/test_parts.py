@@ -140,7 +140,7 @@ def test_many_segments_are_not_opened(tmp_path: Path, monkeypatch: pytest.Monkey
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a segment was opened")
 
-    monkeypatch.setattr("kraftlog.read.ranges.HeaderChain", refuse)
+    monkeypatch.setattr("kraftlog.read.ranges.Scanner", refuse)
     for bounds in ({}, {"startTimestamp": "1"}, {"startingOffsets": '{"t": {"0": 3}}'}):
         parts = plan_parts(parse_request({"path": str(tmp_path), **bounds}))
         assert [part.work.segment.base_offset for part in parts] == [10 * number for number in range(512)]

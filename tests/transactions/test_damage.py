@@ -147,11 +147,11 @@ def among_aborted(*, still_open: bool = False) -> ProducerModel:
     ("batch", "byte", "value", "lost"),
     [
         (0, LAST_OFFSET_DELTA, 0x01, [0]),  # its last offset would be behind all others
-        (0, BATCH_LENGTH + 3, 0xC8, [0]),  # its length leads over other batches
-        (0, BATCH_LENGTH, 0x01, [0]),
+        (0, BATCH_LENGTH + 3, 0xC8, [0, 1, 5]),  # its length leads into other batches: no header follows
+        (0, BATCH_LENGTH, 0x01, [0, 1, 5]),  # and behind the end of the file
         (2, LAST_OFFSET_DELTA, 0x01, []),
-        (2, BATCH_LENGTH + 3, 0xC8, []),
-        (3, BATCH_LENGTH + 3, 0xC8, []),
+        (2, BATCH_LENGTH + 3, 0xC8, [5]),
+        (3, BATCH_LENGTH + 3, 0xC8, [5]),
         (3, BASE_OFFSET + 3, 0x01, []),  # which no crc covers
         (2, BASE_OFFSET + 3, 0x01, []),
     ],

@@ -16,6 +16,9 @@ cdef extern from "status.h" nogil:
         KR_RECORD_TOO_LARGE
         KR_BAD_CRC
         KR_STATUS_COUNT
+
+    enum:
+        KR_REST
     const char *kr_status_codes[]
     const char *kr_status_texts[]
 
@@ -25,6 +28,7 @@ cdef extern from "status.h" nogil:
         int64_t position
         int64_t expected
         int64_t actual
+        int64_t lost
 
 
 cdef extern from "batch.h" nogil:
@@ -133,12 +137,14 @@ cdef extern from "chunk_size.h" nogil:
     void kr_size_chunk(kr_decoder *d, int64_t most_rows, int64_t most_bytes)
 
 
-cdef extern from "scanner.h" nogil:
-    enum:
-        KR_CHECK_NOTHING
+cdef extern from "step.h" nogil:
+    enum kr_check:
+        KR_CHECK_LENGTH
         KR_CHECK_ALL
         KR_CHECK_CONTROL
 
+
+cdef extern from "scanner.h" nogil:
     ctypedef struct kr_scanner:
         kr_input input
         int64_t position, end
@@ -147,3 +153,4 @@ cdef extern from "scanner.h" nogil:
         int64_t fault_at, torn_at
 
     int kr_scanner_run(kr_scanner *s, kr_batch_header *out, int64_t max, int64_t *count)
+    int64_t kr_scanner_skip(kr_scanner *s, int64_t least)

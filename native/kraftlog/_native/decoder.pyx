@@ -13,6 +13,7 @@ from kraftlog._native.c_decoder cimport (
     KR_NEEDS_ROOM,
     KR_OK,
     KR_ONLY_MARKERS,
+    KR_REST,
     KR_UNREADABLE,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
@@ -67,11 +68,12 @@ cdef class Decoder:
 
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
-                 int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False):
+                 int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
+                 bint salvage=False):
         self.source = Input(buffer, True)
         self.decompressor = decompressor
         self.details = {}
-        self.state.input = self.source.make(end)
+        self.state.input = self.source.make(end, salvage)
         self.state.position = start
         self.state.end = min(end, self.source.size)
         self.state.want = want
@@ -94,6 +96,11 @@ cdef class Decoder:
     def torn_at(self):
         """Where a torn tail starts, or -1."""
         return self.state.torn_at
+
+    @property
+    def salvaged_at(self):
+        """The first batch that was found by a search behind damage, or -1."""
+        return self.source.salvage.salvaged_at
 
     @property
     def position(self):
@@ -163,13 +170,13 @@ cdef class Decoder:
 
     def take_faults(self):
         """Faults since the last call, as (status, record_index, position, expected, actual, batch_position,
-        base_offset, skipped), each with the words of a decompressor that failed."""
+        base_offset, skipped, is_rest), each with the words of a decompressor that failed."""
         faults = []
         for i in range(self.state.faults_count):
             f = &self.state.faults[i]
             found = (
                 f.error.status, f.error.record_index, f.error.position, f.error.expected, f.error.actual,
-                f.batch_position, f.base_offset, f.skipped,
+                f.batch_position, f.base_offset, f.skipped, f.error.lost == KR_REST,
             )
             faults.append((found, self.details.get(i, "")))
         self.state.faults_count = 0

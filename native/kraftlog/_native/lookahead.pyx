@@ -6,7 +6,7 @@ from libc.stdint cimport int8_t, int64_t
 from libc.string cimport memcpy
 
 from kraftlog._native.c_crc cimport kr_crc_init
-from kraftlog._native.c_decoder cimport KR_END, KR_NEEDS_ROOM, KR_UNREADABLE
+from kraftlog._native.c_decoder cimport KR_CHECK_ALL, KR_CHECK_CONTROL, KR_END, KR_NEEDS_ROOM, KR_UNREADABLE
 from kraftlog._native.memory cimport Arena, Input, kr_input
 
 
@@ -25,15 +25,14 @@ cdef extern from "lookahead.h" nogil:
         int64_t capacity, count
 
     ctypedef struct kr_lookahead:
-        kr_input input
-        int64_t position, base_offset
-        int8_t is_chain, check_all
+        int64_t position
+        int8_t check
         kr_open_table open
         kr_ended_transaction *ended
         int64_t ended_count, ended_capacity
 
     void kr_open_add(kr_open_table *t, kr_open_transaction added)
-    int kr_lookahead_run(kr_lookahead *l, int64_t stop)
+    int kr_lookahead_run(kr_lookahead *l, kr_input *input, int64_t stop)
 
 kr_crc_init()
 
@@ -53,15 +52,14 @@ cdef class Lookahead:
 
     cdef Input source
     cdef Arena slots, ended
+    cdef kr_input input
     cdef kr_lookahead state
 
     def __init__(self, buffer, bint check_all):
         """``check_all``: compare the crc of every batch."""
         self.source = Input(buffer, True)
-        self.state.input = self.source.make(self.source.size)
-        self.state.base_offset = -1
-        self.state.is_chain = True
-        self.state.check_all = check_all
+        self.input = self.source.make(self.source.size)
+        self.state.check = KR_CHECK_ALL if check_all else KR_CHECK_CONTROL
         self._grow_table(FIRST_SLOTS)
 
     cdef int _grow_table(self, int64_t capacity) except -1:
@@ -97,7 +95,7 @@ cdef class Lookahead:
         self.state.ended_capacity = 0
         while status == KR_NEEDS_ROOM:
             with nogil:
-                status = kr_lookahead_run(&self.state, stop)
+                status = kr_lookahead_run(&self.state, &self.input, stop)
             if status == KR_NEEDS_ROOM:
                 if self.state.ended_count == self.state.ended_capacity:
                     self._grow_ended(max(FIRST_ENDED, 2 * self.state.ended_capacity))
@@ -112,11 +110,6 @@ cdef class Lookahead:
     @property
     def position(self):
         return self.state.position
-
-    @property
-    def is_chain(self):
-        """Whether every header of this file follows plausibly from the one before."""
-        return bool(self.state.is_chain)
 
     def open(self):
         """The transactions that have begun and not ended up to here, as OPEN_DTYPE."""

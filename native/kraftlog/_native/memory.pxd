@@ -4,6 +4,13 @@ from cpython.buffer cimport Py_buffer
 from kraftlog._native.c_memory cimport kr_block, kr_block_pool
 
 
+cdef extern from "salvage.h" nogil:
+    ctypedef struct kr_salvage:
+        int64_t salvaged_at
+
+    kr_salvage kr_salvage_make()
+
+
 cdef extern from "input.h" nogil:
     ctypedef struct kr_input:
         const uint8_t *start
@@ -12,6 +19,7 @@ cdef extern from "input.h" nogil:
         void *owner
         int64_t ahead, stop, window_bytes, long_batch
         int failed
+        kr_salvage *salvage
 
     kr_input kr_input_make(const uint8_t *start, int64_t size)
 
@@ -38,8 +46,9 @@ cdef class Input:
     cdef object file, error
     cdef Arena staging
     cdef kr_window window
+    cdef kr_salvage salvage
 
-    cdef kr_input make(self, int64_t stop) except *
+    cdef kr_input make(self, int64_t stop, bint salvage=*) except *
     cdef object failure(self)
 
 

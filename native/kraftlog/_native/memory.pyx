@@ -45,9 +45,13 @@ cdef class Input:
     def __dealloc__(self):
         PyBuffer_Release(&self.view)  # does nothing when there is nothing to release
 
-    cdef kr_input make(self, int64_t stop) except *:
-        """The input for the walkers in native/c; what lies behind ``stop`` is read only when it is needed."""
+    cdef kr_input make(self, int64_t stop, bint salvage=False) except *:
+        """The input for the walkers in native/c; what lies behind ``stop`` is read only when it is needed. With ``salvage``
+        batches are searched for behind damage."""
         cdef kr_input made = kr_input_make(self.data, self.size)
+        self.salvage = kr_salvage_make()
+        if salvage:
+            made.salvage = &self.salvage
         if self.file is None:
             return made
         made.until = 0

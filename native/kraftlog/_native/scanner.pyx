@@ -8,7 +8,7 @@ from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport (
     KR_CHECK_ALL,
     KR_CHECK_CONTROL,
-    KR_CHECK_NOTHING,
+    KR_CHECK_LENGTH,
     KR_CHUNK_FULL,
     KR_COMPRESSION_MASK,
     KR_CONTROL_BIT,
@@ -19,6 +19,7 @@ from kraftlog._native.c_decoder cimport (
     KR_LOG_OVERHEAD,
     KR_RECORD_BATCH_OVERHEAD,
     KR_OK,
+    KR_REST,
     KR_TIMESTAMP_TYPE_BIT,
     KR_TRANSACTIONAL_BIT,
     KR_UNREADABLE,
@@ -27,6 +28,7 @@ from kraftlog._native.c_decoder cimport (
     kr_header_read,
     kr_scanner,
     kr_scanner_run,
+    kr_scanner_skip,
 )
 from kraftlog._native.memory cimport Arena, Input, kr_input
 
@@ -40,7 +42,7 @@ TRANSACTIONAL_BIT = KR_TRANSACTIONAL_BIT
 CONTROL_BIT = KR_CONTROL_BIT
 DELETE_HORIZON_BIT = KR_DELETE_HORIZON_BIT
 LAST_COMPRESSION = KR_LAST_COMPRESSION
-CHECK_NOTHING = KR_CHECK_NOTHING
+CHECK_LENGTH = KR_CHECK_LENGTH
 CHECK_ALL = KR_CHECK_ALL
 CHECK_CONTROL = KR_CHECK_CONTROL
 
@@ -97,9 +99,9 @@ cdef class Scanner:
     cdef Input source
     cdef kr_scanner state
 
-    def __init__(self, buffer, int64_t start, int64_t end, int check):
+    def __init__(self, buffer, int64_t start, int64_t end, int check, bint salvage=False):
         self.source = Input(buffer, True)
-        self.state.input = self.source.make(end)
+        self.state.input = self.source.make(end, salvage)
         self.state.position = start
         self.state.end = min(end, self.source.size)
         self.state.check = check
@@ -114,8 +116,22 @@ cdef class Scanner:
         return self.state.torn_at
 
     @property
+    def salvaged_at(self):
+        return self.source.salvage.salvaged_at
+
+    @property
     def position(self):
         return self.state.position
+
+    def skip(self, int64_t least):
+        """Goes on to the first batch at or behind byte ``least``. Returns its position; None when the walk ends before,
+        or comes to a fault behind which nothing is read."""
+        cdef int64_t position
+        with nogil:
+            position = kr_scanner_skip(&self.state, least)
+        if self.state.input.failed:
+            raise self.source.failure()
+        return None if position < 0 else position
 
     def run(self, int64_t max_batches):
         """Up to ``max_batches`` headers; whether there is more; and what ended the run, if anything did: a fault, or
@@ -133,6 +149,6 @@ cdef class Scanner:
         if status != KR_END and status != KR_CHUNK_FULL:
             fault = (
                 status, -1, self.state.error.position, self.state.error.expected, self.state.error.actual,
-                self.state.fault_at, -1, self.state.position - self.state.fault_at,
+                self.state.fault_at, -1, self.state.position - self.state.fault_at, self.state.error.lost == KR_REST,
             )
         return np.frombuffer(arena, HEADER_DTYPE, count), status != KR_END, fault

@@ -11,6 +11,7 @@ UNREADABLE: int
 
 class Decoder:
     torn_at: int
+    salvaged_at: int
     position: int
     next_offset: int
     def __init__(
@@ -30,6 +31,7 @@ class Decoder:
         decompressor: Decompressor,
         aborted: Buffer | None = None,
         aborted_by_offset: bool = False,
+        salvage: bool = False,
     ) -> None: ...
     def run(self) -> int: ...
     def failure(self) -> BaseException: ...

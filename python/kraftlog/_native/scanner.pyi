@@ -15,7 +15,7 @@ TRANSACTIONAL_BIT: int
 CONTROL_BIT: int
 DELETE_HORIZON_BIT: int
 LAST_COMPRESSION: int
-CHECK_NOTHING: int
+CHECK_LENGTH: int
 CHECK_ALL: int
 CHECK_CONTROL: int
 
@@ -25,5 +25,7 @@ class Scanner:
     size: int
     torn_at: int
     position: int
-    def __init__(self, buffer: Buffer | InputFile, start: int, end: int, check: int) -> None: ...
+    salvaged_at: int
+    def __init__(self, buffer: Buffer | InputFile, start: int, end: int, check: int, salvage: bool = False) -> None: ...
+    def skip(self, least: int) -> int | None: ...
     def run(self, max_batches: int) -> tuple[npt.NDArray[np.void], bool, NativeFault | BaseException | None]: ...

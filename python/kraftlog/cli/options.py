@@ -129,6 +129,12 @@ INCLUDE_DELETED = click.option(
     help="Also what lies before the log start offset, which consumers do not see.",
 )
 
+SALVAGE = click.option(
+    "--salvage",
+    is_flag=True,
+    help="Search for batches where damage leaves no header to go on with; the column salvaged marks what was found.",
+)
+
 RECORDS_ONLY = _apply(
     [
         click.option(

@@ -88,6 +88,8 @@ def _command(table: schema.TableSchema) -> click.Command:
     decorators = [options.PATHS, options.WHICH, options.AT if table.name in FOLDED else options.BOUNDS]
     if table.name not in TABLES_OF_FILES:
         decorators.append(options.INCLUDE_DELETED)
+    if table.name in ("records", "messages", "batches"):
+        decorators.append(options.SALVAGE)
     if table.name in ("records", "messages"):
         decorators.append(options.RECORDS_ONLY)
     if table.name == "messages" or table.name in FOLDED:

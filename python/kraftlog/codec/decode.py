@@ -47,6 +47,8 @@ class RecordDecoder:
     ----------
     torn_at : int
         Byte at which a torn tail starts; -1 when there is none.
+    salvaged_rows : int
+        Rows so far of batches that were found by a search behind damage.
     """
 
     def __init__(
@@ -90,7 +92,9 @@ class RecordDecoder:
             decompressor=decompressor(options.max_decompressed_bytes),
             aborted=None if aborted is None else aborted.tobytes(),
             aborted_by_offset=bool(origin.transactions and origin.transactions.aborted_by_offset),
+            salvage=options.searches,
         )
+        self.salvaged_rows = 0
 
     @property
     def torn_at(self) -> int:
@@ -131,7 +135,7 @@ class RecordDecoder:
             self._note(faults)
             chunk = self._native.take_chunk()
             if chunk is not None:
-                yield DecodedRows(chunk, self.origin)
+                yield DecodedRows(chunk, self.origin, self._native.salvaged_at)
         if status == native.UNREADABLE:
             error = self._native.failure()
             raise InputError(error, self.position) if isinstance(error, OSError) else error
@@ -145,8 +149,9 @@ class RecordDecoder:
 
     def _rows(self, rows: DecodedRows) -> Iterator[pa.RecordBatch]:
         batch = record_batch(rows, self.schema, self.selection)
-        if self._hides_rows:
+        if self._hides_rows or rows.salvaged_at >= 0:
             keep = self._shown(rows)
+            self.salvaged_rows += int(np.count_nonzero(keep & rows.salvaged))
             if not keep.all():
                 batch = pc.filter(batch, pa.array(keep))
         if batch.num_rows:
@@ -181,6 +186,7 @@ def decode(
     include_control: bool = False,
     strict: bool = False,
     check_crc: bool = True,
+    salvage: bool = False,
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
     batch_rows: int = ReadOptions.batch_rows,
     batch_bytes: int = ReadOptions.batch_bytes,
@@ -209,6 +215,9 @@ def decode(
         Raise at the first fault instead of noting it in ``errors``.
     check_crc : bool
         Whether the checksum of each batch is compared.
+    salvage : bool
+        Whether batches are searched for where damage leaves no header to go on with, and in the partial batch at the
+        end. What is found may be a batch that a producer stored as a value; the column ``salvaged`` marks it.
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
     batch_rows, batch_bytes : int
@@ -257,6 +266,7 @@ def decode(
         include_control=include_control,
         strict=strict,
         check_crc=check_crc,
+        salvage=salvage,
         max_decompressed_bytes=max_decompressed_bytes,
         batch_rows=batch_rows,
         batch_bytes=batch_bytes,

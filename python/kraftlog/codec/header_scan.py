@@ -10,9 +10,8 @@ import numpy.typing as npt
 from kraftlog._native.scanner import (
     CHECK_ALL,
     CHECK_CONTROL,
-    CHECK_NOTHING,
+    CHECK_LENGTH,
     COMPRESSION_MASK,
-    LAST_COMPRESSION,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
     Scanner,
@@ -35,9 +34,12 @@ class HeaderScan:
     start, end : int
         Batches that start at bytes [start, end).
     check_crc : bool
-        Compare the crc of every batch; one that does not match is a fault.
+        Compare the crc of every batch; one that does not match is a fault. Else only the crc of a batch is compared
+        behind which no header follows.
     check_control : bool
         Compare the crc of control batches; ``crc_ok`` of their headers says what came out.
+    salvage : bool
+        Search for batches behind damage.
 
     Attributes
     ----------
@@ -45,6 +47,10 @@ class HeaderScan:
         Complete when the walk is over.
     torn_at : int
         Byte at which a torn tail starts; -1 when there is none.
+    gave_up_at : int
+        Byte of the fault behind which nothing was read; -1 when there is none.
+    salvaged_at : int
+        Byte of the first batch that was found by a search; -1 when there is none.
     """
 
     def __init__(
@@ -55,10 +61,12 @@ class HeaderScan:
         *,
         check_crc: bool = False,
         check_control: bool = False,
+        salvage: bool = False,
     ) -> None:
-        check = CHECK_ALL if check_crc else CHECK_CONTROL if check_control else CHECK_NOTHING
-        self._scanner = Scanner(buffer, start, end, check)
+        check = CHECK_ALL if check_crc else CHECK_CONTROL if check_control else CHECK_LENGTH
+        self._scanner = Scanner(buffer, start, end, check, salvage)
         self.faults: list[Fault] = []
+        self.gave_up_at = -1
 
     @property
     def size(self) -> int:
@@ -74,6 +82,11 @@ class HeaderScan:
     def consumed(self) -> int:
         """Byte behind the last whole batch that the walk is done with."""
         return self.torn_at if self.torn_at >= 0 else self._scanner.position
+
+    @property
+    def salvaged_at(self) -> int:
+        """Byte of the first batch that was found by a search; -1 when there is none."""
+        return self._scanner.salvaged_at
 
     def headers(self, at_once: int = HEADERS_AT_ONCE, *, strict: bool = False) -> Iterator[Headers]:
         """Return the headers as structured arrays; a fault ends an array, and the walk goes on behind it.
@@ -97,8 +110,16 @@ class HeaderScan:
                 if strict:
                     raise error_from_fault(fault)
                 self.faults.append(fault)
+                if found[-1]:
+                    self.gave_up_at = found[5]
             if len(headers):
                 yield headers
+
+
+def sound_batches_behind(buffer: Buffer | InputFile, position: int) -> int:
+    """Return how many batches with a matching crc a search finds behind a position at which no batch can be read."""
+    scan = HeaderScan(buffer, position, check_crc=True, salvage=True)
+    return sum(int((headers["crc_ok"] == 1).sum()) for headers in scan.headers())
 
 
 def within(headers: Headers, options: ReadOptions) -> Headers:
@@ -114,26 +135,6 @@ def within(headers: Headers, options: ReadOptions) -> Headers:
         same_for_all = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0  # only then the least timestamp is known
         keep &= ~(stamped & same_for_all) | (headers["max_timestamp"] < options.end_timestamp)
     return headers if keep.all() else headers[keep]
-
-
-def in_chain(headers: Headers, base_offset_before: int | None) -> npt.NDArray[np.bool_]:
-    """Whether each header follows the one before it, by the rule of ``kr_is_followed`` in ``native/c/batch.h``."""
-    before = np.concatenate(([headers["base_offset"][0]], headers["base_offset"][:-1]))
-    if base_offset_before is not None:
-        before[0] = base_offset_before
-    with np.errstate(over="ignore"):
-        step = headers["base_offset"] - before
-    return np.asarray(_are_plausible(headers) & (before >= 0) & (step >= 0) & (step < 2**31))
-
-
-def _are_plausible(headers: Headers) -> npt.NDArray[np.bool_]:
-    """Whether each header is one that a broker would write; the rule of ``kr_is_plausible`` in ``native/c/batch.h``."""
-    codec = headers["attributes"] & COMPRESSION_MASK
-    is_v2 = headers["magic"] == 2
-    old = (headers["magic"] < 2) & (headers["attributes"] & ~0x0F == 0) & (codec < LAST_COMPRESSION)
-    new = is_v2 & (headers["attributes"] & ~0x7F == 0) & (codec <= LAST_COMPRESSION)
-    new &= (headers["last_offset_delta"] >= 0) & (headers["records_count"] >= 0)
-    return np.asarray((headers["base_offset"] >= 0) & (old | new))
 
 
 def ends(headers: Headers) -> npt.NDArray[np.int64]:

@@ -37,6 +37,9 @@ class ReadOptions:
         Size of a record batch that is returned: rows, or bytes of input.
     include_deleted : bool
         Whether records before the log start offset of a partition are shown, which consumers do not see.
+    salvage : bool
+        Whether batches are searched for behind damage, where no header says how to go on. What is found may lie inside
+        of another batch's value. It is never part of ``read_committed``.
     """
 
     start_offset: int = -NO_BOUND
@@ -51,6 +54,7 @@ class ReadOptions:
     batch_rows: int = 1 << 16
     batch_bytes: int = (2 << 20) - 64  # with its padding the values then fill one large page
     include_deleted: bool = False
+    salvage: bool = False
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:
@@ -65,6 +69,11 @@ class ReadOptions:
         for name in ("start_offset", "end_offset", "start_timestamp", "end_timestamp"):
             if not -NO_BOUND - 1 <= getattr(self, name) <= NO_BOUND:
                 raise ValueError(f"{name} {getattr(self, name)} does not fit 64 bits")
+
+    @property
+    def searches(self) -> bool:
+        """Whether batches are searched for behind damage."""
+        return self.salvage and self.isolation_level == READ_UNCOMMITTED
 
     @property
     def bounds_offsets(self) -> bool:

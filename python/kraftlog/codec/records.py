@@ -67,11 +67,19 @@ class DecodedRows:
 
     chunk: Chunk
     origin: Origin
+    salvaged_at: int = -1  # the first batch that was found by a search behind damage
 
     @cached_property
     def headers(self) -> batch_headers.Headers:
         """Headers of the batches that have rows in this chunk."""
         return np.frombuffer(self.chunk.batches, HEADER_DTYPE)
+
+    @property
+    def salvaged(self) -> npt.NDArray[np.bool_]:
+        """Whether each row is of a batch that was found by a search, or stands behind one."""
+        if self.salvaged_at < 0:
+            return np.zeros(self.chunk.rows, bool)
+        return self.per_row(self.headers["position"] >= self.salvaged_at).astype(bool)
 
     def per_row(self, per_batch: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Repeat a value of each batch for each of its rows."""
@@ -112,6 +120,8 @@ def _view(rows: DecodedRows) -> TransactionView:
 
 def _transaction_state(rows: DecodedRows) -> pa.Array:
     codes = _view(rows).states(rows.headers, rows.numbers("offset"))
+    if rows.salvaged_at >= 0:  # nothing is known of the transactions behind damage
+        codes = np.where(rows.salvaged & (codes != NO_TRANSACTION), TRANSACTION_STATES.index("unknown"), codes)
     return batch_headers.named(codes, TRANSACTION_STATES)
 
 
@@ -149,6 +159,7 @@ _MADE_HERE = {
     "control_type": _Column(_control_type, ("control_type",)),
     "transaction_state": _Column(_transaction_state, ("offset",)),
     "visible_at": _Column(_visible_at, ("offset",)),
+    "salvaged": _Column(lambda rows: pa.array(rows.salvaged)),
     "topic": _Column(_of_origin("topic")),
     "partition": _Column(_of_origin("partition")),
     **{

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan, sound_batches_behind
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import IndexBuilder
@@ -143,6 +143,8 @@ class Rebuild:
                 builder.add(headers)
                 aborted.append(self._add(headers))
                 self._add_epochs(headers)
+        if scan.gave_up_at >= 0:
+            sound_behind += sound_batches_behind(buffer, scan.gave_up_at)
         files = {"index": builder.index(), "timeindex": builder.timeindex()}
         if any(aborted):
             files["txnindex"] = b"".join(aborted)

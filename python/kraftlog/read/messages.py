@@ -115,7 +115,7 @@ def typed_chunks(
     of_control = control_format(catalog)
     for part in _parts(internal, options, names, faults, notes):
         reader = readers[formats[part.segment.path] or METADATA]
-        for batch in read_range(part, schema.RECORDS.select(names), options, faults, on_progress):
+        for batch in read_range(part, schema.RECORDS.select(names), options, faults, on_progress, notes):
             for records, is_control in _runs(batch, options):
                 if is_control:
                     types, values = records.column("control_type").to_pylist(), records.column("value")

@@ -1,8 +1,7 @@
 """Cutting a segment into byte ranges that start at batch boundaries.
 
 A reader of one range must come to the same batches as a reader of the whole file, damage or not. Ranges are therefore
-cut only where an unbroken chain of plausible headers leads from the start: in such a chain a bad batch is passed over
-by its length. From the first break on, the rest of the segment stays in one range.
+cut where a walk over the headers comes to, which is the walk of every reader (``native/c/step.h``).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
-from kraftlog._native.header_chain import HeaderChain
+from kraftlog._native.scanner import CHECK_LENGTH, Scanner
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TransactionView
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
@@ -108,8 +107,8 @@ def _cut(segment: Segment, file: LocalFile, options: ReadOptions, range_bytes: i
     size = file.size
     begin = start
     if range_bytes is not None and min(end, size) - start > range_bytes:
-        chain = HeaderChain(file.fileno(), size, start, end)
-        while (boundary := chain.next_batch(begin + range_bytes)) is not None:
+        walk = Scanner(file, start, end, CHECK_LENGTH)
+        while (boundary := walk.skip(begin + range_bytes)) is not None:
             yield Range(segment, begin, boundary, begin == start)
             begin = boundary
     yield Range(segment, begin, end, begin == start)

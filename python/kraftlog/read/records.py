@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
+from kraftlog.disk.disk import ReadableFile
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError
 from kraftlog.read.ranges import Range
@@ -25,6 +27,7 @@ def read_range(
     options: ReadOptions,
     faults: list[Fault],
     on_progress: Progress | None = None,
+    notes: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Decode the records of one range.
 
@@ -38,6 +41,8 @@ def read_range(
         Receives what could not be read.
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
+    notes : list of str, optional
+        Receives how many records were salvaged, and how long a torn tail is.
     """
     options = options.from_log_start(part.segment.log_start_offset)
     segment = part.segment
@@ -56,6 +61,8 @@ def read_range(
             raise relocated(segment, error) from None
         finally:
             faults.extend(located(segment, fault) for fault in found)
+        if notes is not None:
+            notes.extend(f"{segment.name}: {note}" for note in _notes_of(decoder, file))
 
 
 def read_ranges(
@@ -65,24 +72,44 @@ def read_ranges(
     faults: list[Fault],
     workers: int,
     on_progress: Progress | None = None,
+    notes: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Decode ranges in order, with ``workers`` threads that run ahead by ``AHEAD_BYTES`` of rows."""
     if workers == 1:
         for part in parts:
-            yield from read_range(part, arrow_schema, options, faults, on_progress)
+            yield from read_range(part, arrow_schema, options, faults, on_progress, notes)
         return
 
-    def decoded(part: Range) -> Iterator[pa.RecordBatch | list[Fault]]:
-        found: list[Fault] = []
-        yield from read_range(part, arrow_schema, options, found, on_progress)
+    def decoded(part: Range) -> Iterator[pa.RecordBatch | _Remarks]:
+        found = _Remarks([], [])
+        yield from read_range(part, arrow_schema, options, found.faults, on_progress, found.notes)
         yield found
 
     for result in streams_in_order(decoded, parts, workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
-        if isinstance(result, list):
-            faults.extend(result)
+        if isinstance(result, _Remarks):
+            faults.extend(result.faults)
+            if notes is not None:
+                notes.extend(result.notes)
         else:
             yield result
 
 
-def _bytes_of(result: pa.RecordBatch | list[Fault]) -> int:
-    return 0 if isinstance(result, list) else int(result.nbytes)
+class _Remarks(NamedTuple):
+    """What a reader of a range noted."""
+
+    faults: list[Fault]
+    notes: list[str]
+
+
+def _bytes_of(result: pa.RecordBatch | _Remarks) -> int:
+    return 0 if isinstance(result, _Remarks) else int(result.nbytes)
+
+
+def _notes_of(decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:
+    if decoder.salvaged_rows:
+        yield f"{decoder.salvaged_rows} records were salvaged from behind damage; the column salvaged says which"
+    if decoder.torn_at >= 0:
+        batch_length = int.from_bytes(file.read(decoder.torn_at, min(decoder.torn_at + 12, file.size))[8:], signed=True)
+        if batch_length:  # else nothing was written there yet
+            left = file.size - decoder.torn_at
+            yield f"{left} bytes at byte {decoder.torn_at}, the end of the file, hold no complete batch"

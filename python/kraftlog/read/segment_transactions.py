@@ -131,8 +131,7 @@ def _walk(file: ReadableFile, one: HeaderPass, *, check_all: bool) -> SegmentTra
     while goes_on:
         goes_on, rows = ahead.run(min(size, ahead.position + step))
         ended = _with(ended, rows, one)
-        # behind a break in the chain of headers a reader may come to other batches than this pass
-        if goes_on and ahead.is_chain and one.cut_bytes:
+        if goes_on and one.cut_bytes:
             cuts.append(ahead.position)
     return SegmentTransactions(ended, ahead.open(), cuts=tuple(cuts))
 

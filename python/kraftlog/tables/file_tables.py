@@ -36,16 +36,18 @@ def batch_rows(
     """Return the ``batches`` table; the crc is compared only when the options say so."""
     for segment in relevant(segments, options):
         with segment_file(segment, faults, strict=options.strict) as file:
-            scan = HeaderScan(file, *seek(segment, file, options), check_crc=options.check_crc)
+            scan = HeaderScan(file, *seek(segment, file, options), check_crc=options.check_crc, salvage=options.salvage)
             for headers in scanned(segment, scan, faults, strict=options.strict):
                 chosen = within(headers, options)
                 if len(chosen):
-                    yield _batch_columns(segment, chosen, arrow_schema)
+                    yield _batch_columns(segment, chosen, arrow_schema, scan.salvaged_at)
         if on_progress:
             on_progress(segment.size)
 
 
-def _batch_columns(segment: Segment, headers: batch_headers.Headers, arrow_schema: pa.Schema) -> pa.RecordBatch:
+def _batch_columns(
+    segment: Segment, headers: batch_headers.Headers, arrow_schema: pa.Schema, salvaged_at: int
+) -> pa.RecordBatch:
     constant = {
         "topic": segment.topic,
         "partition": segment.partition,
@@ -56,6 +58,8 @@ def _batch_columns(segment: Segment, headers: batch_headers.Headers, arrow_schem
     for field in arrow_schema:
         if field.name in constant:
             columns.append(batch_headers.repeated(constant[field.name], field.type, len(headers)))
+        elif field.name == "salvaged":
+            columns.append(pa.array((headers["position"] >= salvaged_at) & (salvaged_at >= 0)))
         else:
             columns.append(batch_headers.header_column(field.name, headers))
     return rows_of(columns, arrow_schema, len(headers))

@@ -220,6 +220,7 @@ class Log:
         end_timestamp: datetime | int | None = None,
         include_control: bool = False,
         include_deleted: bool = False,
+        salvage: bool = False,
         strict: bool = False,
         check_crc: bool = True,
         workers: int = 1,
@@ -248,6 +249,10 @@ class Log:
         include_deleted : bool
             Whether records before the log start offset are shown, which ``log-start-offset-checkpoint`` of the log
             directory names. A consumer does not see them; ``notes`` of the stream says how many there are.
+        salvage : bool
+            Whether batches are searched for, by magic and checksum, where damage leaves no header to go on with. What
+            is found may be a batch that a producer stored as a value: the column ``salvaged`` marks these records,
+            ``notes`` says how many there are, and ``read_committed`` never has them.
         strict : bool
             Raise at the first fault instead of noting it in ``errors``.
         check_crc : bool
@@ -280,6 +285,7 @@ class Log:
             isolation_level=isolation_level,
             include_control=include_control,
             include_deleted=include_deleted,
+            salvage=salvage,
             strict=strict,
             check_crc=check_crc,
             batch_rows=batch_rows,

@@ -111,10 +111,12 @@ def table_rows(
         faults.append(fault)
     if table in ("records", "messages") or table not in schema.TABLES:
         how.notes.extend(notes_of_deleted(segments, options))
+    if options.salvage and not options.searches:
+        how.notes.append("nothing is salvaged: what is found behind damage is never part of read_committed")
     if table == "records":
         size = how.range_bytes or PARALLEL_RANGE_BYTES if how.workers > 1 else None
         parts = record_ranges(found, options, size, arrow_schema.names, faults, how.notes)
-        return read_ranges(parts, arrow_schema, options, faults, how.workers, how.on_progress)
+        return read_ranges(parts, arrow_schema, options, faults, how.workers, how.on_progress, how.notes)
     if table == "messages":
         return message_rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
     if table not in schema.TABLES:

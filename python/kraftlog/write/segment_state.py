@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan, ends
+from kraftlog.codec.header_scan import HeaderScan, ends, sound_batches_behind
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
@@ -108,6 +108,8 @@ def read_segment(
         take(headers)
     if scan.faults:
         state.fault = scan.faults[0]
+    if scan.gave_up_at >= 0:
+        state.sound_behind |= sound_batches_behind(file, scan.gave_up_at) > 0
     return state
 
 
