@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all build lint bench bench-compare instructions bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all build lint bench bench-compare bench-plots bench-history instructions bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/c/*.h native/kraftlog/_native/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -27,12 +27,21 @@ test-all: $(READY)
 lint: $(READY)
 	ci/lint
 
+# for small logs and few rounds: make bench OPTIONS=--quick
 bench: $(READY)
-	$(BIN)/python bench/run.py
+	$(BIN)/python bench/run.py --json build/bench/bench.json $(OPTIONS)
 
-# "--quick" for small logs and few rounds: make bench-compare OPTIONS=--quick
 bench-compare: $(READY)
 	$(BIN)/python bench/run.py --compare --json build/bench/compare.json $(OPTIONS)
+
+# of what "make bench" and "make bench-compare" have measured
+bench-plots: $(READY)
+	$(BIN)/python bench/plots.py build/bench/*.json
+
+# the commit that is checked out, into the pages of build/asv/html
+bench-history: $(READY)
+	cd bench && ../$(BIN)/asv machine --yes && ../$(BIN)/asv run --python=same --set-commit-hash $$(git rev-parse HEAD)
+	cd bench && ../$(BIN)/asv publish
 
 instructions: $(READY)
 	ci/instructions

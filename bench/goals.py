@@ -27,6 +27,7 @@ MOST_HELD = 64 << 10  # bytes of a table of one record
 MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held of a stretch of the log varies
 MOST_OPENING_SECONDS = 2.0
 LEAST, MOST = ">=", "<"
+WITHOUT = "without"  # begins the note of a goal for which somebody was left out
 PLAIN = tuple(workload.name for workload in corpus.PLAIN)
 SHORT_VALUES = tuple(workload.name for workload in corpus.PLAIN if workload.value_bytes < 1000)
 LONG_VALUES = tuple(name for name in PLAIN if name not in SHORT_VALUES)
@@ -80,7 +81,7 @@ class RatioGoal:
         both = [b for b in chosen if self.base in b and self.name in b]
         ratios = [(b.workload, b[self.name].speed_against(b[self.base])) for b in both]
         absent = next((name for name in (self.name, self.base) if any(name not in b for b in chosen)), "")
-        return Outcome(self.text, LEAST, self.bound, ratios, self.excuse() or (absent and f"without {absent}"))
+        return Outcome(self.text, LEAST, self.bound, ratios, self.excuse() or (absent and f"{WITHOUT} {absent}"))
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ RATIOS = [
     RatioGoal("encode, x memcpy, 1,000 B", "encode", STREAMED, works.MEMCPY, 0.7, LONG_VALUES),
     RatioGoal("encode of one chunk, x streamed", "encode", works.ONE_CHUNK, STREAMED, 0.8, (*PLAIN, HEADERS)),
     RatioGoal("encode of many chunks, x streamed", "encode", works.CHUNKED, STREAMED, 0.8, (*PLAIN, HEADERS)),
+    RatioGoal("records of small buffers, x aiokafka", "small", works.EACH_ITERATED, others.AIOKAFKA, 1),
     RatioGoal("header scan, x Kafka's Java in memory", "scan", works.SCANNER, others.JAVA_DECODE, 1.5, PLAIN),
     RatioGoal("header scan, x plain C loop", "scan", works.SCANNER, works.C_LOOP, 1, PLAIN),
     RatioGoal("2 threads, x one", "threads", works.TWO_THREADS, STREAMED, 1.9, PLAIN),
@@ -165,7 +167,7 @@ RATES = [
 
 def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
     """Judge all goals."""
-    memory = [("peak", growth.peak_memory / MIB)] if growth.peak_memory is not None else []
+    memory = [(f"{size / (1 << 30):.2g} GiB", peak / MIB) for size, peak in growth.memory.items()]
     held = [("each", growth.held_bytes / 1024)] if growth.held_bytes is not None else []
     replay = []
     if growth.replay_memory is not None:
@@ -174,7 +176,7 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
     opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
     return [
         *(goal.outcome(blocks) for goal in (*RATIOS, *RATES)),
-        Outcome(f"MiB beside the mapping, {growth.log_text} read", MOST, MOST_MEMORY / MIB, memory, growth.memory_note),
+        Outcome("MiB while a log is read", MOST, MOST_MEMORY / MIB, memory, growth.memory_note),
         Outcome("KiB held by a table of one record", MOST, MOST_HELD / 1024, held, growth.memory_note),
         Outcome("MiB more to replay ten times the changes", MOST, MOST_REPLAY_GROWTH / MIB, replay, growth.memory_note),
         Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),

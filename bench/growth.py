@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -37,8 +37,8 @@ class Growth:
 
     Attributes
     ----------
-    peak_memory : int, optional
-        Most bytes of anonymous memory while the long log is read.
+    memory : dict of int to int
+        Most bytes of anonymous memory while so many bytes of a log are read.
     replay_memory : tuple of int, optional
         Most bytes while a metadata log is replayed: one of a few changes, and one of many of as many partitions.
     read_bytes_per_second : float, optional
@@ -50,7 +50,7 @@ class Growth:
 
     log_bytes: int = 4 << 30
     opened: int = 10_000
-    peak_memory: int | None = None
+    memory: dict[int, int] = field(default_factory=dict)
     replay_memory: tuple[int, int] | None = None
     read_bytes_per_second: float | None = None
     held_bytes: float | None = None
@@ -66,15 +66,17 @@ class Growth:
 
 
 def measure_memory(growth: Growth) -> None:
-    """Read a long log in a process of its own."""
+    """Read parts of a long log and all of it, each in a process of its own."""
     growth.memory_note = _why_no_memory(growth.log_bytes)
     if growth.memory_note:
         return
-    log = _long_log(growth.log_bytes)
-    answer = subprocess.run([sys.executable, PROBE, log], check=True, stdout=subprocess.PIPE)
-    found = json.loads(answer.stdout)
-    growth.peak_memory = found["peak_memory"]
-    growth.read_bytes_per_second = growth.log_bytes / found["seconds"]
+    segments = sorted(_long_log(growth.log_bytes).glob("*.log"))
+    for count in (1, 4, len(segments)):
+        size = sum(segment.stat().st_size for segment in segments[:count])
+        answer = subprocess.run([sys.executable, PROBE, *segments[:count]], check=True, stdout=subprocess.PIPE)
+        found = json.loads(answer.stdout)
+        growth.memory[size] = found["peak_memory"]
+        growth.read_bytes_per_second = size / found["seconds"]
 
 
 def measure_held(growth: Growth) -> None:

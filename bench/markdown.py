@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 
 import works
-from goals import Outcome
+from goals import WITHOUT, Outcome
 from report import Block, short
 
 OWN = {
@@ -34,7 +34,7 @@ def how(options: argparse.Namespace) -> str:
 
 
 def goals(found: Iterable[Outcome]) -> str:
-    """Return the outcomes as a table."""
+    """Return the outcomes of what was measured as a table, and of what was not because somebody was left out."""
     verdicts = {True: "yes", False: "**NO**", None: "not measured"}
     rows = [
         [
@@ -44,6 +44,7 @@ def goals(found: Iterable[Outcome]) -> str:
             verdicts[outcome.met],
         ]
         for outcome in found
+        if outcome.measured or outcome.note.startswith(WITHOUT)
     ]
     return _table(["goal", "needed", "measured", "met"], rows)
 

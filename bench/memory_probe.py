@@ -1,4 +1,4 @@
-"""Usage: memory_probe.py DIRECTORY. Reads all records; prints their number, seconds and peak of memory."""
+"""Usage: memory_probe.py SEGMENT ... Reads all records; prints their number, seconds and peak of memory."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ COLUMNS = ["key", "value", "offset", "timestamp"]
 peak = 0
 for _ in range(2):  # the second time the files are in the page cache, if they fit
     rows, start = 0, perf_counter()
-    for batch in kraftlog.open(sys.argv[1]).records(columns=COLUMNS).batches():
+    for batch in kraftlog.open(sys.argv[1:]).records(columns=COLUMNS).batches():
         rows += batch.num_rows
         peak = max(peak, anonymous_memory())
     seconds = perf_counter() - start

@@ -97,7 +97,7 @@ def as_json(blocks: Iterable[Block]) -> list[dict[str, Any]]:
 
 def machine() -> dict[str, str]:
     """Return what the figures depend on."""
-    packages = {name: version(name) for name in ("kraftlog", "pyarrow", "numpy", "aiokafka")}
+    packages = {name: version(name) for name in ("kraftlog", "pyarrow", "numpy", "aiokafka", "kafka-python")}
     return {
         "processor": _processor(),
         "cpus": str(os.cpu_count()),

@@ -42,8 +42,8 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    print(", ".join(f"{name} {value}" for name, value in report.machine().items()))
     peers = Peers(options.peers)
+    print(", ".join(f"{name} {value}" for name, value in (report.machine() | peers.versions()).items()))
     blocks = sorted(measure(options, peers, Console(stderr=True)), key=lambda block: EVERY.index(block.work))
     grown = growth.Growth(options.log_bytes, options.opened)
     if "memory" in options.works:
@@ -62,11 +62,12 @@ def main() -> int:
     found = goals.outcomes(blocks, grown)
     if options.compare:
         print()
-        print(markdown.goals([outcome for outcome in found if outcome.measured]))
+        print(markdown.goals(found))
     else:
         console.print(goals.table(found))
     if options.json:
-        options.json.write_text(json.dumps(document(blocks, grown, found), indent=1))
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(document(blocks, grown, found, peers), indent=1))
     return int(options.check and any(outcome.met is False for outcome in found))
 
 
@@ -75,7 +76,7 @@ def parse() -> argparse.Namespace:
     names = [workload.name for workload in corpus.WORKLOADS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=200, help="size of each log before compression (200)")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, help="7; with --compare 5")
     parser.add_argument("--quick", action="store_true", help="small logs and few rounds: a rough look")
     parser.add_argument(
         "--only", nargs="+", default=[], choices=[*EVERY, *names], metavar="NAME",
@@ -97,6 +98,8 @@ def parse() -> argparse.Namespace:
     options = parser.parse_args()
     if options.peers is None:
         options.peers = Peers.NAMES if options.compare else []
+    if options.rounds is None:
+        options.rounds = 5 if options.compare else 7
     if options.quick:
         vars(options).update(QUICK)
     all_works = works.COMPARED if options.compare else EVERY
@@ -135,10 +138,12 @@ def measure(options: argparse.Namespace, peers: Peers, progress: Console) -> Ite
         yield block
 
 
-def document(blocks: list[report.Block], grown: growth.Growth, found: list[goals.Outcome]) -> dict[str, object]:
+def document(
+    blocks: list[report.Block], grown: growth.Growth, found: list[goals.Outcome], peers: Peers
+) -> dict[str, object]:
     """Return everything as plain objects."""
     return {
-        "machine": report.machine(),
+        "machine": report.machine() | peers.versions(),
         "results": report.as_json(blocks),
         "growth": vars(grown),
         "goals": [{**vars(outcome), "met": outcome.met} for outcome in found],

@@ -25,7 +25,8 @@ MEMCPY, C_LOOP, BARE = "memcpy", "plain C loop", "bare decompression"
 STREAMED, IN_ONE, OFFSETS = "kraftlog, streamed", "kraftlog, to_table", "kraftlog, offsets only"
 VIEW, ONE_CHUNK, CHUNKED = "kraftlog, layout='view'", "kraftlog, one chunk", "kraftlog, many chunks"
 EACH, TWO_THREADS = "kraftlog, to_table of each", "kraftlog, 2 threads"
-CRC32C, SCANNER = "kraftlog.crc32c", "kraftlog, Scanner"
+EACH_ITERATED = "kraftlog.records of each"
+CRC32C, SCANNER, BATCHES = "kraftlog.crc32c", "kraftlog, Scanner", "kraftlog.batches"
 VARINT_ENCODE, VARINT_DECODE = "kraftlog.varint.encode", "kraftlog.varint.decode"
 
 VARINT_BYTES_PER_MB = 1_000_000
@@ -68,7 +69,8 @@ def small(m: Material, peers: Peers) -> list[Contender]:
     """Buffers of one batch of one record each, as a consumer of many partitions gets them."""
     columns = ["key", "value", "offset", "timestamp"]
     each = _whole(m, EACH, lambda: sum(kraftlog.decode(b, columns=columns).to_table().num_rows for b in m.batches))
-    return [each, *others.small(m, peers)]
+    iterated = _whole(m, EACH_ITERATED, lambda: sum(_visit(b) for b in m.batches))
+    return [each, iterated, *others.small(m, peers)]
 
 
 def threads(m: Material, _: Peers) -> list[Contender]:
@@ -96,6 +98,7 @@ def scan(m: Material, peers: Peers) -> list[Contender]:
     """From batch header to batch header."""
     return [
         _whole(m, SCANNER, lambda: _nothing(scanning.count_batches(m.log))),
+        _whole(m, BATCHES, lambda: _nothing(_count(kraftlog.batches(m.log).batches()))),
         *others.scanners(m, peers),
         _whole(m, C_LOOP, lambda: floors.scan(m.log)),
     ]
@@ -141,7 +144,7 @@ COMPARED = ("decode", "encode", "scan", "small", "threads")
 ON_64_KIB = [workload for workload in corpus.WORKLOADS if workload.batch_kib == 64]
 LOGS = {
     "decode": corpus.LARGE,
-    "encode": corpus.LARGE,
+    "encode": [workload for workload in corpus.LARGE if workload.compression in others.ENCODED],
     "small": [corpus.SMALL],
     "threads": ON_64_KIB,
 }  # of the others: corpus.PLAIN, on the rest of the logs they would say nothing new
@@ -164,6 +167,16 @@ def _memcpy(m: Material) -> Contender:
 
 def _count(batches: Iterator[pa.RecordBatch]) -> int:
     return sum(batch.num_rows for batch in batches)
+
+
+def _visit(log: bytes) -> int:
+    """Visit every record, and look at nothing but key and value."""
+    count = 0
+    for record in kraftlog.records(log):
+        record.key  # noqa: B018
+        record.value  # noqa: B018
+        count += 1
+    return count
 
 
 def _decompress(m: Material) -> None:

@@ -22,7 +22,7 @@ PARQUET, IPC = "pyarrow, from Parquet", "pyarrow, from IPC"
 PREFIX = 10  # aiokafka is so slow that it gets this part of the file only
 SHORT_PREFIX = 100  # and kafka-python this
 SCANS = 10  # of the headers in a run
-ENCODED_BY_JAVA = ("none", "lz4", "zstd")  # others choose levels that are not comparable, gzip takes seconds
+ENCODED = ("none", "lz4", "zstd")  # gzip takes seconds; of others than Java the levels are not comparable
 
 
 def decoders(m: Material, peers: Peers) -> list[Contender]:
@@ -73,8 +73,7 @@ def scanners(m: Material, peers: Peers) -> list[Contender]:
 def encoders(m: Material, peers: Peers) -> list[Contender]:
     """Build the batches of the file again; without compression they must be the same, byte for byte."""
     if m.workload.compression != "none":
-        taking_part = m.workload.compression in ENCODED_BY_JAVA
-        java = _program(m, peers, JAVA_ENCODE, JAVA, "encode", None) if taking_part else None
+        java = _program(m, peers, JAVA_ENCODE, JAVA, "encode", None)
         return [java] if java else []
     part = m.prefix(PREFIX)
     rows = aiokafka_peer.to_rows(part.log)

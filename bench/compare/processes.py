@@ -7,6 +7,7 @@ them say, from the registries of their languages.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -32,6 +33,8 @@ class Program:
     ----------
     tools : tuple of str
         Commands that it needs.
+    pinned : tuple of str
+        Which file has the version of its library, and how.
     warm_ups : int
         How often a piece of work is done on a large file before it is timed; on a small one as often as makes as much.
     """
@@ -39,7 +42,15 @@ class Program:
     name: str
     tools: tuple[str, ...]
     build: Callable[[], list[str]]
+    pinned: tuple[str, str]
     warm_ups: int = 1
+
+    def version(self) -> str:
+        """Return that of the library that does the work, from the file that pins it."""
+        file, pattern = self.pinned
+        found = re.search(pattern, (SOURCES / file).read_text())
+        assert found
+        return found[1]
 
     def missing(self) -> str | None:
         """Say why it cannot be had."""
@@ -91,13 +102,14 @@ def _run(command: list[str], folder: Path | None = None) -> None:
 
 
 JAVA, RUST, GO = "java", "rust", "go"
+KAFKA_VERSION = ("java/pom.xml", "<kafka.version>(.*)</kafka.version>")
 JAVA_TOOLS = ("mvn", "java", "javac")
 RECORDS = {
-    JAVA: Program("Kafka's Java", JAVA_TOOLS, lambda: _java("Records"), warm_ups=10),
-    RUST: Program("Rust kafka-protocol", ("cargo",), _rust),
-    GO: Program("Go kmsg", ("go",), _go),
+    JAVA: Program("Kafka's Java", JAVA_TOOLS, lambda: _java("Records"), KAFKA_VERSION, warm_ups=10),
+    RUST: Program("Rust kafka-protocol", ("cargo",), _rust, ("rust/Cargo.toml", r'kafka-protocol = "=(.*)"')),
+    GO: Program("Go kmsg", ("go",), _go, ("go/go.mod", r"franz-go v(\S+)")),
 }
-TOPICS = Program("Kafka's Java", JAVA_TOOLS, lambda: _java("InternalTopics"), warm_ups=10)
+TOPICS = Program("Kafka's Java", JAVA_TOOLS, lambda: _java("InternalTopics"), KAFKA_VERSION, warm_ups=10)
 
 
 class Peers:
@@ -166,6 +178,10 @@ class Peers:
         """Return a contender of Kafka's Java on the only segment of an internal topic."""
         segment = folder / f"{0:020d}.log"
         return self.contender(name, TOPICS, work, segment, records, segment.stat().st_size, sums)
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of those that are programs."""
+        return {RECORDS[name].name: RECORDS[name].version() for name in self.names if name in RECORDS}
 
     def close(self) -> None:
         """End the processes, before those of the next log begin."""

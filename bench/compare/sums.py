@@ -27,8 +27,8 @@ def of_table(table: pa.Table | pa.RecordBatch) -> Sums:
 
 
 def of_batches(batches: Iterable[pa.RecordBatch]) -> Sums:
-    """Return the sums of all of them."""
-    return tuple(int(total) for total in np.sum([of_table(batch) for batch in batches], axis=0, dtype=object))
+    """Return the sums of all of them, which wrap as everybody's do."""
+    return tuple(np.sum([of_table(batch) for batch in batches], axis=0, dtype=np.int64).tolist())
 
 
 def of_written(headers: npt.NDArray[np.void]) -> Sums:
