@@ -1,34 +1,41 @@
-"""Kafka log files to Arrow and back, without a broker."""
+"""Kafka log files to Arrow and back, without a broker.
 
-from kraftlog import varint
-from kraftlog._native.checksum import crc32c
-from kraftlog._native.record_objects import Record, RecordIterator
-from kraftlog.codec.batches import batches
-from kraftlog.codec.buffer_stream import BufferStream
-from kraftlog.codec.control import ControlRecord, decode_control
-from kraftlog.codec.decode import decode
-from kraftlog.codec.encode import Encoder, encode
-from kraftlog.codec.end_transaction_marker import encode_marker
-from kraftlog.codec.partitioner import partition_for_key
-from kraftlog.codec.record_iterator import records
-from kraftlog.codec.validate import validate
-from kraftlog.coordinator.partition_for import group_partition
-from kraftlog.errors import (
-    CorruptRecordError,
-    Fault,
-    InvalidRecordError,
-    InvalidTransactionStateError,
-    RecordError,
-    RecordTooLargeError,
-    UnsupportedCompressionTypeError,
-)
-from kraftlog.messages.api import decode_messages, encode_messages
-from kraftlog.stream import Stream
-from kraftlog.tables.log import Log
-from kraftlog.tables.open_log import open
-from kraftlog.transactions.metadata_transaction import pack_transaction
-from kraftlog.transactions.packing import plan_batches
-from kraftlog.write.metadata_writer import MetadataLogWriter
+A name of this package is imported when it is first used, with the modules that it needs and no others.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kraftlog import varint
+    from kraftlog._native.checksum import crc32c
+    from kraftlog._native.record_objects import Record, RecordIterator
+    from kraftlog.codec.batches import batches
+    from kraftlog.codec.buffer_stream import BufferStream
+    from kraftlog.codec.control import ControlRecord, decode_control
+    from kraftlog.codec.decode import decode
+    from kraftlog.codec.encode import Encoder, encode
+    from kraftlog.codec.end_transaction_marker import encode_marker
+    from kraftlog.codec.partitioner import partition_for_key
+    from kraftlog.codec.record_iterator import records
+    from kraftlog.codec.validate import validate
+    from kraftlog.coordinator.partition_for import group_partition
+    from kraftlog.errors import (
+        CorruptRecordError,
+        Fault,
+        InvalidRecordError,
+        InvalidTransactionStateError,
+        RecordError,
+        RecordTooLargeError,
+        UnsupportedCompressionTypeError,
+    )
+    from kraftlog.messages.api import decode_messages, encode_messages
+    from kraftlog.stream import Stream
+    from kraftlog.tables.log import Log
+    from kraftlog.tables.open_log import open
+    from kraftlog.transactions.metadata_transaction import pack_transaction
+    from kraftlog.transactions.packing import plan_batches
+    from kraftlog.write.metadata_writer import MetadataLogWriter
 
 __version__ = "0.1.0"
 
@@ -65,3 +72,49 @@ __all__ = [
     "validate",
     "varint",
 ]
+
+_MODULES = {
+    "BufferStream": "kraftlog.codec.buffer_stream",
+    "ControlRecord": "kraftlog.codec.control",
+    "CorruptRecordError": "kraftlog.errors",
+    "Encoder": "kraftlog.codec.encode",
+    "Fault": "kraftlog.errors",
+    "InvalidRecordError": "kraftlog.errors",
+    "InvalidTransactionStateError": "kraftlog.errors",
+    "Log": "kraftlog.tables.log",
+    "MetadataLogWriter": "kraftlog.write.metadata_writer",
+    "Record": "kraftlog._native.record_objects",
+    "RecordError": "kraftlog.errors",
+    "RecordIterator": "kraftlog._native.record_objects",
+    "RecordTooLargeError": "kraftlog.errors",
+    "Stream": "kraftlog.stream",
+    "UnsupportedCompressionTypeError": "kraftlog.errors",
+    "batches": "kraftlog.codec.batches",
+    "crc32c": "kraftlog._native.checksum",
+    "decode": "kraftlog.codec.decode",
+    "decode_control": "kraftlog.codec.control",
+    "decode_messages": "kraftlog.messages.api",
+    "encode": "kraftlog.codec.encode",
+    "encode_marker": "kraftlog.codec.end_transaction_marker",
+    "encode_messages": "kraftlog.messages.api",
+    "group_partition": "kraftlog.coordinator.partition_for",
+    "open": "kraftlog.tables.open_log",
+    "pack_transaction": "kraftlog.transactions.metadata_transaction",
+    "partition_for_key": "kraftlog.codec.partitioner",
+    "plan_batches": "kraftlog.transactions.packing",
+    "records": "kraftlog.codec.record_iterator",
+    "validate": "kraftlog.codec.validate",
+}
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = _MODULES.get(name)
+        found = getattr(import_module(module), name) if module else import_module(f"{__name__}.{name}")
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

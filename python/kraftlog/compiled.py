@@ -1,11 +1,20 @@
-"""Numba kernels that are compiled once, and kept where that is possible."""
+"""Loops over columns that Numba compiles; without Numba they run as plain Python, with the same results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from functools import wraps
+from importlib import import_module
+from typing import Any, TypeVar
 
-from numba import njit
+import numpy as np
+
+njit: Any = None
+with suppress(ModuleNotFoundError):
+    njit = import_module("numba").njit
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -14,8 +23,29 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     The machine code is kept beside the package, or in the user's cache. Where neither can be written to it is compiled
     anew in each process.
     """
+    if njit is None:
+        return _plain(function)
     try:
         kernel: Callable[..., Any] = njit(cache=True, nogil=True)(function)
     except RuntimeError:
         kernel = njit(nogil=True)(function)
     return kernel
+
+
+def part(function: Function) -> Function:
+    """Compile a function that compiled ones call, together with each of them."""
+    return function if njit is None else njit(nogil=True)(function)
+
+
+def inlined(function: Function) -> Function:
+    """Compile a function into each place where compiled ones call it."""
+    return function if njit is None else njit(inline="always")(function)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(over="ignore"):  # hashes wrap around, as compiled they do
+            return function(*arguments)
+
+    return run

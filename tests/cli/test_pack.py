@@ -15,6 +15,7 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.metadata_markers import read_marker
+from kraftlog.schema import HEADERS
 
 COLUMNS = "key,value,offset,timestamp,headers"
 
@@ -160,7 +161,7 @@ def test_a_metadata_transaction(kraftlog_command, tmp_path: Path, form: str, nam
     ],
 )
 def test_what_is_no_metadata_record(kraftlog_command, tmp_path: Path, row: dict, message: str):
-    schema = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", kraftlog.schema.HEADERS)])
+    schema = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
     sound = {"key": None, "value": b"\x01\x02\x00", "headers": []}
     pq.write_table(pa.Table.from_pylist([sound, sound | row], schema), tmp_path / "in.parquet")
     done = kraftlog_command("pack", tmp_path / "in.parquet", "--output", tmp_path / "o.log", "--metadata-transaction")

@@ -10,9 +10,10 @@ import pytest
 from kraftlog.messages.api import encode_messages
 from kraftlog.messages.arrow_types import UUID_BINARY, UUID_TEXT, arrow_type
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.messages.defaults import default_column, differs, has_content
+from kraftlog.messages.defaults import default_column
 from kraftlog.messages.definition import STRUCT, Definition, Field
 from kraftlog.messages.definition_text import parse
+from kraftlog.messages.differing import differs, has_content
 from kraftlog.messages.written_version import written_version
 
 _TAGGED = [

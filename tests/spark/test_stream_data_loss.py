@@ -135,7 +135,7 @@ def test_a_folder_that_cannot_be_listed(tmp_path: Path):
 
     with use_disk(Denying()):
         for start in (query.run, lambda: Query(tmp_path)):
-            with pytest.raises(kraftlog.errors.CorruptRecordError, match="secret-0: Permission denied"):
+            with pytest.raises(kraftlog.CorruptRecordError, match="secret-0: Permission denied"):
                 start()
         assert other.run() == [0, 1]
     assert query.run() == []

@@ -85,7 +85,7 @@ def test_a_bad_batch_at_the_end_is_waited_for(tmp_path: Path):
         assert query.run() == [0, 1]
         assert query.run() == []
     log.append(1)
-    with pytest.raises(kraftlog.errors.CorruptRecordError, match="stored crc"):
+    with pytest.raises(kraftlog.CorruptRecordError, match="stored crc"):
         queries[0].run()
     assert queries[1].run() == [5]
 

@@ -26,8 +26,8 @@ from kraftlog.errors import Fault
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
-from kraftlog.read.messages import format_of, topics_of, typed_chunks
-from kraftlog.read.partitions import by_partition
+from kraftlog.read.messages import format_of, typed_chunks
+from kraftlog.read.partitions import by_partition, topics_of
 from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
 from kraftlog.tables.log import Log

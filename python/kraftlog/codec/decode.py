@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import decoder as native
@@ -153,7 +152,7 @@ class RecordDecoder:
             keep = self._shown(rows)
             self.salvaged_rows += int(np.count_nonzero(keep & rows.salvaged))
             if not keep.all():
-                batch = pc.filter(batch, pa.array(keep))
+                batch = batch.filter(pa.array(keep))
         if batch.num_rows:
             yield batch
 

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog._native import encoder as native
@@ -110,7 +109,7 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
         raise ValueError(f"column timestamp_ms is {column.type}, not int64")
     column = column.cast(pa.int64())
-    return pc.fill_null(column, NO_TIMESTAMP) if column.null_count else column
+    return column.fill_null(NO_TIMESTAMP) if column.null_count else column
 
 
 def _milliseconds(column: pa.Array) -> pa.Array:
@@ -124,7 +123,7 @@ def _milliseconds(column: pa.Array) -> pa.Array:
     per_millisecond = _UNITS_PER_MILLISECOND.get(column.type.unit, 1)
     column = column.cast(pa.int64())
     if column.null_count:
-        column = pc.fill_null(column, NO_TIMESTAMP * per_millisecond)
+        column = column.fill_null(NO_TIMESTAMP * per_millisecond)
     return column if per_millisecond == 1 else pa.array(np.asarray(column) // per_millisecond)
 
 
@@ -136,6 +135,8 @@ def _set_headers(source: native.Source, column: pa.Array) -> None:
             raise ValueError(f"column headers is {column.type}, neither a list of struct<key, value> nor a map")
         column = column.cast(schema.HEADERS)
     if column.null_count:
+        import pyarrow.compute as pc  # takes longer to import than all of the codec
+
         column = pc.if_else(column.is_valid(), column, pa.array([[]], column.type).take(pa.array([0] * len(column))))
     ends = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, column.offset * 4)
     used = column.values.slice(ends[0], ends[-1] - ends[0])

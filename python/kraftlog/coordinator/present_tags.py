@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS
-from kraftlog.messages.defaults import has_content
 from kraftlog.messages.definition import Field
+from kraftlog.messages.differing import has_content
 from kraftlog.messages.record_type import VALUE, RecordType
 
 Rows = npt.NDArray[np.int64]

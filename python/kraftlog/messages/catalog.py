@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from importlib import resources
 
 from kraftlog.messages import definition_text
 from kraftlog.messages.definition import Definition
@@ -92,6 +91,8 @@ def _types(format_name: str, messages: Mapping[str, Definition]) -> Iterable[Rec
 
 
 def _built_in() -> Mapping[str, Definition]:
+    from importlib import resources
+
     found: dict[str, Definition] = {}
     folder = resources.files("kraftlog.messages") / "definitions"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):

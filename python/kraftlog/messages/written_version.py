@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.messages.defaults import differs
 from kraftlog.messages.definition import Definition, Field
+from kraftlog.messages.differing import differs
 
 
 def written_version(definition: Definition, columns: pa.RecordBatch | pa.Table) -> int:

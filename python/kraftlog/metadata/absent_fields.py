@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.messages.catalog import BUILT_IN
-from kraftlog.messages.defaults import has_content
 from kraftlog.messages.definition import Field
+from kraftlog.messages.differing import has_content
 from kraftlog.metadata import schemas
 from kraftlog.metadata.uuids import MIGRATING
 

@@ -21,13 +21,12 @@ from kraftlog.messages.control_format import control_format, read_control
 from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
-from kraftlog.read.partitions import is_metadata
+from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, read_range
 from kraftlog.read.segment_reader import located
 
 BAD_MESSAGE = "bad_message"
-NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
 _READ = ("key", "value", "offset")
 
 
@@ -68,11 +67,6 @@ def format_of(segment: Segment) -> str | None:
     if segment.topic is not None:
         return format_of_topic(segment.topic)
     return METADATA if is_metadata(segment) else None
-
-
-def topics_of(segments: Iterable[Segment]) -> list[str]:
-    """Return the names of the topics that segments are of, for people."""
-    return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
 
 
 def typed_chunks(

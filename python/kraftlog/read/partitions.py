@@ -8,6 +8,7 @@ from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.names import printable
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import located, segment_headers
@@ -15,6 +16,7 @@ from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
 
+NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
 FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records that only a Raft log has
 
 
@@ -28,6 +30,11 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
         is_alone = segment.state or segment.base_offset is None
         groups.setdefault(segment.path if is_alone else segment.path.absolute().parent, []).append(segment)
     return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
+
+
+def topics_of(segments: Iterable[Segment]) -> list[str]:
+    """Return the names of the topics that segments are of, for people."""
+    return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
 
 
 def log_start_offset(group: list[Segment], options: ReadOptions) -> int:

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kraftlog.check.partitions import check_segments
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
-from kraftlog.tables.stats import collect
 from kraftlog.tables.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
-from kraftlog.tables.transaction_tables import last_stable_offsets
 from kraftlog.tables.user_options import read_options, read_until
+
+if TYPE_CHECKING:
+    from kraftlog.metadata_log.image import ImageAt
 
 
 class Log:
@@ -152,6 +151,9 @@ class Log:
         >>> at.offset, at.epoch, at.image.tables()["TopicRecord"].num_rows
         (85, 1, 13)
         """
+        from kraftlog.metadata_log.files import MetadataLog
+        from kraftlog.metadata_log.image import image_at
+
         faults: list[Fault] = []
         found = image_at(MetadataLog([one for one in self.found.segments if is_metadata(one)]), offset, faults)
         if faults and strict:
@@ -199,6 +201,8 @@ class Log:
         It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
         record. A broker's own is never behind its high watermark, which the log does not hold.
         """
+        from kraftlog.tables.transaction_tables import last_stable_offsets
+
         return last_stable_offsets(self.found.segments)
 
     def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -311,6 +315,8 @@ class Log:
 
     def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
         """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found."""
+        from kraftlog.check.partitions import check_segments
+
         yield from self.unreadable()
         yield from check_segments(self.found.segments, options, on_progress=on_progress)
 
@@ -323,6 +329,8 @@ class Log:
         on_progress: Progress | None = None,
     ) -> pa.Table:
         """Add up batches, records and bytes; see ``kraftlog.tables.stats.collect``."""
+        from kraftlog.tables.stats import collect
+
         return collect(
             self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
         )

@@ -2,49 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
 
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.check.partitions import check_segments
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.unread import Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
-from kraftlog.read.messages import topics_of
+from kraftlog.read.partitions import topics_of
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.stream import errors_table
-from kraftlog.tables import file_tables as tables
-from kraftlog.tables.coordinator_tables import (
-    group_rows,
-    offset_rows,
-    transactional_id_rows,
-)
 from kraftlog.tables.deleted_records import notes_of_deleted
-from kraftlog.tables.hanging import hanging_rows
-from kraftlog.tables.message_tables import message_rows, note_bad_messages, type_rows, type_schema
-from kraftlog.tables.producer_tables import producer_rows
-from kraftlog.tables.transaction_tables import metadata_transaction_rows, transaction_rows
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 PARALLEL_RANGE_BYTES = 16 << 20
 
+# Module and function of the tables that are made of segments. Each is imported when its table is read.
 _BY_SEGMENTS = {
-    "batches": tables.batch_rows,
-    "transactions": transaction_rows,
-    "metadata_transactions": metadata_transaction_rows,
-    "producers": producer_rows,
-    "hanging_transactions": hanging_rows,
-    "offsets": offset_rows,
-    "groups": group_rows,
-    "transactional_ids": transactional_id_rows,
+    "batches": ("file_tables", "batch_rows"),
+    "transactions": ("transaction_tables", "transaction_rows"),
+    "metadata_transactions": ("transaction_tables", "metadata_transaction_rows"),
+    "producers": ("producer_tables", "producer_rows"),
+    "hanging_transactions": ("hanging", "hanging_rows"),
+    "offsets": ("coordinator_tables", "offset_rows"),
+    "groups": ("coordinator_tables", "group_rows"),
+    "transactional_ids": ("coordinator_tables", "transactional_id_rows"),
 }
-
 
 # They show what is on disk, also what was deleted for consumers.
 TABLES_OF_FILES = ("segments", "batches", "index_entries", "errors", "metadata_transactions")
@@ -76,7 +66,11 @@ def table_schema(table: str, catalog: Catalog = BUILT_IN) -> schema.TableSchema:
     ValueError
         When there is no such table, nor a type of message of that name.
     """
-    found = schema.TABLES.get(table) or type_schema(table, catalog)
+    found = schema.TABLES.get(table)
+    if found is None:
+        from kraftlog.tables.message_tables import type_schema
+
+        found = type_schema(table, catalog)
     if found is None:
         raise ValueError(f"table {table!r} is not one of {', '.join(schema.TABLES)}, nor a type of message")
     return found
@@ -90,6 +84,8 @@ def check_type(name: str, catalog: Catalog) -> str:
     ValueError
         When there is no such type.
     """
+    from kraftlog.tables.message_tables import type_schema
+
     if type_schema(name, catalog) is None:
         types = sorted(
             {one.name for of in catalog.formats.values() for one in of.types.values() if one.value is not None}
@@ -117,19 +113,25 @@ def table_rows(
         size = how.range_bytes or PARALLEL_RANGE_BYTES if how.workers > 1 else None
         parts = record_ranges(found, options, size, arrow_schema.names, faults, how.notes)
         return read_ranges(parts, arrow_schema, options, faults, how.workers, how.on_progress, how.notes)
-    if table == "messages":
-        return message_rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
-    if table not in schema.TABLES:
-        return type_rows(table, segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
+    if table == "messages" or table not in schema.TABLES:
+        from kraftlog.tables.message_tables import message_rows, type_rows
+
+        rows = message_rows if table == "messages" else partial(type_rows, table)
+        return rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
     if table in FOLDED_TOPICS and not any(segment.topic == FOLDED_TOPICS[table] for segment in segments):
         how.notes.append(f"no {FOLDED_TOPICS[table]} among {', '.join(topics_of(segments))}")
     if table in _BY_SEGMENTS:
-        return _BY_SEGMENTS[table](segments, arrow_schema, options, faults, how.on_progress)
+        return _function(*_BY_SEGMENTS[table])(segments, arrow_schema, options, faults, how.on_progress)
     if table == "segments":
-        return tables.segment_rows(found, arrow_schema, options, faults, how.on_progress)
+        return _function("file_tables", "segment_rows")(found, arrow_schema, options, faults, how.on_progress)
     if table == "index_entries":
-        return tables.index_rows(segments, arrow_schema, options, faults)
+        return _function("file_tables", "index_rows")(segments, arrow_schema, options, faults)
     return _error_rows(found, catalog, arrow_schema, how)
+
+
+def _function(module: str, name: str) -> Callable[..., Iterator[pa.RecordBatch]]:
+    function: Callable[..., Iterator[pa.RecordBatch]] = getattr(import_module(f"kraftlog.tables.{module}"), name)
+    return function
 
 
 def record_ranges(
@@ -141,6 +143,8 @@ def record_ranges(
     notes: list[str],
 ) -> Iterator[Range]:
     """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+    from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
+
     if needs_transactions(options, columns):
         return ranges_with_transactions(found.segments, options, range_bytes, columns, faults, notes)
     return plan(found.segments, options, range_bytes)
@@ -152,6 +156,9 @@ def left_alone(found: Discovery) -> list[Fault]:
 
 
 def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how: Pass) -> Iterator[pa.RecordBatch]:
+    from kraftlog.check.partitions import check_segments
+    from kraftlog.tables.message_tables import note_bad_messages
+
     options, faults = how.options, how.faults
     checks = check_segments(found.segments, options, compares=False, workers=how.workers, on_progress=how.on_progress)
     for fault in checks:

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
 from kraftlog.layout.discover import PathLike
-from kraftlog.messages import kafka_json
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 
 
@@ -35,4 +34,8 @@ def read_until(at: int | None) -> ReadOptions:
 
 def catalog_of(definitions: PathLike | None) -> Catalog:
     """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
-    return BUILT_IN if definitions is None else BUILT_IN.with_definitions(kafka_json.load_folder(definitions))
+    if definitions is None:
+        return BUILT_IN
+    from kraftlog.messages import kafka_json
+
+    return BUILT_IN.with_definitions(kafka_json.load_folder(definitions))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
-from kraftlog.compiled import compiled
+from kraftlog.compiled import compiled, inlined
 
 FRAME = 5  # bytes of attributes, timestamp delta, offset delta of one byte, null key, number of headers
 SHORT_DELTAS = 1 << 6  # offset deltas below this take one byte
 
 
-@njit(inline="always")
+@inlined
 def varint_size(value: int) -> int:
     """Return the bytes of a varint of a number from 0 on, without a branch: sizes are hard to predict."""
     return 1 + (value >= 1 << 6) + (value >= 1 << 13) + (value >= 1 << 20) + (value >= 1 << 27)
 
 
-@njit(inline="always")
+@inlined
 def body_size(size: int) -> int:
     """Return the bytes of a record behind its length; null, given as -1, takes as much as a value of no bytes."""
     length = max(size, 0)

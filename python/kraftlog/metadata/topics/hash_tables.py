@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from kraftlog.compiled import compiled
+from kraftlog.compiled import compiled, inlined, part
 from kraftlog.metadata.topics.slots import NONE
 
 
-@njit(inline="always")
+@inlined
 def hashed(low: Any, high: Any) -> Any:
     """Return the hash of a key, in 31 bits."""
     value = np.uint64(low) ^ (np.uint64(high) * np.uint64(0x9E3779B97F4A7C15))
@@ -24,13 +23,13 @@ def hashed(low: Any, high: Any) -> Any:
     return np.int64((value ^ (value >> np.uint64(32))) >> np.uint64(33))
 
 
-@njit(inline="always")
+@inlined
 def slot_at(table: Any, at: Any) -> Any:
     """Return the slot of an entry; -1 for an empty one."""
     return np.int64(np.int32(table[at]))
 
 
-@njit
+@part
 def entry(table: Any, rows: Any, low: Any, high: Any) -> Any:
     """Return the entry of a key, or the empty one where it would be."""
     mask = len(table) - 1
@@ -45,13 +44,13 @@ def entry(table: Any, rows: Any, low: Any, high: Any) -> Any:
     return at
 
 
-@njit
+@part
 def fill(table: Any, at: Any, low: Any, high: Any, slot: Any) -> None:
     """Put a slot in the empty entry of its key."""
     table[at] = (hashed(low, high) << 32) | slot
 
 
-@njit
+@part
 def take_out(table: Any, at: Any) -> None:
     """Empty an entry, and move what stands behind it where it can be found."""
     mask = len(table) - 1
@@ -65,7 +64,7 @@ def take_out(table: Any, at: Any) -> None:
     table[at] = NONE
 
 
-@njit
+@part
 def look_up(table: Any, rows: Any, keys: Any, slots: Any, scratch: Any) -> None:
     """Fill in the slots of keys, -1 for those that are not there, and bring their rows near.
 
@@ -84,7 +83,7 @@ def look_up(table: Any, rows: Any, keys: Any, slots: Any, scratch: Any) -> None:
             at = (at + 1) & mask
         slots[i] = slot_at(table, at)
     for i in range(len(keys)):
-        scratch[i] = rows[max(slots[i], 0), 0]
+        scratch[i] = np.int64(rows[max(slots[i], 0), 0])
     for i in range(len(keys)):
         slot = slots[i]
         if slot != NONE and (rows[slot, 0] != keys[i, 0] or rows[slot, 1] != keys[i, 1]):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from kraftlog.compiled import compiled
+from kraftlog.compiled import compiled, inlined, part
 from kraftlog.metadata.topics.slots import (
     CAPACITY,
     DIRECTORIES,
@@ -26,13 +25,13 @@ from kraftlog.metadata.topics.slots import (
 )
 
 
-@njit(inline="always")
+@inlined
 def has_elr(state: Any, slot: Any) -> Any:
     """Whether a partition has eligible leader replicas."""
     return state[slot, PER_LIST * ELR + LENGTH] > 0 or state[slot, PER_LIST * LAST_KNOWN_ELR + LENGTH] > 0
 
 
-@njit(inline="always")
+@inlined
 def place(state: Any, counts: Any, slot: Any, name: Any, length: Any, end: Any, waste: Any) -> Any:
     """Return where a list of so many items is to be written: in its place if it fits, else at the pool's end."""
     first = PER_LIST * name
@@ -45,7 +44,7 @@ def place(state: Any, counts: Any, slot: Any, name: Any, length: Any, end: Any, 
     return state[slot, first + START]
 
 
-@njit(inline="always")
+@inlined
 def put_ids(state: Any, counts: Any, pool: Any, slot: Any, name: Any, values: Any, start: Any, stop: Any) -> None:
     """Set one of the lists of broker ids; ``values`` has ``SHORT`` more, which are read and not used."""
     if name == ISR and state[slot, CAPACITY] == 0 and stop - start <= SHORT:
@@ -58,7 +57,7 @@ def put_ids(state: Any, counts: Any, pool: Any, slot: Any, name: Any, values: An
             pool[at + i] = values[start + i]
 
 
-@njit
+@part
 def put_directories(
     state: Any, counts: Any, pool: Any, slot: Any, values: Any, start: Any, stop: Any, replicas: Any
 ) -> None:
@@ -70,7 +69,7 @@ def put_directories(
         pool[at + i, 1] = values[start + i, 1] if stop > start else np.uint64(0)
 
 
-@njit
+@part
 def are_zero(uuids: Any, start: Any, stop: Any) -> Any:
     """Whether no directory is known, which Kafka calls MIGRATING."""
     known = np.uint64(0)

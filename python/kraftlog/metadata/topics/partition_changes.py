@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from kraftlog.compiled import part
 from kraftlog.metadata.topics.hash_tables import look_up
 from kraftlog.metadata.topics.lists import are_zero, has_elr, put_directories, put_ids
 from kraftlog.metadata.topics.records import BAD_DIRECTORIES, BAD_RECOVERY_STATE, OF_CHANGE, UNKNOWN_PARTITION
@@ -33,7 +33,7 @@ REST = 0xFF ^ 1 << ISR
 BLOCK = 256
 
 
-@njit
+@part
 def change_rest(slots: Any, given: Any, row: Any, slot: Any) -> Any:
     """Change all fields but ISR and leader, which few records do; return the fault, 0 for none."""
     counts, state, ids, uuids = slots.counts, slots.state, slots.ids, slots.uuids
@@ -70,7 +70,7 @@ def change_rest(slots: Any, given: Any, row: Any, slot: Any) -> Any:
     return 0
 
 
-@njit(nogil=True)
+@part
 def change_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, count: int) -> tuple[int, int]:
     """Apply PartitionChangeRecords up to an offset, as ``PartitionRegistration.merge`` does.
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from kraftlog.compiled import compiled
+from kraftlog.compiled import compiled, part
 from kraftlog.metadata.topics.hash_tables import entry, fill, slot_at, take_out
 from kraftlog.metadata.topics.lists import has_elr, put_directories, put_ids
 from kraftlog.metadata.topics.partition_changes import change_partitions
@@ -55,7 +54,7 @@ from kraftlog.metadata.topics.slots import (
 LAST = np.iinfo(np.int64).max
 
 
-@njit
+@part
 def drop_partitions(slots: Any, topic: Any) -> None:
     """Remove all partitions of a topic."""
     counts, state = slots.counts, slots.state
@@ -77,7 +76,7 @@ def drop_partitions(slots: Any, topic: Any) -> None:
     slots.topic_heads[topic] = NONE
 
 
-@njit
+@part
 def new_topic(slots: Any, at: Any, low: Any, high: Any) -> Any:
     """Return the slot of a topic that was not there."""
     counts = slots.counts
@@ -95,7 +94,7 @@ def new_topic(slots: Any, at: Any, low: Any, high: Any) -> Any:
     return slot
 
 
-@njit
+@part
 def new_partition(slots: Any, at: Any, topic: Any, partition: Any) -> Any:
     """Return the slot of a partition that was not there."""
     counts, state = slots.counts, slots.state
@@ -114,7 +113,7 @@ def new_partition(slots: Any, at: Any, topic: Any, partition: Any) -> Any:
     return slot
 
 
-@njit(nogil=True)
+@part
 def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, count: int) -> tuple[int, int]:
     """Apply PartitionRecords up to an offset; return the next row and how many faults there are."""
     counts, topic_ids, topic_table, state = slots.counts, slots.topic_ids, slots.topic_table, slots.state
@@ -157,7 +156,7 @@ def put_partitions(slots: Any, given: Any, row: int, limit: int, faults: Any, co
     return row, count
 
 
-@njit
+@part
 def clear_partition(slots: Any, slot: Any) -> None:
     """Empty the eligible leader replicas of a partition."""
     if has_elr(slots.state, slot):
@@ -167,7 +166,7 @@ def clear_partition(slots: Any, slot: Any) -> None:
         slots.counts[WITH_ELR] -= 1
 
 
-@njit
+@part
 def clear(slots: Any, name: Any, candidates: Any, count: Any) -> Any:
     """Apply a ClearElrRecord; return the fault, 0 for none."""
     if name == EVERY_TOPIC:

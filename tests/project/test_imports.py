@@ -1,0 +1,75 @@
+"""What is imported when; and that the base install needs none of the extras."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+
+METADATA, CODECS = GOLDEN / "metadata" / "log", GOLDEN / "codecs" / "log"
+
+
+def run(code: str, *blocked: str) -> list[str]:
+    """Return the lines that code prints in a process of its own, in which some modules cannot be imported."""
+    before = f"import sys\nfor name in {blocked}: sys.modules[name] = None\n"
+    done = subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def imported(code: str) -> set[str]:
+    return set(run(f"{code}\nprint('\\n'.join(sys.modules))"))
+
+
+def test_every_public_name_is_there_and_says_where_it_is_from():
+    for name in kraftlog.__all__:
+        assert getattr(kraftlog, name) is not None
+    assert set(kraftlog.__all__) <= set(dir(kraftlog))
+    with pytest.raises(AttributeError, match="module 'kraftlog' has no attribute 'opne'"):
+        kraftlog.opne  # type: ignore[attr-defined]  # noqa: B018
+    names = run("from kraftlog import *; print('\\n'.join(name for name in dir() if name[0] != '_'))")
+    assert set(kraftlog.__all__) <= set(names)
+
+
+def test_the_package_imports_what_is_used():
+    assert not {"pyarrow", "numpy", "kraftlog.codec", "kraftlog.tables"} & imported("import kraftlog")
+    codec = imported("import kraftlog; kraftlog.decode, kraftlog.encode")
+    layers = {".".join(name.split(".")[:2]) for name in codec if name.startswith("kraftlog.")}
+    modules = {"errors", "schema", "stream", "topics", "types"}
+    assert layers <= {"kraftlog." + name for name in {"_native", "codec", *modules}}
+    assert "pyarrow.compute" not in codec
+    opened = imported(f"import kraftlog; kraftlog.open({str(CODECS)!r}).records(['offset'])")
+    assert not {"pyarrow.compute", "numba", "kraftlog.check", "kraftlog.metadata", "kraftlog.write"} & opened
+
+
+def test_the_codec_needs_none_of_the_other_dependencies():
+    code = f"""
+import kraftlog
+from pathlib import Path
+for log in sorted(Path({str(CODECS)!r}).glob("codec-*-0/*.log")):
+    rows = kraftlog.decode(log.read_bytes(), columns=["key", "value", "timestamp", "headers"]).to_table()
+    again = kraftlog.decode(kraftlog.encode(rows), columns=rows.column_names, strict=True).to_table()
+    assert again.equals(rows) and rows.num_rows
+    print(log.name)
+"""
+    files = run(code, "numba", "rich", "click", "pyspark", "fsspec", "aiokafka")
+    assert files == [log.name for log in sorted(CODECS.glob("codec-*-0/*.log"))] != []
+
+
+def test_plans_and_images_are_the_same_without_numba():
+    code = f"""
+import json, kraftlog
+sizes = [0, 100, 60, 3000, 63, 1 << 13, -1] * 300
+print(json.dumps(kraftlog.plan_batches(sizes, 9000).tolist()))
+for offset in (85, 206, None):
+    tables = kraftlog.open({str(METADATA)!r}).image(offset).image.tables()
+    print({{name: table.to_pylist() for name, table in sorted(tables.items())}})
+"""
+    compiled, plain = run(code), run(code, "numba")
+    assert plain == compiled
+    assert len(json.loads(plain[0])) > 100
