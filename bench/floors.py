@@ -31,6 +31,25 @@ def scan(log: Bytes) -> int:
     return int(_library().floor_scan(log.ctypes.data, log.nbytes, ctypes.byref(touched)))
 
 
+def decompress(
+    compression: str,
+    function: object,
+    context: ctypes.c_void_p,
+    log: Bytes,
+    starts: npt.NDArray[np.int64],
+    target: Bytes,
+) -> int:
+    """Decompress all batches with a function of a library; returns the plain bytes.
+
+    Payloads start at ``starts``, which has where one more would start behind the log.
+    """
+    run = getattr(_library(), f"floor_{compression}")
+    pointers = (log.ctypes.data, starts.ctypes.data, len(starts) - 1, target.ctypes.data, target.nbytes)
+    found = int(run(ctypes.cast(function, ctypes.c_void_p), context, *pointers))
+    assert found >= 0, f"{compression} refused a batch"
+    return found
+
+
 @cache
 def _library() -> ctypes.CDLL:
     if not LIBRARY.exists() or LIBRARY.stat().st_mtime < SOURCE.stat().st_mtime:
@@ -42,4 +61,8 @@ def _library() -> ctypes.CDLL:
     library.floor_memcpy.restype = None
     library.floor_scan.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p]
     library.floor_scan.restype = ctypes.c_int64
+    for run in (library.floor_lz4, library.floor_zstd):
+        kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        run.argtypes = [*kinds, ctypes.c_void_p, ctypes.c_int64]
+        run.restype = ctypes.c_int64
     return library

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+import bare_codecs
 import corpus
 import folds
 import growing
@@ -32,7 +33,7 @@ PLAIN = tuple(workload.name for workload in corpus.PLAIN)
 SHORT_VALUES = tuple(workload.name for workload in corpus.PLAIN if workload.value_bytes < 1000)
 LONG_VALUES = tuple(name for name in PLAIN if name not in SHORT_VALUES)
 HEADERS = corpus.WITH_HEADERS.name
-COMPRESSED = tuple(workload.name for workload in corpus.COMPRESSED if workload.compression in works.BARE_CODECS)
+COMPRESSED = tuple(workload.name for workload in corpus.COMPRESSED if workload.compression in bare_codecs.CODECS)
 
 
 @dataclass

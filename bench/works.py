@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import cramjam
 import numpy as np
 import pyarrow as pa
 
+import bare_codecs
 import corpus
 import floors
 import kraftlog
@@ -31,8 +31,6 @@ VARINT_ENCODE, VARINT_DECODE = "kraftlog.varint.encode", "kraftlog.varint.decode
 
 VARINT_BYTES_PER_MB = 1_000_000
 THREADS = 2
-BARE_CODECS = {"lz4": cramjam.lz4, "zstd": cramjam.zstd}
-HEADER_BYTES = 61
 
 
 def decode(m: Material, peers: Peers) -> list[Contender]:
@@ -45,8 +43,10 @@ def decode(m: Material, peers: Peers) -> list[Contender]:
     if "layout" in inspect.signature(kraftlog.decode).parameters:
         view = _reader(m, VIEW, lambda: kraftlog.decode(m.log, columns=m.columns, layout="view").batches())
         contenders.insert(2, view)
-    if m.workload.compression in BARE_CODECS:
-        contenders.append(_whole(m, BARE, lambda: _nothing(_decompress(m))))
+    if m.workload.compression in bare_codecs.CODECS:
+        run = bare_codecs.decompressor(m.workload.compression, m.log, m.headers, 2 * m.max_batch_bytes)
+        assert run() == m.size - m.headers["position"].size * bare_codecs.HEADER_BYTES
+        contenders.append(_whole(m, BARE, lambda: _nothing(run())))
     return [*contenders, *others.decoders(m, peers), _memcpy(m)]
 
 
@@ -177,15 +177,6 @@ def _visit(log: bytes) -> int:
         record.value  # noqa: B018
         count += 1
     return count
-
-
-def _decompress(m: Material) -> None:
-    """Decompress the records of each batch into one buffer, with the library that kraftlog uses."""
-    codec = BARE_CODECS[m.workload.compression]
-    target = np.empty(2 * m.max_batch_bytes, np.uint8)
-    starts = m.headers["position"]
-    for start, end in zip(starts + HEADER_BYTES, [*starts[1:], m.log.nbytes], strict=True):
-        codec.decompress_into(m.log[start:end], target)
 
 
 def _encode_streamed(batches: list[pa.RecordBatch], options: dict[str, object]) -> int:
