@@ -1,9 +1,10 @@
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Self, final
 
 from kraftlog.errors import Fault
 from kraftlog.types import Buffer
 
+@final
 class Record:
     @property
     def offset(self) -> int: ...
@@ -28,6 +29,7 @@ class Record:
     ) -> None: ...
     def __hash__(self) -> int: ...
 
+@final
 class RecordIterator:
     @property
     def buffer(self) -> Buffer: ...
@@ -60,5 +62,5 @@ def iterate(
     include_control: bool,
     strict: bool,
     max_decompressed_bytes: int,
-    take_over: Callable[[RecordIterator, int], tuple[Any, Iterator[Record]]],
+    take_over: Callable[[RecordIterator, int], tuple[object, Iterator[Record]]],
 ) -> RecordIterator: ...
