@@ -1,5 +1,6 @@
-/* Header keys are UTF-8. Kafka replaces what is not by U+FFFD, one for each maximal part of a broken sequence
- * (Unicode 3.9, table 3-7), and so does this; a valid key is copied as it is. */
+/* Header keys are UTF-8. Kafka, as Java does, replaces what is not by U+FFFD: one for each maximal part of a broken
+ * sequence (Unicode 3.9, table 3-7), where a surrogate, whole or cut off, is one such part. So does this; a valid key
+ * is copied as it is. */
 #ifndef KRAFTLOG_UTF8_H
 #define KRAFTLOG_UTF8_H
 
@@ -18,7 +19,6 @@ static inline int kr_utf8_sequence(const uint8_t *p, const uint8_t *end) {
     } else if (first < 0xf0) {
         more = 2;
         if (first == 0xe0) low = 0xa0;
-        if (first == 0xed) high = 0x9f;
     } else {
         more = 3;
         if (first == 0xf0) low = 0x90;
@@ -29,7 +29,7 @@ static inline int kr_utf8_sequence(const uint8_t *p, const uint8_t *end) {
         low = 0x80;
         high = 0xbf;
     }
-    return more + 1;
+    return first == 0xed && p[1] > 0x9f ? -3 : more + 1;
 }
 
 /* Copies n bytes as valid UTF-8 and returns the bytes written, at most KR_UTF8_GROWTH * n. */

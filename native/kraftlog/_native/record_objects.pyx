@@ -46,6 +46,13 @@ cdef extern from "sound_batch.h" nogil:
                                   const uint8_t **value, int32_t *value_length)
 
 
+cdef extern from "utf8.h" nogil:
+    enum:
+        KR_UTF8_GROWTH
+
+    int64_t kr_copy_utf8(uint8_t *to, const uint8_t *source, int64_t n)
+
+
 @cython.final
 @cython.no_gc
 @cython.freelist(256)
@@ -99,6 +106,16 @@ cdef object bytes_or_none(const uint8_t *p, int32_t size):
     return None if size < 0 else PyBytes_FromStringAndSize(<const char *>p, size)
 
 
+cdef str text_of(const uint8_t *p, int32_t size):
+    """The text of a header's key, as Kafka reads it."""
+    cdef bytes valid
+    try:
+        return PyUnicode_DecodeUTF8(<const char *>p, size, NULL)
+    except UnicodeDecodeError:
+        valid = PyBytes_FromStringAndSize(NULL, KR_UTF8_GROWTH * <Py_ssize_t>size)
+        return valid[:kr_copy_utf8(<uint8_t *><char *>valid, p, size)].decode()
+
+
 cdef tuple headers_of(const kr_record *r):
     cdef const uint8_t *p = r.headers
     cdef const uint8_t *key = NULL
@@ -107,9 +124,7 @@ cdef tuple headers_of(const kr_record *r):
     headers = []
     for _ in range(r.headers_count):
         p = kr_header_fast(p, r.end, &key, &key_length, &value, &value_length)
-        headers.append(
-            (PyUnicode_DecodeUTF8(<const char *>key, key_length, "replace"), bytes_or_none(value, value_length))
-        )
+        headers.append((text_of(key, key_length), bytes_or_none(value, value_length)))
     return tuple(headers)
 
 
