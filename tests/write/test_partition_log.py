@@ -230,3 +230,22 @@ def test_the_recovery_point_follows_what_is_on_disk(folder: Path):
         log.close()
         assert RecoveryPoint(folder).offset == 3
         (folder.parent / "recovery-point-offset-checkpoint").unlink()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_log_that_was_opened_is_not_one_that_a_broker_closed(folder: Path, closed: bool):
+    """Before anything is changed: a broker that finds the file recovers nothing, and would take a torn tail."""
+    (folder / "00000000000000000000.log").write_bytes(batches(2) + b"torn")
+    marker = folder.parent / ".kafka_cleanshutdown"
+    marker.touch()
+    end = find_log_end(folder)
+    assert marker.exists()  # it only reads
+    with use_disk(FaultyDisk()) as disk:
+        log = PartitionLog(end)
+    assert isinstance(disk, FaultyDisk)
+    assert ".kafka_cleanshutdown" in str(disk.steps[0])
+    assert not marker.exists()
+    if closed:
+        log.append(batches(1, 2), commit=True)
+        log.close()
+    assert not marker.exists()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import delete_file
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import read_offset_checkpoint
 
@@ -39,6 +40,16 @@ class LogDirectoryState:
         """Read them; a checkpoint that is missing or damaged counts as empty, as for a broker."""
         is_clean = disk().entry(log_directory / CLEAN_SHUTDOWN) is not None
         return cls(is_clean, *(_offsets(log_directory / name) for name in (RECOVERY_POINTS, LOG_STARTS)))
+
+
+def remove_clean_shutdown(log_directory: Path) -> None:
+    """Remove what a broker left when it was stopped in order, as a broker does when it starts.
+
+    A broker recovers nothing where that file is; with it, it would take what a writer left that was killed.
+    """
+    path = log_directory / CLEAN_SHUTDOWN
+    if disk().entry(path) is not None:
+        delete_file(path)
 
 
 def _offsets(path: Path) -> dict[TopicPartition, int]:

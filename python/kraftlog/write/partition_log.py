@@ -11,6 +11,7 @@ from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.types import Buffer
 from kraftlog.write.active_segment import ActiveSegment, fitting
 from kraftlog.write.appended_batches import check_offsets, headers_of
+from kraftlog.write.log_directory_state import remove_clean_shutdown
 from kraftlog.write.log_end import LogEnd
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.log_options import LogOptions
@@ -26,7 +27,8 @@ class PartitionLog:
     """The end of a log, open for writing; the caller holds the lock of the log directory.
 
     What lies behind the end is cut off, and index files are written anew where they are not what the log says. A log
-    without segments gets one with the first append, or when it is closed.
+    without segments gets one with the first append, or when it is closed. ``.kafka_cleanshutdown`` of the log directory
+    is removed, so that a broker recovers the log when this process is killed.
 
     Parameters
     ----------
@@ -73,6 +75,7 @@ class PartitionLog:
         self._interval_bytes = end.index_interval_bytes
         self._last_timestamp = NO_TIMESTAMP  # of the segments before the last one
         self._started: list[int] = []  # base offsets of the segments that the append under way has begun
+        remove_clean_shutdown(self._folder.parent)
         repair(end)
         self.epochs.write()
         if recovery_point is not None:
