@@ -31,6 +31,7 @@ typedef struct {
     uint32_t want;
     int8_t check_crc;
     int8_t include_control;
+    int8_t strict;                    /* the rows before the first fault, and no more */
     int64_t start_offset, end_offset; /* batches wholly outside [start_offset, end_offset) are passed over */
     int64_t start_timestamp;          /* as are batches whose max_timestamp is less */
     /* hidden from a read_committed reader: batches of these, which are in the order of their fields, */
@@ -159,7 +160,8 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
                  start + d->input.until + d->input.spare - KR_PADDING,
                  0,
                  h->records_count,
-                 {d->check_crc ? p + KR_ATTRIBUTES_AT : end, end, 0}};
+                 {d->check_crc ? p + KR_ATTRIBUTES_AT : end, end, 0},
+                 d->strict};
     if (h->magic >= 2)
         status = kr_records_decode(&w, c, h, start, &e, d->want);
     else
@@ -199,11 +201,11 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     }
     int status = kr_room(d, h, bytes);
     if (status != KR_OK) return status;
-    kr_walk w = {data, data + size, data + size, 0, h->records_count, {data + size, data + size, 0}};
+    kr_walk w = {data, data + size, data + size, 0, h->records_count, {data + size, data + size, 0}, d->strict};
     if (h->magic >= 2)
         status = kr_records_decode(&w, &d->columns, h, data, &e, d->want);
     else
-        status = kr_inner_decode(&d->columns, h, data, data + size, &e, d->want);
+        status = kr_inner_decode(&d->columns, h, data, data + size, d->check_crc, d->strict, &e, d->want);
     return kr_settle(d, h, mark, bytes, status, &e);
 }
 
@@ -211,13 +213,13 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
 static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
     uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, h) : (uint32_t)h->crc;
-    int status = KR_OK;
+    int status = KR_OK, last = h->magic < 2 ? KR_LAST_LEGACY_COMPRESSION : KR_LAST_COMPRESSION;
     const uint8_t *start = d->input.start;
     h->crc_ok = d->check_crc ? crc == h->crc : KR_CRC_NOT_CHECKED;
     if (h->crc_ok == 0)
         status = kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
-    else if (kr_compression(h) > KR_LAST_COMPRESSION)
-        status = kr_fail(&e, KR_UNKNOWN_COMPRESSION, h->position, KR_LAST_COMPRESSION, kr_compression(h));
+    else if (kr_compression(h) > last)
+        status = kr_fail(&e, KR_UNKNOWN_COMPRESSION, h->position, last, kr_compression(h));
     else if (h->magic < 2)
         status = kr_legacy_payload(h, start, &d->payload, &d->payload_size, &e);
     if (status != KR_OK) {
@@ -278,7 +280,7 @@ static inline int kr_decode_next(kr_decoder *d) {
 
 static inline int kr_decoder_run(kr_decoder *d) {
     while (d->position < d->end) {
-        if (d->faults_count + KR_FAULTS_OF_A_BATCH > KR_MAX_FAULTS) return KR_CHUNK_FULL;
+        if (d->faults_count > (d->strict ? 0 : KR_MAX_FAULTS - KR_FAULTS_OF_A_BATCH)) return KR_CHUNK_FULL;
         int64_t position = d->position;
         int32_t faults = d->faults_count;
         int status = kr_decode_next(d);

@@ -27,6 +27,7 @@ typedef struct {
     const uint8_t *padded_end; /* KR_PADDING bytes before the end of what can be read */
     int32_t i, count;
     kr_crc_ahead ahead;
+    int strict; /* the first bad record ends it, whatever is behind */
 } kr_walk;
 
 KR_ALWAYS_INLINE void kr_run_ahead(kr_walk *w) {
@@ -72,9 +73,9 @@ static __attribute__((noinline, cold)) int kr_walk_careful(kr_walk *w, kr_column
         *status = in.error.status;
         *e = in.error;
         e->record_index = w->i;
-        e->lost = w->end - w->p;
-        if (!r.end || !kr_rest_is_sound(r.end, w->end, (int64_t)w->count - w->i - 1)) return 0;
-        e->lost = r.end - w->p;
+        int is_alone = r.end && kr_rest_is_sound(r.end, w->end, (int64_t)w->count - w->i - 1);
+        e->lost = (is_alone ? r.end : w->end) - w->p;
+        if (!is_alone || w->strict) return 0;
     }
     w->p = r.end;
     w->i++;
@@ -82,8 +83,8 @@ static __attribute__((noinline, cold)) int kr_walk_careful(kr_walk *w, kr_column
 }
 
 /* Walks the records of `w`; positions in faults count from `start`. KR_OK; KR_NEEDS_ROOM when the header columns are
- * full (the caller takes the rows back); or the fault of the first bad record, with the rows before it, and those
- * behind it if they are sound, kept. */
+ * full (the caller takes the rows back); or the fault of the first bad record, with the rows before it, and, unless the
+ * walk is strict, those behind it if they are sound, kept. */
 KR_ALWAYS_INLINE int kr_records_walk(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint8_t *start,
                                      kr_error *e, const uint32_t want) {
     int status = KR_OK;

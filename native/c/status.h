@@ -42,6 +42,10 @@
     X(BAD_HEADER_VALUE_LENGTH, "bad_header_value_length", "header_value_length {actual} exceeds {expected} bytes left") \
     X(BAD_RECORD_SIZE, "bad_record_size", "record length {expected}, but its fields take {actual} bytes") \
     X(BAD_INNER_MAGIC, "bad_inner_magic", "a message of magic {actual} inside a wrapper of magic {expected}") \
+    X(BAD_INNER_CRC, "bad_inner_crc", "a message inside a wrapper has the crc {expected}, computed crc {actual}") \
+    X(NESTED_COMPRESSION, "nested_compression", "a message inside a compressed wrapper is compressed itself, type {actual}") \
+    X(EMPTY_WRAPPER, "empty_wrapper", "a compressed wrapper without a message") \
+    X(BAD_WRAPPER_OFFSET, "bad_wrapper_offset", "a wrapper of offset {actual}, which is less than {expected}, that of its last message") \
     /* faults of a message */ \
     X(NULL_KEY, "null_key", "the key is null") \
     X(NULL_VALUE, "null_value", "the value is null") \

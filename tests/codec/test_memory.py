@@ -88,6 +88,7 @@ def decoder_of(data: bytes, *, chunk_rows: int, chunk_bytes: int) -> native.Deco
         sum(native.WANT.values()),
         check_crc=False,
         include_control=False,
+        strict=False,
         start_offset=0,
         end_offset=10,
         start_timestamp=0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import struct
 from typing import Any
 
@@ -163,7 +164,9 @@ def read_one(field: Field, version: int, is_flexible: bool, reader: Reader) -> A
         return reader.take(size)
     if size > 0x7FFF:
         raise MalformedError(f"a string of {size} bytes")
-    return reader.take(size).decode("utf-8", errors="replace")
+    # a surrogate is one broken character to Java, whole or cut off
+    data = re.sub(rb"\xed[\xa0-\xbf][\x80-\xbf]?", b"\xef\xbf\xbd", reader.take(size))
+    return data.decode("utf-8", errors="replace")
 
 
 # Messages to bytes

@@ -80,7 +80,7 @@ static inline void take_faults(outcome *o, kr_decoder *d) {
     for (int i = 0; i < d->faults_count; i++) {
         const kr_fault *f = &d->faults[i];
         const kr_error *e = &f->error;
-        CHECK_TRUE(e->status >= KR_BAD_BATCH_LENGTH && e->status <= KR_BAD_INNER_MAGIC);
+        CHECK_TRUE(e->status >= KR_BAD_BATCH_LENGTH && e->status <= KR_BAD_WRAPPER_OFFSET);
         CHECK_TRUE(f->batch_position >= 0 && f->batch_position < d->input.size);
         CHECK_TRUE(e->record_index >= -1 && e->position >= 0 && f->skipped >= 0 && e->lost >= KR_REST);
         if (e->record_index < 0 && e->status != KR_MISSING_RECORDS && e->status != KR_TRAILING_BYTES) {

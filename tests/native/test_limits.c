@@ -8,13 +8,15 @@ static bytes b, records;
 
 /* As if the column held so many bytes already; they are not there, and nothing reads them. */
 static void pretend(kr_binary_column *c, int64_t size) {
-    c->ends[0] = c->end = (int32_t)size;
+    c->ends[0] = (int32_t)size;
+    c->end = size;
     c->data -= size;
 }
 
 static void stop_pretending(kr_binary_column *c) {
     c->data += c->ends[0];
-    c->ends[0] = c->end = 0;
+    c->ends[0] = 0;
+    c->end = 0;
 }
 
 /* Header keys that are not UTF-8 grow to three times their size: a record whose keys might not be counted any more is

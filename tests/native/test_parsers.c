@@ -164,7 +164,7 @@ static void test_where_padding_ends(void) {
         memset(p, 0xff, (size_t)total);
         memcpy(p, b.at, (size_t)b.size);
         mixed = room_make(b.size / KR_SMALLEST_RECORD + 1, b.size, b.size / 2 + 1, WANT_ALL);
-        kr_walk w = {p, p + b.size, p + cut, 0, 6, {p + b.size, p + b.size, 0}};
+        kr_walk w = {p, p + b.size, p + cut, 0, 6, {p + b.size, p + b.size, 0}, 0};
         CHECK_STATUS(KR_OK, kr_records_decode(&w, &mixed, &h, p, &e, WANT_ALL));
         check_same(&careful, &mixed, WANT_ALL);
         free(p);
@@ -186,7 +186,7 @@ static void test_crc_ahead(void) {
         uint8_t *p = room_block(size + KR_PADDING);
         memcpy(p, b.at, (size_t)size);
         c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, WANT_ALL);
-        kr_walk w = {p, p + size, p + size, 0, count, {p + skip, p + size, 0}};
+        kr_walk w = {p, p + size, p + size, 0, count, {p + skip, p + size, 0}, 0};
         CHECK_STATUS(KR_OK, kr_records_decode(&w, &c, &h, p, &e, WANT_ALL & ~(k & 1 ? KR_WANT_HEADERS : 0u)));
         CHECK_INT(kr_crc32c_portable(0, p + skip, (size_t)(size - skip)),
                   kr_crc32c(w.ahead.crc, w.ahead.pos, (size_t)(p + size - w.ahead.pos)));

@@ -100,7 +100,7 @@ static void test_end_of_memory(void) {
         put_record_of(&b, &fields);
         uint8_t *p = exact_copy(b.at, b.size);
         kr_columns c = room_make(b.size / KR_SMALLEST_RECORD + 1, b.size, b.size, WANT_ALL);
-        kr_walk w = {p, p + b.size, p + b.size - KR_PADDING, 0, 1, {p + b.size, p + b.size, 0}};
+        kr_walk w = {p, p + b.size, p + b.size - KR_PADDING, 0, 1, {p + b.size, p + b.size, 0}, 0};
         CHECK_STATUS(ends[i].status, kr_records_decode(&w, &c, &h, p, &e, WANT_ALL));
         CHECK_INT(ends[i].status == KR_OK, c.rows);
         exact_free(p, b.size);
@@ -118,7 +118,7 @@ static void test_end_of_batch(void) {
     put_fill(&b, 0, KR_PADDING);
     for (int64_t cut = 0; cut <= size; cut++) {
         kr_columns c = room_make(size / KR_SMALLEST_RECORD + 1, size, size, WANT_ALL);
-        kr_walk w = {b.at, b.at + cut, b.at + size, 0, 1, {b.at + cut, b.at + cut, 0}};
+        kr_walk w = {b.at, b.at + cut, b.at + size, 0, 1, {b.at + cut, b.at + cut, 0}, 0};
         int status = cut == 0 ? KR_MISSING_RECORDS : cut < size ? KR_BAD_RECORD_LENGTH : KR_OK;
         CHECK_STATUS(status, kr_records_decode(&w, &c, &h, b.at, &e, WANT_ALL));
         CHECK_INT(cut == size, c.rows);
@@ -198,7 +198,7 @@ static void test_headers_need_room(void) {
         kr_error e;
         uint8_t *p = exact_copy(b.at, b.size);
         kr_columns c = room_make(3, b.size, room, WANT_ALL);
-        kr_walk w = {p, p + b.size, p, 0, 3, {p + b.size, p + b.size, 0}};
+        kr_walk w = {p, p + b.size, p, 0, 3, {p + b.size, p + b.size, 0}, 0};
         kr_mark mark = kr_columns_mark(&c);
         CHECK_STATUS(room < 4 ? KR_NEEDS_ROOM : KR_OK, kr_records_decode(&w, &c, &h, p, &e, WANT_ALL));
         CHECK_INT(room / 2 + 1, c.rows);

@@ -26,7 +26,7 @@ static inline int walk_with(const bytes *records, const kr_batch_header *h, kr_c
     memset(p, size & 1 ? 0 : 0xff, (size_t)total); /* varints that go on, and fields that would fit */
     memcpy(p, records->at, (size_t)size);
     *c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, want);
-    kr_walk w = {p, p + size, spare ? p + size : p, 0, h->records_count, {p + size, p + size, 0}};
+    kr_walk w = {p, p + size, spare ? p + size : p, 0, h->records_count, {p + size, p + size, 0}, 0};
     int status = shapes ? kr_records_decode(&w, c, h, p, e, want) : kr_records_walk(&w, c, h, p, e, want);
     free(p);
     return status;

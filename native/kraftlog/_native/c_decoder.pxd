@@ -115,6 +115,7 @@ cdef extern from "decoder.h" nogil:
         uint32_t want
         int8_t check_crc
         int8_t include_control
+        int8_t strict
         int64_t start_offset, end_offset, start_timestamp
         const kr_aborted *aborted
         int64_t aborted_count

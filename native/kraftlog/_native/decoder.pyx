@@ -67,7 +67,7 @@ cdef class Decoder:
     cdef int64_t chunk_rows, chunk_bytes
 
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
-                 int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
+                 bint strict, int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
                  int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
                  bint salvage=False):
         self.source = Input(buffer, True)
@@ -79,6 +79,7 @@ cdef class Decoder:
         self.state.want = want
         self.state.check_crc = check_crc
         self.state.include_control = include_control
+        self.state.strict = strict
         self.state.start_offset = start_offset
         self.state.end_offset = end_offset
         self.state.start_timestamp = start_timestamp

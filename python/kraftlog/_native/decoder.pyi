@@ -23,6 +23,7 @@ class Decoder:
         *,
         check_crc: bool,
         include_control: bool,
+        strict: bool,
         start_offset: int,
         end_offset: int,
         start_timestamp: int,

@@ -15,7 +15,7 @@ from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, select, wanted_bits
-from kraftlog.errors import Fault, InputError, error_from_fault, fault_from_native
+from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fault_from_native
 from kraftlog.types import Buffer, InputFile
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
@@ -83,6 +83,7 @@ class RecordDecoder:
             wanted_bits(needed) | (native.ONLY_MARKERS if only_markers else 0),
             check_crc=options.check_crc,
             include_control=options.include_control,
+            strict=options.strict,
             start_offset=_least(options.start_offset),
             end_offset=options.end_offset,
             start_timestamp=_least(options.start_timestamp),
@@ -116,7 +117,7 @@ class RecordDecoder:
         return self._native.next_offset
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        """Decode; what cannot be read is appended to ``faults``, or raised when the options say ``strict``.
+        """Decode; what cannot be read is appended to ``faults``, or with ``strict`` raised behind the rows before it.
 
         Raises
         ------
@@ -131,20 +132,24 @@ class RecordDecoder:
         status = native.CHUNK_FULL
         while status not in (native.END, native.UNREADABLE):
             status = self._native.run()
-            self._note(faults)
+            refused = self._note(faults)
             chunk = self._native.take_chunk()
             if chunk is not None:
                 yield DecodedRows(chunk, self.origin, self._native.salvaged_at)
+            if refused is not None:
+                raise refused
         if status == native.UNREADABLE:
             error = self._native.failure()
             raise InputError(error, self.position) if isinstance(error, OSError) else error
 
-    def _note(self, faults: list[Fault]) -> None:
+    def _note(self, faults: list[Fault]) -> RecordError | None:
+        """Append what was found, or return it when it is to be raised behind the rows before it."""
         for found, detail in self._native.take_faults():
             fault = fault_from_native(found, detail)
             if self.options.strict:
-                raise error_from_fault(fault)
+                return error_from_fault(fault)
             faults.append(fault)
+        return None
 
     def _rows(self, rows: DecodedRows) -> Iterator[pa.RecordBatch]:
         batch = record_batch(rows, self.schema, self.selection)
@@ -211,7 +216,7 @@ def decode(
     include_control : bool
         Whether records of control batches are shown.
     strict : bool
-        Raise at the first fault instead of noting it in ``errors``.
+        Raise at the first fault, behind the rows before it, instead of noting it in ``errors``.
     check_crc : bool
         Whether the checksum of each batch is compared.
     salvage : bool
