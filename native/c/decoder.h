@@ -38,6 +38,8 @@ typedef struct {
     const kr_aborted *aborted;
     int64_t aborted_count;
     int8_t aborted_by_offset;
+    int8_t follows; /* whether only what stands before `known` may be decoded (follow.h) */
+    int64_t known;
     int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
@@ -280,6 +282,7 @@ static inline int kr_decode_next(kr_decoder *d) {
 
 static inline int kr_decoder_run(kr_decoder *d) {
     while (d->position < d->end) {
+        if (d->follows && d->position >= d->known) return KR_NEEDS_TRANSACTIONS;
         if (d->faults_count > (d->strict ? 0 : KR_MAX_FAULTS - KR_FAULTS_OF_A_BATCH)) return KR_CHUNK_FULL;
         int64_t position = d->position;
         int32_t faults = d->faults_count;

@@ -37,6 +37,7 @@ typedef struct kr_input {
 } kr_input;
 
 enum {
+    KR_FIRST_AHEAD = 4 << 10,    /* bytes read behind the first short batch */
     KR_SEARCH_AHEAD = 256 << 10, /* bytes: the least window where all bytes are looked at */
     KR_LARGE_BATCH = 16 << 20    /* bytes: a larger batch is brought into memory when its crc is known to match */
 };
@@ -56,9 +57,11 @@ static inline int kr_need(kr_input *in, int64_t a, int64_t b) {
     return KR_LIKELY(a >= in->from && b <= in->until) || kr_input_move(in, a, b);
 }
 
-/* Long batches are passed over by a small read of each header; what lies between is not read. */
+/* Long batches are passed over by a small read of each header; what lies between is not read. Short ones are read
+ * together, the more of them the longer they go on: among long ones there are markers. */
 static inline void kr_choose_ahead(kr_input *in, int64_t batch_bytes) {
-    in->ahead = batch_bytes < in->long_batch ? in->window_bytes : 0;
+    int64_t more = in->ahead ? 2 * in->ahead : KR_FIRST_AHEAD;
+    in->ahead = batch_bytes >= in->long_batch ? 0 : more < in->window_bytes ? more : in->window_bytes;
 }
 
 /* Whether nothing but zeros stands from `position` to the end of the input. */

@@ -18,6 +18,7 @@
     X(CHUNK_FULL, "chunk_full", "") \
     X(NEEDS_ROOM, "needs_room", "") \
     X(NEEDS_DECOMPRESSION, "needs_decompression", "") \
+    X(NEEDS_TRANSACTIONS, "needs_transactions", "") \
     X(UNREADABLE, "unreadable_file", "") \
     /* faults of a batch */ \
     X(BAD_BATCH_LENGTH, "bad_batch_length", "batch_length {actual} is not between {expected} and the bytes left") \

@@ -10,6 +10,7 @@ cdef extern from "status.h" nogil:
         KR_CHUNK_FULL
         KR_NEEDS_ROOM
         KR_NEEDS_DECOMPRESSION
+        KR_NEEDS_TRANSACTIONS
         KR_UNREADABLE
         KR_DECOMPRESSION_FAILED
         KR_DECOMPRESSION_LIMIT
@@ -119,7 +120,8 @@ cdef extern from "decoder.h" nogil:
         int64_t start_offset, end_offset, start_timestamp
         const kr_aborted *aborted
         int64_t aborted_count
-        int8_t aborted_by_offset
+        int8_t aborted_by_offset, follows
+        int64_t known
         kr_columns columns
         kr_fault faults[16]
         int32_t faults_count

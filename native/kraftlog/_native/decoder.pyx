@@ -11,6 +11,7 @@ from kraftlog._native.c_decoder cimport (
     KR_END,
     KR_NEEDS_DECOMPRESSION,
     KR_NEEDS_ROOM,
+    KR_NEEDS_TRANSACTIONS,
     KR_OK,
     KR_ONLY_MARKERS,
     KR_REST,
@@ -34,6 +35,7 @@ from kraftlog._native.c_decoder cimport (
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
 from kraftlog._native.chunk cimport Chunk
 from kraftlog._native.compression cimport Decompressor
+from kraftlog._native.lookahead cimport Lookahead
 from kraftlog._native.memory cimport Input
 
 kr_crc_init()
@@ -52,12 +54,14 @@ ONLY_MARKERS = KR_ONLY_MARKERS
 END = KR_END
 CHUNK_FULL = KR_CHUNK_FULL
 UNREADABLE = KR_UNREADABLE
+NEEDS_TRANSACTIONS = KR_NEEDS_TRANSACTIONS
 
 
 cdef class Decoder:
     """Decodes the batches that start in [start, end) of a buffer, a chunk at a time."""
 
     cdef Input source, aborted
+    cdef Lookahead lookahead
     cdef Chunk chunk
     cdef Decompressor decompressor
     cdef bint has_plain_bytes  # of state.batch, which wait for room
@@ -69,7 +73,7 @@ cdef class Decoder:
     def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
                  bint strict, int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
                  int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
-                 bint salvage=False):
+                 bint salvage=False, Lookahead lookahead=None):
         self.source = Input(buffer, True)
         self.decompressor = decompressor
         self.details = {}
@@ -90,6 +94,8 @@ cdef class Decoder:
             self.state.aborted = <const kr_aborted *>self.aborted.data
             self.state.aborted_count = self.aborted.size // sizeof(kr_aborted)
             self.state.aborted_by_offset = aborted_by_offset
+        self.lookahead = lookahead
+        self.state.follows = lookahead is not None
         self.chunk_rows = chunk_rows
         self.chunk_bytes = chunk_bytes
 
@@ -129,16 +135,22 @@ cdef class Decoder:
         return 0
 
     def run(self):
-        """Decodes until something is to be done: END, CHUNK_FULL or UNREADABLE."""
-        cdef int status
+        """Decodes until something is to be done: END, CHUNK_FULL, UNREADABLE, or NEEDS_TRANSACTIONS: a transaction
+        begins at the position that does not end in the file."""
+        cdef int status, follows
         self._enter()
         try:
             while True:
                 with nogil:
                     status = self._run()
-                if status != KR_NEEDS_ROOM:
+                if status == KR_NEEDS_ROOM:
+                    self._make_room()
+                    continue
+                if status != KR_NEEDS_TRANSACTIONS:
                     return status
-                self._make_room()
+                follows = self.lookahead.follow(&self.state)
+                if follows != KR_OK:
+                    return KR_UNREADABLE if follows == KR_UNREADABLE else status
         finally:
             kr_busy_leave(&self.busy)
 
@@ -167,6 +179,8 @@ cdef class Decoder:
 
     def failure(self):
         """Why the input cannot be read, after UNREADABLE."""
+        if self.lookahead is not None and self.lookahead.input.failed:
+            return self.lookahead.source.failure()
         return self.decompressor.error if self.decompressor.error is not None else self.source.failure()
 
     def take_faults(self):

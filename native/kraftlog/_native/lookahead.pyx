@@ -2,37 +2,13 @@
 
 import numpy as np
 
-from libc.stdint cimport int8_t, int64_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport KR_CHECK_ALL, KR_CHECK_CONTROL, KR_END, KR_NEEDS_ROOM, KR_UNREADABLE
-from kraftlog._native.memory cimport Arena, Input, kr_input
+from kraftlog._native.memory cimport Arena, Input
 
-
-cdef extern from "lookahead.h" nogil:
-    enum:
-        KR_NO_PRODUCER
-
-    ctypedef struct kr_open_transaction:
-        int64_t producer_id, first_offset, first_position
-
-    ctypedef struct kr_ended_transaction:
-        int64_t producer_id, first_offset, first_position, marker_offset, marker_position, state
-
-    ctypedef struct kr_open_table:
-        kr_open_transaction *slots
-        int64_t capacity, count
-
-    ctypedef struct kr_lookahead:
-        int64_t position
-        int8_t check
-        kr_open_table open
-        kr_ended_transaction *ended
-        int64_t ended_count, ended_capacity
-
-    void kr_open_add(kr_open_table *t, kr_open_transaction added)
-    int kr_lookahead_run(kr_lookahead *l, kr_input *input, int64_t stop)
 
 kr_crc_init()
 
@@ -49,11 +25,6 @@ if OPEN_DTYPE.itemsize != sizeof(kr_open_transaction) or ENDED_DTYPE.itemsize !=
 
 cdef class Lookahead:
     """Goes over the headers of a log file."""
-
-    cdef Input source
-    cdef Arena slots, ended
-    cdef kr_input input
-    cdef kr_lookahead state
 
     def __init__(self, buffer, bint check_all):
         """``check_all``: compare the crc of every batch."""
@@ -97,15 +68,37 @@ cdef class Lookahead:
             with nogil:
                 status = kr_lookahead_run(&self.state, &self.input, stop)
             if status == KR_NEEDS_ROOM:
-                if self.state.ended_count == self.state.ended_capacity:
-                    self._grow_ended(max(FIRST_ENDED, 2 * self.state.ended_capacity))
-                if 2 * (self.state.open.count + 1) > self.state.open.capacity:
-                    self._grow_table(2 * self.state.open.capacity)
+                self._make_room()
         if status == KR_UNREADABLE:
             raise self.source.failure()
         if not self.state.ended_count:
             return status != KR_END, np.empty(0, ENDED_DTYPE)
         return status != KR_END, np.frombuffer(self.ended, ENDED_DTYPE, self.state.ended_count)
+
+    cdef int _make_room(self) except -1:
+        if self.state.ended_count == self.state.ended_capacity:
+            self._grow_ended(max(FIRST_ENDED, 2 * self.state.ended_capacity))
+        if 2 * (self.state.open.count + 1) > self.state.open.capacity:
+            self._grow_table(2 * self.state.open.capacity)
+        return 0
+
+    cdef int follow(self, kr_decoder *d) except -1:
+        """Finds out what a decoder of the same file must hide, from its position on: KR_OK, KR_UNREADABLE, or KR_END
+        when a transaction that begins there does not end in the file."""
+        cdef int status = KR_NEEDS_ROOM
+        self.follower.ahead = &self.state
+        self.follower.far = &self.input
+        while status == KR_NEEDS_ROOM:
+            with nogil:
+                status = kr_follow_run(&self.follower, d)
+            if status != KR_NEEDS_ROOM:
+                break
+            if self.state.ended_count > self.follower.aborted_capacity:
+                self.hidden = Arena(2 * self.state.ended_count * sizeof(kr_aborted))
+                self.follower.aborted = <kr_aborted *>self.hidden.data
+                self.follower.aborted_capacity = 2 * self.state.ended_count
+            self._make_room()
+        return status
 
     @property
     def position(self):

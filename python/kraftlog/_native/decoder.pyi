@@ -1,5 +1,6 @@
 from kraftlog._native.chunk import Chunk
 from kraftlog._native.compression import Decompressor
+from kraftlog._native.lookahead import Lookahead
 from kraftlog.errors import NativeFault
 from kraftlog.types import Buffer, InputFile
 
@@ -8,6 +9,7 @@ ONLY_MARKERS: int
 END: int
 CHUNK_FULL: int
 UNREADABLE: int
+NEEDS_TRANSACTIONS: int
 
 class Decoder:
     torn_at: int
@@ -33,6 +35,7 @@ class Decoder:
         aborted: Buffer | None = None,
         aborted_by_offset: bool = False,
         salvage: bool = False,
+        lookahead: Lookahead | None = None,
     ) -> None: ...
     def run(self) -> int: ...
     def failure(self) -> BaseException: ...

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog._native import decoder as native
+from kraftlog._native.lookahead import Lookahead
 from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import decompressor
@@ -41,11 +42,16 @@ class RecordDecoder:
     only_markers : bool
         Whether rows are only the transaction markers and feature levels of a metadata log; headers are then those of
         all batches.
+    follows : bool
+        Whether records of aborted transactions are left out by what the file itself says, which is looked at as far as
+        it is needed. Nothing may be open where the file begins.
 
     Attributes
     ----------
     torn_at : int
         Byte at which a torn tail starts; -1 when there is none.
+    is_undecided : bool
+        Whether it ended where a transaction begins that has no end in the file.
     salvaged_rows : int
         Rows so far of batches that were found by a search behind damage.
     """
@@ -61,6 +67,7 @@ class RecordDecoder:
         *,
         aborted: npt.NDArray[np.int64] | None = None,
         only_markers: bool = False,
+        follows: bool = False,
     ) -> None:
         self.schema = arrow_schema
         self.options = options
@@ -93,7 +100,9 @@ class RecordDecoder:
             aborted=None if aborted is None else aborted.tobytes(),
             aborted_by_offset=bool(origin.transactions and origin.transactions.aborted_by_offset),
             salvage=options.searches,
+            lookahead=Lookahead(buffer, False) if follows else None,
         )
+        self.is_undecided = False
         self.salvaged_rows = 0
 
     @property
@@ -130,7 +139,7 @@ class RecordDecoder:
     def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
         """Decode as ``batches`` does, up to the buffers of each chunk, before rows out of bounds are left out."""
         status = native.CHUNK_FULL
-        while status not in (native.END, native.UNREADABLE):
+        while status not in (native.END, native.UNREADABLE, native.NEEDS_TRANSACTIONS):
             status = self._native.run()
             refused = self._note(faults)
             chunk = self._native.take_chunk()
@@ -138,6 +147,7 @@ class RecordDecoder:
                 yield DecodedRows(chunk, self.origin, self._native.salvaged_at)
             if refused is not None:
                 raise refused
+        self.is_undecided = status == native.NEEDS_TRANSACTIONS
         if status == native.UNREADABLE:
             error = self._native.failure()
             raise InputError(error, self.position) if isinstance(error, OSError) else error

@@ -84,7 +84,8 @@ def ranges_with_transactions(
             strict=options.strict,
             cut_bytes=range_bytes,
         )
-        for part in PartitionRanges(found, options, range_bytes, notes).ranges():
+        follows = range_bytes is None and not TRANSACTION_COLUMNS & set(columns)
+        for part in PartitionRanges(found, options, range_bytes, notes, follows=follows).ranges():
             _move(found.faults, faults)
             yield part
         _move(found.faults, faults)
@@ -117,6 +118,9 @@ class PartitionRanges:
         Receives where a read_committed reader stops.
     all_at_once : bool
         Whether all ranges are wanted before anything is read: segments are looked at side by side.
+    follows : bool
+        Whether a reader may find out of the last segment by itself what is committed, as ranges are read one after the
+        other and nobody asks for the transactions of records.
     """
 
     def __init__(
@@ -127,12 +131,14 @@ class PartitionRanges:
         notes: list[str],
         *,
         all_at_once: bool = False,
+        follows: bool = False,
     ) -> None:
         self._found = found
         self._options = options
         self._range_bytes = range_bytes
         self._notes = notes
         self._all_at_once = all_at_once
+        self._follows = follows
         self._is_remote = isinstance(found.segments[0].path, RemotePath)
         self._pending: deque[_Pending] = deque()
         self._ended = [np.empty(0, JOINED_DTYPE)]
@@ -150,7 +156,27 @@ class PartitionRanges:
         self._look_ahead(wanted_numbers)
         if self._all_at_once or self._is_remote:
             self._planned = in_order(partial(_plan, self._options, self._range_bytes), wanted, SEGMENTS_AT_ONCE)
+        if self._may_follow(wanted[0]) and len(wanted) == 1 and not self._found.opened_before(wanted_numbers[0]):
+            yield self._followed(wanted_numbers[0])
+            return
         yield from self._along(wanted_numbers)
+
+    def _may_follow(self, segment: Segment) -> bool:
+        """Whether a segment is the last one, and read from its first byte to its last."""
+        options = self._options.from_log_start(segment.log_start_offset)
+        is_last = segment is self._found.segments[-1]
+        is_whole = not options.bounds_offsets and not options.bounds_timestamps
+        return self._follows and not self._is_remote and is_last and is_whole
+
+    def _followed(self, number: int) -> Range:
+        """Return a last segment as one range, behind which nothing waits."""
+
+        def rest(position: int) -> Iterator[Range]:
+            for part in self._along([number]):
+                if part.end > position:
+                    yield replace(part, start=max(part.start, position))
+
+        return Range(self._found.segments[number], 0, NO_BOUND, undecided=rest)
 
     def _along(self, wanted: list[int]) -> Iterator[Range]:
         segments, among, last = self._found.segments, set(wanted), wanted[-1]
@@ -165,6 +191,9 @@ class PartitionRanges:
                 return
             yield from self._before(min((one.unstable_place for one in opened), default=FOREVER))
             if step.number >= last and not self._pending:
+                return
+            if step.number + 1 == last and not opened and not self._pending and self._may_follow(segments[last]):
+                yield self._followed(last)
                 return
             if self._pending and not self._found.is_known(step.number + 1):
                 # they wait for the end of a transaction: several segments are gone over at a time

@@ -6,7 +6,7 @@ cut where a walk over the headers comes to, which is the walk of every reader (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
@@ -31,6 +31,9 @@ class Range:
         Of its segment.
     transactions : TransactionView or None
         What is known of the transactions of its records.
+    undecided : callable or None
+        Nothing is known of them, and nothing is open where the segment begins: the reader follows the file. Where it
+        comes to a transaction without an end, this returns the ranges of the rest, from that byte on.
     """
 
     segment: Segment
@@ -38,6 +41,7 @@ class Range:
     end: int
     is_first: bool = True
     transactions: TransactionView | None = None
+    undecided: Callable[[int], Iterator[Range]] | None = None
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:

@@ -49,7 +49,8 @@ def read_range(
     origin = Origin(segment.topic, segment.partition, part.transactions)
     found: list[Fault] = []
     with segment_file(segment, faults, strict=options.strict) as file:
-        decoder = RecordDecoder(file, part.start, part.end, arrow_schema, options, origin)
+        follows = part.undecided is not None
+        decoder = RecordDecoder(file, part.start, part.end, arrow_schema, options, origin, follows=follows)
         done = part.start
         try:
             for batch in decoder.batches(found):
@@ -63,6 +64,9 @@ def read_range(
             faults.extend(located(segment, fault) for fault in found)
         if notes is not None:
             notes.extend(f"{segment.name}: {note}" for note in _notes_of(decoder, file))
+    if part.undecided is not None and decoder.is_undecided:
+        for rest in part.undecided(decoder.position):
+            yield from read_range(rest, arrow_schema, options, faults, on_progress, notes)
 
 
 def read_ranges(

@@ -231,6 +231,10 @@ class TransactionMap:
         ordered = view[np.lexsort((view["first"], view["producer_id"]))]
         return ProducerView(ordered, by, last_stable_offset)
 
+    def opened_before(self, number: int) -> list[OpenTransaction]:
+        """Return what is open where a segment starts."""
+        return list(self._open_before(number).values())
+
     def _open_before(self, number: int) -> dict[int, OpenTransaction]:
         """Return what is open where a segment starts."""
         known = number
