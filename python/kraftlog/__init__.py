@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from kraftlog._native.record_objects import Record, RecordIterator
     from kraftlog.codec.batches import batches
     from kraftlog.codec.buffer_stream import BufferStream
+    from kraftlog.codec.builder import RecordBatchBuilder
     from kraftlog.codec.control import ControlRecord, decode_control
     from kraftlog.codec.decode import decode
     from kraftlog.codec.encode import Encoder, encode
     from kraftlog.codec.end_transaction_marker import encode_marker
     from kraftlog.codec.partitioner import partition_for_key
     from kraftlog.codec.record_iterator import records
+    from kraftlog.codec.rewrite import rewrite_batches
     from kraftlog.codec.validate import validate
     from kraftlog.coordinator.partition_for import group_partition
     from kraftlog.errors import (
@@ -50,6 +52,7 @@ __all__ = [
     "Log",
     "MetadataLogWriter",
     "Record",
+    "RecordBatchBuilder",
     "RecordError",
     "RecordIterator",
     "RecordTooLargeError",
@@ -69,6 +72,7 @@ __all__ = [
     "partition_for_key",
     "plan_batches",
     "records",
+    "rewrite_batches",
     "validate",
     "varint",
 ]
@@ -84,6 +88,7 @@ _MODULES = {
     "Log": "kraftlog.tables.log",
     "MetadataLogWriter": "kraftlog.write.metadata_writer",
     "Record": "kraftlog._native.record_objects",
+    "RecordBatchBuilder": "kraftlog.codec.builder",
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
@@ -103,6 +108,7 @@ _MODULES = {
     "partition_for_key": "kraftlog.codec.partitioner",
     "plan_batches": "kraftlog.transactions.packing",
     "records": "kraftlog.codec.record_iterator",
+    "rewrite_batches": "kraftlog.codec.rewrite",
     "validate": "kraftlog.codec.validate",
 }
 

@@ -1,11 +1,13 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
-from kraftlog._native.c_decoder cimport kr_error
+from kraftlog._native.c_decoder cimport kr_batch_header, kr_error
+from kraftlog._native.memory cimport kr_input
 
 
 cdef extern from "encoder.h" nogil:
     enum:
         KR_RECORD_OVERHEAD
+        KR_RECORD_TOO_LARGE
 
     ctypedef struct kr_binary_source:
         const int32_t *ends
@@ -39,3 +41,13 @@ cdef extern from "encoder.h" nogil:
     int kr_encoder_run(kr_encoder *w, const kr_source *s)
     void kr_encoder_close_batch(kr_encoder *w)
     void kr_seal_batch(uint8_t *p, int64_t size)
+
+
+cdef extern from "rewrite.h" nogil:
+    ctypedef struct kr_changes:
+        int8_t sets_base_offset, sets_leader_epoch, sets_timestamp_type, sets_max_timestamp, is_log_append_time
+        int32_t partition_leader_epoch
+        int64_t base_offset, max_timestamp
+
+    int kr_changes_check(kr_input *input, const kr_changes *c, kr_batch_header *h, int64_t *next_offset, kr_error *e)
+    void kr_changes_apply(uint8_t *p, int64_t size, const kr_changes *c)

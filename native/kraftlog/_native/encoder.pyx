@@ -1,13 +1,25 @@
 """Arrow columns to record batches: lends the columns to native/c/encoder.h and owns what it writes."""
 
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from kraftlog._native.c_crc cimport kr_crc_init
-from kraftlog._native.c_decoder cimport KR_NEEDS_ROOM, KR_OK, KR_PADDING, KR_RECORD_BATCH_OVERHEAD
+from kraftlog._native.c_decoder cimport (
+    KR_NEEDS_ROOM,
+    KR_OK,
+    KR_PADDING,
+    KR_RECORD_BATCH_OVERHEAD,
+    kr_batch_header,
+    kr_error,
+)
 from kraftlog._native.c_encoder cimport (
     KR_RECORD_OVERHEAD,
     kr_binary_source,
+    kr_changes,
+    kr_changes_apply,
+    kr_changes_check,
     kr_encoder,
     kr_encoder_close_batch,
     kr_encoder_run,
@@ -15,7 +27,7 @@ from kraftlog._native.c_encoder cimport (
     kr_source_bytes,
 )
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
-from kraftlog._native.memory cimport Arena, Input
+from kraftlog._native.memory cimport Arena, Input, kr_input, kr_input_make
 
 kr_crc_init()
 
@@ -25,9 +37,6 @@ cdef enum:
 
 cdef class Source:
     """The columns of one record batch. Buffers are those of the Arrow arrays, of which ``offset`` values are skipped."""
-
-    cdef kr_source state
-    cdef list held
 
     def __init__(self, int64_t rows):
         self.state.rows = rows
@@ -42,9 +51,9 @@ cdef class Source:
 
     cdef void _binary(self, kr_binary_source *c, validity, ends, data, int64_t offset):
         c.ends = <const int32_t *>self._hold(ends) + offset
-        c.data = self._hold(data)
-        c.data_size = data.size if data is not None else 0
         c.validity = self._hold(validity)
+        c.data = self._hold(data)
+        c.data_size = (<Input>self.held[-1]).size if data is not None else 0
         c.validity_offset = offset
 
     cdef int64_t size(self) noexcept:
@@ -82,11 +91,6 @@ cdef class Encoder:
 
     In a ``with`` statement it is one thread's alone; the methods that write or take are called there.
     """
-
-    cdef kr_busy busy
-    cdef kr_encoder state
-    cdef Arena arena
-    cdef Input plan
 
     def __init__(self, *, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id, int16_t producer_epoch,
                  int32_t base_sequence, int attributes, int64_t max_batch_bytes, int32_t max_batch_records,
@@ -218,3 +222,36 @@ cdef class Encoder:
             self.state.written = left
             self.state.batch_at = 0
         return memoryview(arena)[:end]
+
+
+def rewrite_batches(buffer, base_offset, partition_leader_epoch, is_log_append_time, max_timestamp):
+    """Changes the headers of the batches in a writable buffer; None leaves a field as it is. Returns the offset behind
+    the last batch, and None or the fault that kept all of them as they were."""
+    cdef kr_changes changes
+    cdef kr_batch_header header
+    cdef kr_error error
+    cdef kr_input input
+    cdef int64_t next_offset
+    cdef int status
+    cdef Py_buffer view
+    memset(&changes, 0, sizeof(kr_changes))
+    changes.sets_base_offset = base_offset is not None
+    changes.base_offset = -1 if base_offset is None else base_offset
+    changes.sets_leader_epoch = partition_leader_epoch is not None
+    changes.partition_leader_epoch = partition_leader_epoch or 0
+    changes.sets_timestamp_type = is_log_append_time is not None
+    changes.is_log_append_time = bool(is_log_append_time)
+    changes.sets_max_timestamp = max_timestamp is not None
+    changes.max_timestamp = max_timestamp or 0
+    PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    try:
+        input = kr_input_make(<const uint8_t *>view.buf, view.len)
+        with nogil:
+            status = kr_changes_check(&input, &changes, &header, &next_offset, &error)
+            if status == KR_OK:
+                kr_changes_apply(<uint8_t *>view.buf, view.len, &changes)
+    finally:
+        PyBuffer_Release(&view)
+    if status == KR_OK:
+        return next_offset, None
+    return next_offset, (status, -1, error.position, error.expected, error.actual, error.position, -1, 0, False)

@@ -3,6 +3,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog.errors import NativeFault
 from kraftlog.types import Buffer
 
 Failure = tuple[int, int, int, int, int]
@@ -39,3 +40,11 @@ class Encoder:
     def write_marker(self, value: bytes) -> Failure | None: ...
     def close_batch(self) -> None: ...
     def take(self) -> memoryview: ...
+
+def rewrite_batches(
+    buffer: Buffer,
+    base_offset: int | None,
+    partition_leader_epoch: int | None,
+    is_log_append_time: bool | None,
+    max_timestamp: int | None,
+) -> tuple[int, NativeFault | None]: ...

@@ -24,6 +24,7 @@ _HEADER_FIELDS = {
     "producer_epoch": (-1, 2**15 - 1),
     "base_sequence": (-1, 2**31 - 1),
     "timestamp_ms": (-(2**63), 2**63 - 1),
+    "max_timestamp_ms": (-(2**63), 2**63 - 1),
 }
 
 
@@ -70,8 +71,6 @@ class Encoder:
         is_control: bool = False,
         timestamp_ms: int = NO_TIMESTAMP,
     ) -> None:
-        if compression not in COMPRESSION_TYPES:
-            raise ValueError(f"compression {compression!r} is not one of {', '.join(COMPRESSION_TYPES)}")
         if not RECORD_BATCH_OVERHEAD < max_batch_bytes < 2**31:
             raise ValueError(
                 f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1"
@@ -88,14 +87,9 @@ class Encoder:
             "base_sequence": base_sequence,
             "timestamp_ms": timestamp_ms,
         }
-        for name, number in header.items():
-            least, most = _HEADER_FIELDS[name]
-            if not least <= number <= most:
-                raise ValueError(f"{name} {number} is not between {least} and {most}")
-        if is_transactional and producer_id < 0:
-            raise ValueError("a transactional batch needs a producer_id")
+        check_header(header, is_transactional)
         plan = None if batch_records is None else _plan(batch_records)
-        self._compression = COMPRESSION_TYPES.index(compression)
+        self._compression = compression_type(compression)
         self._level = checked_level(self._compression, compression_level)
         self._base_offset = base_offset
         self._rows = 0
@@ -194,6 +188,29 @@ class Encoder:
         with self._native:
             self._native.close_batch()
         return self.take()
+
+
+def compression_type(name: str) -> int:
+    """Return the number of a compression type.
+
+    Raises
+    ------
+    ValueError
+        When there is none of this name.
+    """
+    if name not in COMPRESSION_TYPES:
+        raise ValueError(f"compression {name!r} is not one of {', '.join(COMPRESSION_TYPES)}")
+    return COMPRESSION_TYPES.index(name)
+
+
+def check_header(fields: dict[str, int], is_transactional: bool) -> None:
+    """Raise ValueError when a field of a batch header is not what the header has room for."""
+    for name, number in fields.items():
+        least, most = _HEADER_FIELDS[name]
+        if not least <= number <= most:
+            raise ValueError(f"{name} {number} is not between {least} and {most}")
+    if is_transactional and fields["producer_id"] < 0:
+        raise ValueError("a transactional batch needs a producer_id")
 
 
 def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:

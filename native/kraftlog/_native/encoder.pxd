@@ -1,0 +1,25 @@
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from kraftlog._native.c_encoder cimport kr_binary_source, kr_encoder, kr_source
+from kraftlog._native.c_memory cimport kr_busy
+from kraftlog._native.memory cimport Arena, Input
+
+
+cdef class Source:
+    cdef kr_source state
+    cdef list held
+
+    cdef const uint8_t *_hold(self, buffer)
+    cdef void _binary(self, kr_binary_source *c, validity, ends, data, int64_t offset)
+    cdef int64_t size(self) noexcept
+
+
+cdef class Encoder:
+    cdef kr_busy busy
+    cdef kr_encoder state
+    cdef Arena arena
+    cdef Input plan
+
+    cdef int _reserve(self, int64_t more) except -1
+    cdef int64_t _overhead(self, int64_t rows) noexcept
+    cdef object _write(self, const kr_source *source, int64_t more, int64_t rows_done)

@@ -1,0 +1,156 @@
+"""One batch, built as producers build it: record by record until it is full, its producer's state set at the end."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kraftlog._native import builder as native
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD, TRANSACTIONAL_BIT
+from kraftlog.codec.compression import checked_level, compress_batches
+from kraftlog.codec.encode import LARGEST_OFFSET, check_header, compression_type
+from kraftlog.codec.headers import NO_TIMESTAMP
+from kraftlog.codec.source import sources
+
+DEFAULT_BATCH_SIZE = 16384  # of Kafka's producer
+ESTIMATION_FACTOR = 1.05  # by which Kafka takes a compressed batch to be larger than its ratio says
+
+
+class RecordBatchBuilder(native.Builder):
+    """Builds one record batch of magic 2, out of single records and of rows of Arrow.
+
+    Parameters
+    ----------
+    batch_size : int
+        Bytes of the batch, header counted, at which it is full; as ``batch.size`` of Kafka's producer. Only a batch of
+        a single record is larger.
+    compression : {"none", "gzip", "snappy", "lz4", "zstd"}
+    compression_level : int, optional
+        Of gzip, lz4 or zstd.
+    compression_ratio : float
+        Compressed to plain size of records like these: ``compression_ratio`` of the batch before. Of 0.5, about twice
+        as many plain bytes are taken as ``batch_size`` says. Without compression it is 1.
+    timestamp_ms : int
+        Of records that are added without one; -1 means none.
+
+    Attributes
+    ----------
+    records_count : int
+        Records added so far.
+    size_in_bytes : int
+        Bytes of the batch without compression, header counted.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> builder = kraftlog.RecordBatchBuilder(batch_size=90)
+    >>> [builder.append(b"key", value, timestamp_ms=7) for value in (b"one", b"two", b"three")]
+    [True, True, False]
+    >>> data = builder.close(producer_id=9, producer_epoch=0, base_sequence=40)
+    >>> kraftlog.decode(data, columns=["offset", "value", "sequence"]).to_table().to_pylist()
+    [{'offset': 0, 'value': b'one', 'sequence': 40}, {'offset': 1, 'value': b'two', 'sequence': 41}]
+    """
+
+    def __init__(
+        self,
+        *,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        compression: str = "none",
+        compression_level: int | None = None,
+        compression_ratio: float = 1.0,
+        timestamp_ms: int = NO_TIMESTAMP,
+    ) -> None:
+        if not RECORD_BATCH_OVERHEAD < batch_size < 2**31:
+            raise ValueError(f"batch_size {batch_size} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
+        if not compression_ratio > 0:
+            raise ValueError(f"compression_ratio {compression_ratio} is not more than 0")
+        check_header({"timestamp_ms": timestamp_ms}, False)
+        self._compression = compression_type(compression)
+        self._level = checked_level(self._compression, compression_level)
+        self._estimate = compression_ratio * ESTIMATION_FACTOR if self._compression else 1.0
+        self.compression_ratio = compression_ratio if self._compression else 1.0
+        most = RECORD_BATCH_OVERHEAD + (batch_size - RECORD_BATCH_OVERHEAD) / self._estimate
+        super().__init__(min(int(most), 2**31 - 1), self._compression, timestamp_ms)
+
+    @property
+    def estimated_size_in_bytes(self) -> int:
+        """Bytes that the batch will take, header counted, by the ratio that was given."""
+        return RECORD_BATCH_OVERHEAD + int((self.size_in_bytes - RECORD_BATCH_OVERHEAD) * self._estimate)
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> int:
+        """Add rows from the front, as many as there is room for.
+
+        Parameters
+        ----------
+        rows : pyarrow.RecordBatch or pyarrow.Table
+            Columns as ``Encoder.write`` takes them.
+
+        Returns
+        -------
+        int
+            How many rows were added; those behind them belong in the next batch.
+
+        Raises
+        ------
+        ValueError
+            When the batch is closed, or a column is not what it should be; no row is added then.
+        RuntimeError
+            When another thread is using the builder.
+
+        Examples
+        --------
+        >>> import pyarrow as pa, kraftlog
+        >>> builder = kraftlog.RecordBatchBuilder(batch_size=90)
+        >>> builder.append(b"key", b"one"), builder.write(pa.table({"value": [b"two", b"three", b"four"]}))
+        (True, 1)
+        """
+        return self._write(sources(rows))
+
+    def close(
+        self,
+        *,
+        base_offset: int = 0,
+        partition_leader_epoch: int = -1,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        is_transactional: bool = False,
+    ) -> pa.Buffer:
+        """End the batch; ``compression_ratio`` is from then on the one that was reached.
+
+        Parameters
+        ----------
+        base_offset, partition_leader_epoch : int
+            A broker sets its own.
+        producer_id, producer_epoch, base_sequence : int
+            State of the producer, as in the batch header; -1 means none.
+        is_transactional : bool
+            A bit of the batch attributes.
+
+        Returns
+        -------
+        pyarrow.Buffer
+            The batch; empty when there is no record.
+
+        Raises
+        ------
+        ValueError
+            When a field is not what it should be, or the batch is closed already.
+        RuntimeError
+            When another thread is using the builder.
+        """
+        header = {
+            "base_offset": base_offset,
+            "partition_leader_epoch": partition_leader_epoch,
+            "producer_id": producer_id,
+            "producer_epoch": producer_epoch,
+            "base_sequence": base_sequence,
+        }
+        check_header(header, is_transactional)
+        if base_offset + self.records_count > LARGEST_OFFSET:
+            raise ValueError(f"base_offset {base_offset} and {self.records_count} records do not fit 64 bits")
+        plain = self._close(**header, attributes=TRANSACTIONAL_BIT * is_transactional)
+        batch = pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)
+        if self._compression and batch.size:
+            records = self.size_in_bytes - RECORD_BATCH_OVERHEAD
+            self.compression_ratio = (batch.size - RECORD_BATCH_OVERHEAD) / records
+        return batch
