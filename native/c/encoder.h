@@ -255,10 +255,10 @@ KR_ALWAYS_INLINE kr_source kr_values_of(const kr_source *s) {
     return alone;
 }
 
-KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *source, const int refuse_markers,
-                                       const int values_alone) {
+KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *source, const int values_alone) {
     kr_encoder local = *encoder, *const w = &local; /* local: a store of bytes cannot change them */
     const kr_source columns = values_alone ? kr_values_of(source) : *source, *const s = &columns;
+    const int refuse_markers = values_alone && w->refuse_markers;
     int status = KR_OK;
     kr_measure m = {0, 0, 0, 0, 0, 0, 0};
     kr_heads heads = {0, UINT32_MAX};
@@ -267,7 +267,7 @@ KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *sou
         int is_first = w->batch_at < 0;
         if (!is_first && w->count < w->most_records) {
             int64_t timestamp = s->timestamp_ms ? s->timestamp_ms[i] : w->default_timestamp;
-            uint8_t *end = kr_record_try(w, s, i, timestamp, refuse_markers ? &heads : 0);
+            uint8_t *end = kr_record_try(w, s, i, timestamp, values_alone ? &heads : 0);
             if (KR_LIKELY(end != 0)) {
                 w->written = end - w->out;
                 w->count++;
@@ -322,22 +322,25 @@ KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *sou
 
 /* Apart, so that each loop has the registers to itself. */
 static __attribute__((noinline)) int kr_encoder_run_any(kr_encoder *w, const kr_source *s) {
-    return kr_encoder_run_as(w, s, 0, 0);
+    return kr_encoder_run_as(w, s, 0);
 }
 
-static __attribute__((noinline)) int kr_encoder_run_refusing(kr_encoder *w, const kr_source *s) {
-    return kr_encoder_run_as(w, s, 1, 0);
-}
-
-static __attribute__((noinline)) int kr_encoder_run_metadata(kr_encoder *w, const kr_source *s) {
-    return kr_encoder_run_as(w, s, 1, 1);
+static __attribute__((noinline)) int kr_encoder_run_values(kr_encoder *w, const kr_source *s) {
+    return kr_encoder_run_as(w, s, 1);
 }
 
 /* Writes the source from row w->row on. KR_OK when all of it is written (a batch may be open); KR_NEEDS_ROOM with
  * error.expected bytes; KR_RECORD_TOO_LARGE and KR_UNEXPECTED_MARKER with the row in error.record_index. */
 static inline int kr_encoder_run(kr_encoder *w, const kr_source *s) {
-    if (!w->refuse_markers) return kr_encoder_run_any(w, s);
-    return kr_is_values_alone(s) ? kr_encoder_run_metadata(w, s) : kr_encoder_run_refusing(w, s);
+    if (kr_is_values_alone(s)) return kr_encoder_run_values(w, s);
+    kr_source before = *s; /* the rows before the first marker */
+    for (int64_t row = w->row; w->refuse_markers && row < before.rows; row++)
+        if (kr_source_is_marker(&s->value, row)) before.rows = row;
+    int status = kr_encoder_run_any(w, &before);
+    if (status != KR_OK || before.rows == s->rows) return status;
+    kr_fail(&w->error, KR_UNEXPECTED_MARKER, w->written, 0, 0);
+    w->error.record_index = (int32_t)before.rows;
+    return KR_UNEXPECTED_MARKER;
 }
 
 #endif

@@ -277,26 +277,32 @@ static void test_plan(void) {
     }
 }
 
-/* A marker is found wherever it is, and when the room runs out; other records are none. */
+/* A marker is found wherever it is, and when the room runs out; other records are none. Of records with keys as well as
+ * of values alone, and with values before it that are null. */
 static void test_markers(void) {
     static const uint8_t forms[][3] = {{1, 23, 0}, {1, 24, 0}, {1, 25, 0}, {0x81, 0, 24}, {1, 0x97, 0},
                                        {1, 22, 0}, {1, 26, 0}, {2, 23, 0}, {0x80, 0, 24}, {1, 0x97, 1}};
     int32_t ends[11];
-    uint8_t data[30];
+    uint8_t data[30], validity[2] = {0xfe, 0xff};
     for (int form = 0; form < 10; form++)
         for (int row = 0; row < 10; row++)
-            for (int64_t room = 0; room <= 200; room += 7) {
-                kr_source s = ten_records(ends, data);
-                kr_encoder w = encoder_of(100, INT32_MAX);
-                memcpy(data + 3 * row, forms[form], 3);
-                w.refuse_markers = 1;
-                give_room(&w, room);
-                int status;
-                while ((status = kr_encoder_run(&w, &s)) == KR_NEEDS_ROOM) give_room(&w, w.written + w.error.expected);
-                CHECK_STATUS(form < 5 ? KR_UNEXPECTED_MARKER : KR_OK, status);
-                if (form < 5) CHECK_INT(row, w.error.record_index);
-                free(w.out);
-            }
+            for (int64_t room = 0; room <= 300; room += 7)
+                for (int shape = 0; shape < 3; shape++) {
+                    kr_source s = ten_records(ends, data);
+                    kr_encoder w = encoder_of(120, INT32_MAX);
+                    memcpy(data + 3 * row, forms[form], 3);
+                    if (shape == 1) s.key = s.value;
+                    if (shape == 2) s.value.validity = validity;
+                    int is_marker = form < 5 && (row > 0 || shape < 2);
+                    w.refuse_markers = 1;
+                    give_room(&w, room);
+                    int status;
+                    while ((status = kr_encoder_run(&w, &s)) == KR_NEEDS_ROOM)
+                        give_room(&w, w.written + w.error.expected);
+                    CHECK_STATUS(is_marker ? KR_UNEXPECTED_MARKER : KR_OK, status);
+                    if (is_marker) CHECK_INT(row, w.error.record_index);
+                    free(w.out);
+                }
 }
 
 int main(void) {
