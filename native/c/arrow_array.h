@@ -21,12 +21,22 @@ struct ArrowArray {
 
 #endif
 
-enum { KR_ARRAY_BUFFERS = 3 };
+enum { KR_ARRAY_BUFFERS = 5, KR_VIEWED_BUFFERS = 2 };
+
+/* The input that views point into, and its owner. */
+typedef struct {
+    const uint8_t *bytes;
+    int64_t size;
+    void *owner;
+    void (*share)(void *owner), (*close)(void *owner); /* by whatever thread */
+} kr_viewed;
 
 /* What an array points to, in one allocation: its children follow, and then pointers to them. */
 typedef struct {
     kr_block *block; /* or NULL */
     const void *buffers[KR_ARRAY_BUFFERS];
+    kr_viewed viewed; /* of an array of views */
+    int64_t viewed_sizes[KR_VIEWED_BUFFERS];
     struct ArrowArray children[];
 } kr_array_parts;
 
@@ -35,6 +45,7 @@ static void kr_array_release(struct ArrowArray *array) {
     for (int64_t i = 0; i < array->n_children; i++)
         if (array->children[i]->release) array->children[i]->release(array->children[i]);
     kr_block_close(parts->block);
+    if (parts->viewed.owner) parts->viewed.close(parts->viewed.owner);
     free(parts);
     array->release = 0;
 }
@@ -79,6 +90,32 @@ static inline int kr_array_of_binary(struct ArrowArray *array, kr_block *block, 
     parts->buffers[1] = c->ends;
     parts->buffers[2] = c->data;
     return 1;
+}
+
+/* Views into the input and, where bytes had to be copied, into `data`. */
+static inline int kr_array_of_views(struct ArrowArray *array, kr_block *block, int64_t rows, const kr_binary_column *c,
+                                    const kr_viewed *viewed) {
+    kr_array_parts *parts = kr_array_open(array, block, rows, 5, 0);
+    if (!parts) return 0;
+    array->null_count = c->nulls;
+    array->n_buffers = c->end ? 5 : 4;
+    parts->buffers[0] = c->nulls ? c->validity : 0;
+    parts->buffers[1] = c->views;
+    parts->buffers[2] = viewed->bytes;
+    parts->buffers[3] = c->end ? (const void *)c->data : (const void *)parts->viewed_sizes;
+    parts->buffers[4] = parts->viewed_sizes;
+    parts->viewed = *viewed;
+    parts->viewed.share(viewed->owner);
+    parts->viewed_sizes[KR_VIEW_OF_INPUT] = viewed->size;
+    parts->viewed_sizes[KR_VIEW_OF_DATA] = c->end;
+    return 1;
+}
+
+/* A stretch of the rows alone. */
+static inline void kr_array_cut(struct ArrowArray *array, int64_t from, int64_t rows) {
+    if (array->null_count && array->length != rows) array->null_count = -1; /* not known */
+    array->offset = from;
+    array->length = rows;
 }
 
 /* Rows without nulls whose columns are put into the children. */

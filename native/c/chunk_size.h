@@ -30,7 +30,9 @@ static inline int64_t kr_scaled(int64_t a, double share) {
 static inline void kr_size_chunk(kr_decoder *d, int64_t most_rows, int64_t most_bytes) {
     kr_columns *c = &d->columns;
     /* columns with room for the batch, but not for its headers: keys may be of no bytes at all */
-    int is_full_of_headers = d->needs_bytes <= c->max_bytes && d->needs_rows <= c->max_rows && c->max_batches > 0;
+    int is_copied = (d->want & KR_VIEWS) && d->needs_copies && !c->max_copied;
+    int is_full_of_headers =
+        !is_copied && d->needs_bytes <= c->max_bytes && d->needs_rows <= c->max_rows && c->max_batches > 0;
     int64_t left = kr_most(kr_least(d->end, d->input.size) - d->position, d->needs_input);
     int64_t bytes =
         d->needs_bytes > d->needs_input ? kr_scaled(left, (double)d->needs_bytes / (double)d->needs_input) : left;
@@ -39,6 +41,7 @@ static inline void kr_size_chunk(kr_decoder *d, int64_t most_rows, int64_t most_
     int64_t rows = kr_most(kr_scaled(d->needs_rows, batches), bytes / KR_LARGE_RECORD);
     rows = kr_least(kr_least(rows, bytes / KR_SMALLEST_RECORD), most_rows);
     c->max_bytes = bytes;
+    c->max_copied = d->needs_copies ? bytes : 0;
     c->max_rows = kr_most(rows, d->needs_rows + 1);
     c->max_batches = kr_most(kr_scaled(1, batches), bytes / KR_LARGE_BATCH_OF) + KR_FEW_BATCHES;
     c->max_headers = bytes / KR_SMALLEST_HEADER + 1;

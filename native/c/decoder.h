@@ -48,7 +48,8 @@ typedef struct {
     int64_t next_offset; /* behind the last batch that was passed, decoded or not; -1: none yet */
     int64_t needs_bytes; /* with KR_NEEDS_ROOM: what the batch at `position` may take, */
     int64_t needs_rows;  /* how many records it may hold, */
-    int64_t needs_input; /* and what it takes of the input */
+    int64_t needs_input; /* what it takes of the input, */
+    int8_t needs_copies; /* and whether its bytes do not stay where they are */
     /* with KR_NEEDS_DECOMPRESSION */
     kr_batch_header batch;
     const uint8_t *payload;
@@ -113,6 +114,7 @@ static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
 static inline int kr_ask_for_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
     d->needs_bytes = bytes;
     d->needs_input = kr_batch_end(h) - h->position;
+    d->needs_copies = kr_compression(h) || d->input.move;
     d->needs_rows = bytes / KR_SMALLEST_RECORD + 1;
     if (h->magic >= 2 && h->records_count < d->needs_rows) d->needs_rows = h->records_count;
     return d->columns.bytes == 0 ? KR_NEEDS_ROOM : KR_CHUNK_FULL;
@@ -123,7 +125,8 @@ static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes
     int status = kr_ask_for_room(d, h, bytes);
     int64_t max_bytes = c->max_bytes < INT32_MAX || c->bytes == 0 ? c->max_bytes : INT32_MAX; /* Arrow's ends */
     int fits = c->bytes + bytes <= max_bytes && c->rows + d->needs_rows <= c->max_rows && c->batches < c->max_batches;
-    return fits ? KR_OK : status;
+    int is_copied = (d->want & KR_VIEWS) && d->needs_copies;
+    return fits && (!is_copied || c->max_copied) ? KR_OK : status;
 }
 
 /* The rows of the batch are in the columns: keep them, or take them back if they are not to be seen. */
@@ -148,6 +151,17 @@ static inline int kr_settle(kr_decoder *d, kr_batch_header *h, kr_mark mark, int
     return KR_OK;
 }
 
+/* Where views of a batch of so many bytes point: into a buffer, but not into the window of a file. 0: it is too far
+ * from the first batch in the columns for the 32 bits of an offset. */
+static inline int kr_place_views(kr_decoder *d, const kr_batch_header *h, int64_t bytes) {
+    kr_columns *c = &d->columns;
+    c->view_from = 0;
+    if (!(d->want & KR_VIEWS) || d->input.move) return 1;
+    if (c->bytes == 0) c->view_origin = h->position;
+    c->view_from = d->input.start + c->view_origin;
+    return h->position + bytes - c->view_origin <= INT32_MAX || c->bytes == 0;
+}
+
 /* The batch at d->position, neither compressed nor torn. */
 static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
@@ -156,6 +170,7 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     kr_columns *c = &d->columns;
     kr_mark mark = kr_columns_mark(c);
     if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
+    if (!kr_place_views(d, h, bytes)) return KR_CHUNK_FULL;
     const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
     kr_walk w = {p + KR_RECORD_BATCH_OVERHEAD,
                  end,
@@ -203,6 +218,7 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     }
     int status = kr_room(d, h, bytes);
     if (status != KR_OK) return status;
+    d->columns.view_from = 0; /* the plain bytes do not stay */
     kr_walk w = {data, data + size, data + size, 0, h->records_count, {data + size, data + size, 0}, d->strict};
     if (h->magic >= 2)
         status = kr_records_decode(&w, &d->columns, h, data, &e, d->want);

@@ -57,8 +57,13 @@ KR_ALWAYS_INLINE int kr_record_put(kr_columns *c, const kr_batch_header *h, cons
         if (want & KR_WANT_TIMESTAMP) kr_put_timestamp(c, row, ms);
         if (want & KR_WANT_TIMESTAMP_MS) c->timestamp_ms[row] = ms;
     }
-    if (want & KR_WANT_KEY) kr_put_binary(&c->key, row, r->key, r->key_length, padded);
-    if (want & KR_WANT_VALUE) kr_put_binary(&c->value, row, r->value, r->value_length, padded);
+    if (want & KR_VIEWS) {
+        if (want & KR_WANT_KEY) kr_put_view(&c->key, row, r->key, r->key_length, c->view_from, padded);
+        if (want & KR_WANT_VALUE) kr_put_view(&c->value, row, r->value, r->value_length, c->view_from, padded);
+    } else {
+        if (want & KR_WANT_KEY) kr_put_binary(&c->key, row, r->key, r->key_length, padded);
+        if (want & KR_WANT_VALUE) kr_put_binary(&c->value, row, r->value, r->value_length, padded);
+    }
     if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);
     if (want & KR_WANT_HEADERS) c->header_ends[row + 1] = (int32_t)c->headers;
     if (want & KR_WANT_CONTROL_TYPE)

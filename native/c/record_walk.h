@@ -153,6 +153,8 @@ KR_TARGET_SHAPE static __attribute__((noinline)) void kr_walk_by_shape(kr_walk *
         kr_walk_shaped(w, c, h, KR_WANT_COMMON);
     else if (want == (KR_WANT_COMMON | KR_WANT_HEADERS))
         kr_walk_shaped(w, c, h, KR_WANT_COMMON | KR_WANT_HEADERS);
+    else if (want == (KR_WANT_COMMON | KR_VIEWS))
+        kr_walk_shaped(w, c, h, KR_WANT_COMMON | KR_VIEWS);
     else
         kr_walk_shaped(w, c, h, want);
 }
@@ -175,6 +177,8 @@ static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_he
         return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON);
     case KR_WANT_COMMON | KR_WANT_HEADERS:
         return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON | KR_WANT_HEADERS);
+    case KR_WANT_COMMON | KR_VIEWS:
+        return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON | KR_VIEWS);
     case KR_WANT_MARKERS:
         return kr_records_walk(w, c, h, start, e, KR_WANT_MARKERS);
     default:

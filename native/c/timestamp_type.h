@@ -62,16 +62,19 @@ static int kr_shared_timestamp_type(struct ArrowArray *array, int64_t rows, int 
     return kr_array_of_binary(array, block, rows, &c);
 }
 
-/* The column for batches that have rows. */
-static int kr_timestamp_type_column(struct ArrowArray *array, const kr_batch_header *batches, int64_t n, int64_t rows) {
+static inline int64_t kr_clamp(int64_t row, int64_t rows) { return row < 0 ? 0 : row > rows ? rows : row; }
+
+/* The column for `rows` rows from `from` on of batches that have rows. */
+static int kr_timestamp_type_column(struct ArrowArray *array, const kr_batch_header *batches, int64_t n, int64_t from,
+                                    int64_t rows) {
     kr_binary_column c;
-    int64_t row = 0;
+    int64_t row = -from;
     int only = kr_only_timestamp_type(batches, n);
     if (only != KR_MIXED_TYPES && rows <= KR_SHARED_ROWS) return kr_shared_timestamp_type(array, rows, only);
     kr_block *block = kr_names_open(&c, rows, (int64_t)strlen(kr_timestamp_types[2]));
     if (!block) return 0;
     for (int64_t i = 0; i < n; row += batches[i++].rows)
-        kr_repeat_name(&c, row, row + batches[i].rows, kr_timestamp_type(&batches[i]));
+        kr_repeat_name(&c, kr_clamp(row, rows), kr_clamp(row + batches[i].rows, rows), kr_timestamp_type(&batches[i]));
     int is_made = kr_array_of_binary(array, block, rows, &c);
     kr_block_close(block);
     return is_made;

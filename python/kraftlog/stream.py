@@ -10,6 +10,8 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.errors import Fault
 
+Produce = Callable[[list[Fault]], Iterator[pa.RecordBatch]]
+
 
 def errors_table(faults: list[Fault]) -> pa.Table:
     """Return faults as the ``errors`` table."""
@@ -35,6 +37,8 @@ class Stream:
         Of every record batch.
     produce : callable
         Starts one pass; is given the list that it must append faults to.
+    produce_whole : callable, optional
+        The same in few record batches, all of which are kept: how ``to_table`` reads.
 
     Attributes
     ----------
@@ -52,21 +56,25 @@ class Stream:
     2
     """
 
-    def __init__(self, arrow_schema: pa.Schema, produce: Callable[[list[Fault]], Iterator[pa.RecordBatch]]) -> None:
+    def __init__(self, arrow_schema: pa.Schema, produce: Produce, produce_whole: Produce | None = None) -> None:
         self.schema = arrow_schema
         self._produce = produce
+        self._produce_whole = produce_whole or produce
         self.faults: list[Fault] = []
         self.notes: list[str] = []
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read from the start; ``faults`` and ``errors`` are complete when the iterator is used up."""
+        return self._start(self._produce)
+
+    def _start(self, produce: Produce) -> Iterator[pa.RecordBatch]:
         self.faults = []
         self.notes.clear()
-        return self._produce(self.faults)
+        return produce(self.faults)
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
-        return pa.Table.from_batches(self.batches(), schema=self.schema)
+        return pa.Table.from_batches(self._start(self._produce_whole), schema=self.schema)
 
     @property
     def errors(self) -> pa.Table:

@@ -58,12 +58,12 @@ static void test_timestamp_types(void) {
     struct ArrowArray one, same, mixed;
     memset(batches, 0, sizeof batches);
     for (int i = 0; i < 3; i++) batches[i] = (kr_batch_header){.magic = 2, .rows = i + 1};
-    CHECK_TRUE(kr_timestamp_type_column(&one, batches, 1, 1) && kr_timestamp_type_column(&same, batches, 3, 6));
+    CHECK_TRUE(kr_timestamp_type_column(&one, batches, 1, 0, 1) && kr_timestamp_type_column(&same, batches, 3, 0, 6));
     CHECK_TRUE(one.buffers[2] == same.buffers[2]);
     check_names(&same, "CreateTime", 5);
     batches[1].attributes = KR_TIMESTAMP_TYPE_BIT;
     batches[2].magic = 0;
-    CHECK_TRUE(kr_timestamp_type_column(&mixed, batches, 3, 6));
+    CHECK_TRUE(kr_timestamp_type_column(&mixed, batches, 3, 0, 6));
     check_names(&mixed, "CreateTime", 0);
     check_names(&mixed, "LogAppendTime", 2);
     check_names(&mixed, "NoTimestampType", 5);
@@ -71,7 +71,7 @@ static void test_timestamp_types(void) {
     same.release(&same);
     mixed.release(&mixed);
     batches[0].rows = KR_SHARED_ROWS + 1;
-    CHECK_TRUE(kr_timestamp_type_column(&one, batches, 1, KR_SHARED_ROWS + 1));
+    CHECK_TRUE(kr_timestamp_type_column(&one, batches, 1, 0, KR_SHARED_ROWS + 1));
     check_names(&one, "CreateTime", KR_SHARED_ROWS);
     one.release(&one);
 }

@@ -68,8 +68,14 @@ cdef extern from "columns.h" nogil:
         KR_WANT_HEADERS
         KR_WANT_CONTROL_TYPE
         KR_ONLY_MARKERS
+        KR_VIEWS
+
+    ctypedef struct kr_view:
+        pass
 
     ctypedef struct kr_binary_column:
+        kr_view *views
+        int64_t end
         int32_t *ends
         uint8_t *data
         uint8_t *validity
@@ -89,6 +95,7 @@ cdef extern from "columns.h" nogil:
         int16_t *control_type
         int32_t *header_ends
         kr_binary_column header_key, header_value
+        int64_t max_copied, view_origin
         kr_batch_header *batch
 
 

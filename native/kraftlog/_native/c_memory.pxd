@@ -17,6 +17,10 @@ cdef extern from "block_pool.h" nogil:
     uint8_t *kr_block_bytes(kr_block *block)
 
 
+cdef extern from "cache_size.h" nogil:
+    int64_t kr_cache_size()
+
+
 cdef extern from "busy.h" nogil:
     ctypedef struct kr_busy:
         pass

@@ -2,22 +2,27 @@
 that share it."""
 
 from cython cimport freelist
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport INT64_MAX, int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 from kraftlog._native.c_arrow cimport (
+    KR_SHARED_ROWS,
     KR_TIMESTAMP_TYPES,
     ArrowArray,
+    kr_array_cut,
     kr_array_of_binary,
     kr_array_of_headers,
     kr_array_of_numbers,
     kr_array_of_rows,
+    kr_array_of_views,
     kr_timestamp_type_column,
     kr_timestamp_types,
+    kr_viewed,
 )
 from kraftlog._native.c_decoder cimport (
     KR_PADDING,
     KR_UTF8_GROWTH,
+    KR_VIEWS,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
     KR_WANT_KEY,
@@ -28,16 +33,20 @@ from kraftlog._native.c_decoder cimport (
     kr_batch_header,
     kr_binary_column,
     kr_columns,
+    kr_view,
 )
 from kraftlog._native.c_memory cimport kr_block, kr_block_bytes, kr_block_close, kr_block_open, kr_block_share, kr_pool_use
-from kraftlog._native.memory cimport Arena, shared_pool
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from kraftlog._native.memory cimport Arena, Input, shared_pool
 
 kr_pool_use(shared_pool())
 
 cdef enum:
     REGION_ALIGNMENT = 64
-    BATCHES = 1 << 8
-    TIMESTAMP_TYPE = 1 << 9
+    ONE_BLOCK = 16 << 20  # bytes of columns up to which they share a block
+    BATCHES = 1 << 9
+    TIMESTAMP_TYPE = 1 << 10
 
 COLUMNS = {
     "key": KR_WANT_KEY,
@@ -48,6 +57,7 @@ COLUMNS = {
     "headers": KR_WANT_HEADERS,
     "timestamp_type": TIMESTAMP_TYPE,
 }
+SHARED_ROWS = KR_SHARED_ROWS  # rows up to which a column of one timestamp type takes no memory of its own
 TIMESTAMP_TYPES = [kr_timestamp_types[i].decode() for i in range(KR_TIMESTAMP_TYPES)]
 
 
@@ -55,8 +65,26 @@ cdef void open_validity(uint8_t *bits, int64_t rows) noexcept:
     memset(bits, 0xFF, rows // 8 + 2)
 
 
+cdef extern from "Python.h":
+    int Py_IsInitialized() nogil
+
+
+cdef void share_input(void *source) noexcept nogil:
+    with gil:
+        Py_INCREF(<object>source)
+
+
+cdef void close_input(void *source) noexcept nogil:
+    if Py_IsInitialized():
+        with gil:
+            Py_DECREF(<object>source)
+
+
 cdef void open_binary(kr_binary_column *c, int64_t rows) noexcept:
-    c.ends[0] = 0
+    c.nulls = 0
+    c.end = 0
+    if c.ends != NULL:
+        c.ends[0] = 0
     open_validity(c.validity, rows)
 
 
@@ -70,8 +98,17 @@ cdef class Chunk:
 
     cdef int open(self, kr_columns *c, int want) except -1:
         """Allocates columns of the limits in ``c``."""
+        cdef int i, parts = want & (KR_VIEWS - 1) | BATCHES
         self.want = want
-        self.open_parts(c, want & (BATCHES - 1) | BATCHES)
+        self.base = NULL
+        self.used = self.size = 0
+        self.lay_out(c, parts)
+        if self.used <= ONE_BLOCK:
+            self.open_parts(c, parts)
+        else:  # a column that is kept does not keep the others
+            for i in range(MOST_PARTS):
+                if parts >> i & 1:
+                    self.open_parts(c, 1 << i)
         if want & KR_WANT_KEY:
             open_binary(&c.key, c.max_rows)
         if want & KR_WANT_VALUE:
@@ -95,6 +132,7 @@ cdef class Chunk:
         if block == NULL:
             raise MemoryError(f"no memory for {self.used} bytes")
         self.base = kr_block_bytes(block)
+        self.size += self.used
         self.used = 0
         self.lay_out(c, parts)
         for i in range(MOST_PARTS):
@@ -120,14 +158,22 @@ cdef class Chunk:
             self.binary(&c.header_key, c.max_headers, c.max_bytes * KR_UTF8_GROWTH)
             self.binary(&c.header_value, c.max_headers, c.max_bytes)
         if parts & KR_WANT_KEY:
-            self.binary(&c.key, c.max_rows, c.max_bytes)
+            self.viewed(&c.key, c)
         if parts & KR_WANT_VALUE:
-            self.binary(&c.value, c.max_rows, c.max_bytes)
+            self.viewed(&c.value, c)
 
     cdef void *region(self, int64_t size):
         cdef int64_t begin = self.used
         self.used += (size + REGION_ALIGNMENT - 1) // REGION_ALIGNMENT * REGION_ALIGNMENT
         return self.base + begin if self.base != NULL else NULL
+
+    cdef void viewed(self, kr_binary_column *c, kr_columns *of):
+        if not self.want & KR_VIEWS:
+            self.binary(c, of.max_rows, of.max_bytes)
+            return
+        c.views = <kr_view *>self.region(of.max_rows * sizeof(kr_view))
+        c.validity = <uint8_t *>self.region(of.max_rows // 8 + 2)
+        c.data = <uint8_t *>self.region(of.max_copied + KR_PADDING)
 
     cdef void binary(self, kr_binary_column *c, int64_t rows, int64_t data):
         c.ends = <int32_t *>self.region((rows + 1) * 4)
@@ -140,19 +186,30 @@ cdef class Chunk:
                 return self.blocks[i]
         return NULL
 
-    cdef int export(self, ArrowArray *out, int column) except -1:
-        """Makes an array of a column, which shares its block."""
+    cdef int export_binary(self, ArrowArray *out, kr_block *block, kr_binary_column *c):
+        cdef kr_viewed viewed
+        if not self.want & KR_VIEWS:
+            return kr_array_of_binary(out, block, self.columns.rows, c)
+        viewed.bytes = self.source.data + self.columns.view_origin if self.source.data != NULL else c.data
+        viewed.size = self.source_end - self.columns.view_origin if self.source.data != NULL else 0
+        viewed.owner = <void *>self.source
+        viewed.share = share_input
+        viewed.close = close_input
+        return kr_array_of_views(out, block, self.columns.rows, c, &viewed)
+
+    cdef int export(self, ArrowArray *out, int column, int64_t start, int64_t rows) except -1:
+        """Makes an array of rows of a column, which shares its block."""
         cdef kr_columns *c = &self.columns
         cdef kr_block *block = self.block_of(column)
         cdef int made = 0
         if column == TIMESTAMP_TYPE:
-            made = kr_timestamp_type_column(out, c.batch, c.batches, c.rows)
+            made = kr_timestamp_type_column(out, c.batch, c.batches, start, rows)
         elif block == NULL:
             raise ValueError(f"column {column} was not decoded")
         elif column == KR_WANT_KEY:
-            made = kr_array_of_binary(out, block, c.rows, &c.key)
+            made = self.export_binary(out, block, &c.key)
         elif column == KR_WANT_VALUE:
-            made = kr_array_of_binary(out, block, c.rows, &c.value)
+            made = self.export_binary(out, block, &c.value)
         elif column == KR_WANT_OFFSET:
             made = kr_array_of_numbers(out, block, c.rows, c.offset, NULL, 0)
         elif column == KR_WANT_TIMESTAMP:
@@ -163,6 +220,8 @@ cdef class Chunk:
             made = kr_array_of_headers(out, block, c)
         if not made:
             raise MemoryError("no memory for an array")
+        if column != TIMESTAMP_TYPE:
+            kr_array_cut(out, start, rows)
         return 0
 
     @property
@@ -171,8 +230,8 @@ cdef class Chunk:
 
     @property
     def capacity(self):
-        """Bytes of memory that the columns share."""
-        return self.used
+        """Bytes of memory that all columns take together."""
+        return self.size
 
     @property
     def batches(self):
@@ -201,22 +260,26 @@ cdef class Chunk:
     def to_array(self, int column, take, kind):
         """Gives a column of ``COLUMNS`` to ``take``, which is ``pyarrow.Array._import_from_c``."""
         cdef ArrowArray array
-        self.export(&array, column)
+        self.export(&array, column, 0, self.columns.rows)
         try:
             return take(<uintptr_t>&array, kind)
         finally:
             if array.release != NULL:
                 array.release(&array)
 
-    def to_record_batch(self, tuple columns, take, arrow_schema):
-        """Gives columns of ``COLUMNS`` to ``take``, which is ``pyarrow.RecordBatch._import_from_c``."""
+    def to_record_batch(self, tuple columns, take, arrow_schema, int64_t start=0, int64_t most=INT64_MAX):
+        """Gives at most so many rows of columns of ``COLUMNS`` to ``take``, which is
+        ``pyarrow.RecordBatch._import_from_c``."""
         cdef ArrowArray array
         cdef int i = 0
-        if not kr_array_of_rows(&array, self.columns.rows, <int>len(columns)):
+        cdef int64_t rows = min(self.columns.rows - start, most)
+        if not 0 <= start <= self.columns.rows:
+            raise ValueError(f"row {start} of {self.columns.rows}")
+        if not kr_array_of_rows(&array, rows, <int>len(columns)):
             raise MemoryError("no memory for an array")
         try:
             for column in columns:
-                self.export(array.children[i], column)
+                self.export(array.children[i], column, start, rows)
                 i += 1
             return take(<uintptr_t>&array, arrow_schema)
         finally:

@@ -125,8 +125,9 @@ cdef void *take_decompressor(int compression) noexcept nogil:
     return NULL if liblz4.is_error(liblz4.create_context(&context, KR_LZ4_VERSION)) else context
 
 
-cdef void give_decompressor(int compression, void *context) noexcept nogil:
-    if kr_context_give(&decompressors[compression], 0, context):
+cdef void give_decompressor(int compression, void *context, bint is_sound) noexcept nogil:
+    # what a damaged frame leaves in a context of liblz4 outlives its reset
+    if is_sound and kr_context_give(&decompressors[compression], 0, context):
         return
     if compression == ZSTD:
         libzstd.free_context(context)
@@ -260,7 +261,7 @@ cdef class Decompressor:
                 status = kr_zstd_decompress(&libzstd, context, data, size, &self.plain)
             else:
                 status = kr_lz4_decompress(&liblz4, context, data, size, magic == 0, &self.plain)
-        give_decompressor(compression, context)
+        give_decompressor(compression, context, status == KR_OK)
         return status
 
     cdef int _gunzip(self, void *context, const uint8_t *data, int64_t size) noexcept nogil:

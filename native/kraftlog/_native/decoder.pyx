@@ -16,6 +16,7 @@ from kraftlog._native.c_decoder cimport (
     KR_ONLY_MARKERS,
     KR_REST,
     KR_UNREADABLE,
+    KR_VIEWS,
     KR_WANT_CONTROL_TYPE,
     KR_WANT_HEADERS,
     KR_WANT_KEY,
@@ -50,6 +51,7 @@ WANT = {
     "control_type": KR_WANT_CONTROL_TYPE,
 }
 ONLY_MARKERS = KR_ONLY_MARKERS
+VIEWS = KR_VIEWS
 
 END = KR_END
 CHUNK_FULL = KR_CHUNK_FULL
@@ -183,6 +185,10 @@ cdef class Decoder:
             return self.lookahead.source.failure()
         return self.decompressor.error if self.decompressor.error is not None else self.source.failure()
 
+    @property
+    def has_faults(self):
+        return self.state.faults_count != 0
+
     def take_faults(self):
         """Faults since the last call, as (status, record_index, position, expected, actual, batch_position,
         base_offset, skipped, is_rest), each with the words of a decompressor that failed."""
@@ -206,6 +212,7 @@ cdef class Decoder:
         self.chunk = None
         if chunk is not None:
             chunk.columns = self.state.columns
+            chunk.source, chunk.source_end = self.source, self.state.position
             memset(&self.state.columns, 0, sizeof(kr_columns))
         kr_busy_leave(&self.busy)
         return chunk if chunk is not None and chunk.columns.batches else None

@@ -13,10 +13,18 @@ from errno import EIO
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from kraftlog._native.c_memory cimport kr_block_bytes, kr_block_close, kr_block_open, kr_block_share, kr_own_pool
+from kraftlog._native.c_memory cimport (
+    kr_block_bytes,
+    kr_block_close,
+    kr_block_open,
+    kr_block_share,
+    kr_cache_size,
+    kr_own_pool,
+)
 
 
 WINDOW_BYTES = 1 << 20  # of a local file: it stays in the second-level cache
+CACHE_BYTES = kr_cache_size()  # of the second level
 LONG_BATCH = 4 << 10  # bytes that cost as much as another read
 
 

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 COLUMNS: dict[str, int]
+SHARED_ROWS: int
 TIMESTAMP_TYPES: list[str]
 
 class Chunk:
@@ -12,4 +13,11 @@ class Chunk:
     timestamps_ms: memoryview
     control_types: memoryview
     def to_array(self, column: int, take: Callable[[int, Any], Any], kind: Any) -> Any: ...
-    def to_record_batch(self, columns: tuple[int, ...], take: Callable[[int, Any], Any], arrow_schema: Any) -> Any: ...
+    def to_record_batch(
+        self,
+        columns: tuple[int, ...],
+        take: Callable[[int, Any], Any],
+        arrow_schema: Any,
+        start: int = 0,
+        most: int = 2**63 - 1,
+    ) -> Any: ...

@@ -6,6 +6,7 @@ from kraftlog.types import Buffer, InputFile
 
 WANT: dict[str, int]
 ONLY_MARKERS: int
+VIEWS: int
 END: int
 CHUNK_FULL: int
 UNREADABLE: int
@@ -16,6 +17,7 @@ class Decoder:
     salvaged_at: int
     position: int
     next_offset: int
+    has_faults: bool
     def __init__(
         self,
         buffer: Buffer | InputFile,

@@ -2,6 +2,8 @@ from typing import Self
 
 from kraftlog.types import Buffer
 
+CACHE_BYTES: int
+
 class Input:
     def __new__(cls, source: Buffer, may_be_file: bool = ...) -> Self: ...
 

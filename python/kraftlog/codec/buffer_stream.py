@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from kraftlog.errors import Fault
-from kraftlog.stream import Stream
+from kraftlog.stream import Produce, Stream
 
 NO_OFFSET = -1
 
@@ -55,7 +55,9 @@ class BufferStream(Stream):
     produce : callable
         Starts one pass; is given the list that it must append faults to.
     progress : Progress
-        Of the last pass that ``produce`` started.
+        Of the last pass that was started.
+    produce_whole : callable, optional
+        As ``produce``, in few record batches, for ``to_table``.
 
     Examples
     --------
@@ -80,12 +82,9 @@ class BufferStream(Stream):
     """
 
     def __init__(
-        self,
-        arrow_schema: pa.Schema,
-        produce: Callable[[list[Fault]], Iterator[pa.RecordBatch]],
-        progress: Progress,
+        self, arrow_schema: pa.Schema, produce: Produce, progress: Progress, produce_whole: Produce | None = None
     ) -> None:
-        super().__init__(arrow_schema, produce)
+        super().__init__(arrow_schema, produce, produce_whole)
         self._progress = progress
 
     @property

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +18,32 @@ from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
-from kraftlog.codec.records import TRANSACTION_COLUMNS, DecodedRows, Origin, record_batch, select, wanted_bits
+from kraftlog.codec.records import (
+    LAYOUTS,
+    PLAIN,
+    TRANSACTION_COLUMNS,
+    VIEW,
+    DecodedRows,
+    Origin,
+    native_batches,
+    record_batch,
+    select,
+)
 from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fault_from_native
 from kraftlog.types import Buffer, InputFile
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
+BYTES_OF_A_TABLE = 8 << 20  # of input, that are decoded into one piece of memory when all rows are kept
+MOST_ROWS = 2**31 - 2
+_OPTIONS = (
+    "start_offset",
+    "isolation_level",
+    "include_control",
+    "strict",
+    "check_crc",
+    "salvage",
+    "max_decompressed_bytes",
+)
 
 
 class RecordDecoder:
@@ -45,6 +69,8 @@ class RecordDecoder:
     follows : bool
         Whether records of aborted transactions are left out by what the file itself says, which is looked at as far as
         it is needed. Nothing may be open where the file begins.
+    layout : {"plain", "view"}
+        Of key and value, as the schema has it. Of a file, bytes are copied all the same: its window moves on.
 
     Attributes
     ----------
@@ -68,26 +94,28 @@ class RecordDecoder:
         aborted: npt.NDArray[np.int64] | None = None,
         only_markers: bool = False,
         follows: bool = False,
+        layout: str = PLAIN,
     ) -> None:
         self.schema = arrow_schema
         self.options = options
         self.origin = origin
-        self.selection = select(tuple(arrow_schema.names))
-        needed = set(self.selection.needs)
+        self.layout = layout
+        self.selection = select(tuple(arrow_schema.names), layout)
+        bits = self.selection.bits | (native.ONLY_MARKERS if only_markers else 0)
         hides = options.isolation_level == READ_COMMITTED
         if aborted is None and hides and origin.transactions is not None:
             aborted = origin.transactions.aborted()
         self._hides_offsets = hides and origin.transactions is not None and origin.transactions.hides_offsets
         if self._hides_offsets or options.bounds_offsets:
-            needed.add("offset")
+            bits |= native.WANT["offset"]
         if options.bounds_timestamps:
-            needed.add("timestamp_ms")
+            bits |= native.WANT["timestamp_ms"]
         self._hides_rows = self._hides_offsets or options.bounds_offsets or options.bounds_timestamps
         self._native = native.Decoder(
             buffer,
             start,
             end,
-            wanted_bits(needed) | (native.ONLY_MARKERS if only_markers else 0),
+            bits,
             check_crc=options.check_crc,
             include_control=options.include_control,
             strict=options.strict,
@@ -133,8 +161,14 @@ class RecordDecoder:
         InputError
             When the file cannot be read, after the rows before that.
         """
+        native_columns, most_rows = self.selection.native, MOST_ROWS
+        if self.options.batch_rows == MOST_ROWS:
+            most_rows = self.selection.most_rows
         for rows in self.chunks(faults):
-            yield from self._rows(rows)
+            if native_columns is None or self._hides_rows or rows.salvaged_at >= 0:
+                yield from self._rows(rows)
+            elif rows.chunk.rows:
+                yield from native_batches(rows.chunk, self.schema, native_columns, most_rows)
 
     def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
         """Decode as ``batches`` does, up to the buffers of each chunk, before rows out of bounds are left out."""
@@ -154,6 +188,8 @@ class RecordDecoder:
 
     def _note(self, faults: list[Fault]) -> RecordError | None:
         """Append what was found, or return it when it is to be raised behind the rows before it."""
+        if not self._native.has_faults:
+            return None
         for found, detail in self._native.take_faults():
             fault = fault_from_native(found, detail)
             if self.options.strict:
@@ -167,7 +203,8 @@ class RecordDecoder:
             keep = self._shown(rows)
             self.salvaged_rows += int(np.count_nonzero(keep & rows.salvaged))
             if not keep.all():
-                batch = batch.filter(pa.array(keep))
+                yield from _kept(batch, keep, self.layout)
+                return
         if batch.num_rows:
             yield batch
 
@@ -190,6 +227,47 @@ def _least(bound: int) -> int:
     return -NO_BOUND - 1 if bound == -NO_BOUND else bound
 
 
+def _kept(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_], layout: str) -> Iterator[pa.RecordBatch]:
+    """Return the rows to keep; with views, which pyarrow cannot filter, each run of them for itself."""
+    if layout == PLAIN:
+        batch = batch.filter(pa.array(keep))
+        if batch.num_rows:
+            yield batch
+        return
+    edges = np.flatnonzero(np.diff(keep, prepend=False, append=False)).tolist()
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        yield batch.slice(first, end - first)
+
+
+@lru_cache(maxsize=64)
+def _schema_of(columns: tuple[str, ...], layout: str) -> pa.Schema:
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    of_transactions = sorted(TRANSACTION_COLUMNS & set(columns))
+    if of_transactions:
+        raise ValueError(f"{', '.join(of_transactions)}: only known of a log; use kraftlog.open")
+    found = schema.RECORDS.select(columns)
+    if layout == PLAIN:
+        return found
+    return pa.schema(
+        [field.with_type(pa.binary_view()) if field.name in ("key", "value") else field for field in found]
+    )
+
+
+@lru_cache(maxsize=64)
+def _options_of(
+    batch_rows: int | None, batch_bytes: int | None, layout: str, given: tuple[Any, ...]
+) -> tuple[ReadOptions, ...]:
+    """Return the options of an iteration and those of a table; where no size is given, both have their own."""
+    rest = dict(zip(_OPTIONS, given, strict=True))
+    default = batch_rows is None and batch_bytes is None
+    rows = ReadOptions.batch_rows if batch_rows is None else batch_rows
+    usual = BYTES_OF_A_TABLE if layout == VIEW else ReadOptions.batch_bytes  # views are small, whatever they show
+    size = usual if batch_bytes is None else batch_bytes
+    options = ReadOptions(batch_rows=rows, batch_bytes=size, **rest)
+    return options, replace(options, batch_rows=MOST_ROWS, batch_bytes=BYTES_OF_A_TABLE) if default else options
+
+
 def decode(
     buffer: Buffer,
     *,
@@ -202,8 +280,9 @@ def decode(
     check_crc: bool = True,
     salvage: bool = False,
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
-    batch_rows: int = ReadOptions.batch_rows,
-    batch_bytes: int = ReadOptions.batch_bytes,
+    batch_rows: int | None = None,
+    batch_bytes: int | None = None,
+    layout: str = PLAIN,
 ) -> BufferStream:
     """Decode record batches, and message sets of older formats, into Arrow.
 
@@ -234,19 +313,24 @@ def decode(
         end. What is found may be a batch that a producer stored as a value; the column ``salvaged`` marks it.
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
-    batch_rows, batch_bytes : int
-        Size of a record batch that is returned: rows, or bytes of input.
+    batch_rows, batch_bytes : int, optional
+        Size of a record batch that is returned: rows, or bytes of input. When neither is given, ``to_table`` decodes
+        into larger pieces of memory than an iteration does.
+    layout : {"plain", "view"}
+        Of key and value: Arrow's binary, or its binary_view. Views point into ``buffer`` instead of copying from it,
+        except into compressed batches, and hold it as long as they live; it must not change meanwhile. Polars and
+        DuckDB take them as they are; pyarrow, up to 26 at least, slices and casts views but does not filter them.
 
     Returns
     -------
     BufferStream
         The rows, and how many bytes of ``buffer`` they took. Nothing is decoded before they are asked for. Record
-        batches own their memory; ``buffer`` is held as long as an iteration runs.
+        batches own their memory; ``buffer`` is held as long as an iteration runs, and by views.
 
     Raises
     ------
     ValueError
-        When a column is not known, or ``aborted_transactions`` do not go with the isolation level.
+        When a column or layout is not known, or ``aborted_transactions`` do not go with the isolation level.
     RecordError
         While rows are read, with ``strict``.
 
@@ -256,6 +340,8 @@ def decode(
     >>> data = kraftlog.encode(pa.table({"value": [b"a", None]}), base_offset=7)
     >>> kraftlog.decode(data, columns=["offset", "value"]).to_table().to_pylist()
     [{'offset': 7, 'value': b'a'}, {'offset': 8, 'value': None}]
+    >>> kraftlog.decode(data, columns=["value"], layout="view").schema.field("value").type
+    DataType(binary_view)
 
     A fetch response in which producer 3 has aborted what it wrote from offset 0 on:
 
@@ -270,27 +356,16 @@ def decode(
     >>> rows.to_table().column("offset").to_pylist()
     [2, 3]
     """
-    arrow_schema = schema.RECORDS.select(DECODE_COLUMNS if columns is None else columns)
-    of_transactions = sorted(TRANSACTION_COLUMNS & set(arrow_schema.names))
-    if of_transactions:
-        raise ValueError(f"{', '.join(of_transactions)}: only known of a log; use kraftlog.open")
-    options = ReadOptions(
-        start_offset=ReadOptions.start_offset if start_offset is None else start_offset,
-        isolation_level=isolation_level,
-        include_control=include_control,
-        strict=strict,
-        check_crc=check_crc,
-        salvage=salvage,
-        max_decompressed_bytes=max_decompressed_bytes,
-        batch_rows=batch_rows,
-        batch_bytes=batch_bytes,
-    )
-
+    arrow_schema = _schema_of(DECODE_COLUMNS if columns is None else tuple(columns), layout)
+    first = ReadOptions.start_offset if start_offset is None else start_offset
+    given = (first, isolation_level, include_control, strict, check_crc, salvage, max_decompressed_bytes)
+    options, of_table = _options_of(batch_rows, batch_bytes, layout, given)
     check_level(isolation_level, aborted_transactions)
     progress = Progress()
 
-    def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    def produce(faults: list[Fault], options: ReadOptions = options) -> Iterator[pa.RecordBatch]:
         aborted = aborted_ranges(buffer, aborted_transactions) if aborted_transactions else None
-        return progress.follow(RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options, aborted=aborted), faults)
+        decoder = RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options, aborted=aborted, layout=layout)
+        return progress.follow(decoder, faults)
 
-    return BufferStream(arrow_schema, produce, progress)
+    return BufferStream(arrow_schema, produce, progress, lambda faults: produce(faults, of_table))

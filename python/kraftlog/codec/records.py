@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -12,14 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog._native.chunk import COLUMNS, Chunk
-from kraftlog._native.decoder import WANT
+from kraftlog._native.chunk import COLUMNS, SHARED_ROWS, Chunk
+from kraftlog._native.decoder import VIEWS, WANT
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec import headers as batch_headers
 from kraftlog.stream import rows_of
 
 TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
 TRANSACTION_COLUMNS = frozenset({"transaction_state", "visible_at"})
+LAYOUTS = PLAIN, VIEW = ("plain", "view")
 NO_TRANSACTION = -1
 NEVER = -1
 
@@ -183,32 +184,39 @@ class Selection:
 
     Attributes
     ----------
-    needs : frozenset of str
-        Columns that the native decoder must fill.
+    bits : int
+        Of ``WANT``: what the native decoder must fill; and whether keys and values are views.
     native : tuple of int, optional
         Which they are in ``COLUMNS``, when the native decoder makes them all.
     """
 
-    needs: frozenset[str]
+    bits: int
     native: tuple[int, ...] | None
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a record batch beyond which a column would take memory that is shared up to there."""
+        repeats = self.native is None or COLUMNS["timestamp_type"] in self.native
+        return SHARED_ROWS if repeats else 2**31 - 2
 
 
 @lru_cache(maxsize=64)
-def select(names: tuple[str, ...]) -> Selection:
+def select(names: tuple[str, ...], layout: str = PLAIN) -> Selection:
     """Return how columns of these names are made."""
-    needs: set[str] = set()
+    bits = VIEWS if layout == VIEW else 0
     for name in names:
-        needs.update(_MADE_HERE[name].needs if name in _MADE_HERE else {name} & WANT.keys())
+        for need in _MADE_HERE[name].needs if name in _MADE_HERE else {name} & WANT.keys():
+            bits |= WANT[need]
     is_native = bool(names) and not any(name in _MADE_HERE for name in names)
-    return Selection(frozenset(needs), tuple(COLUMNS[name] for name in names) if is_native else None)
+    return Selection(bits, tuple(COLUMNS[name] for name in names) if is_native else None)
 
 
-def wanted_bits(needs: Iterable[str]) -> int:
-    """Return which buffers the native decoder must fill."""
-    bits = 0
-    for need in needs:
-        bits |= WANT[need]
-    return bits
+def native_batches(
+    chunk: Chunk, arrow_schema: pa.Schema, native: tuple[int, ...], most_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """Return the rows of a chunk in record batches of at most so many, all of which share its memory."""
+    for start in range(0, chunk.rows, most_rows):
+        yield chunk.to_record_batch(native, pa.RecordBatch._import_from_c, arrow_schema, start, most_rows)
 
 
 def record_batch(rows: DecodedRows, arrow_schema: pa.Schema, selection: Selection) -> pa.RecordBatch:

@@ -15,6 +15,7 @@ from kraftlog.tables.table_rows import TABLES_OF_FILES
 from kraftlog.tables.user_options import read_options
 
 ROWS_PER_BATCH = 16_384
+BYTES_PER_BATCH = 2 << 20
 DEFAULT_MAX_TRIGGER_DELAY = "15m"
 ON_ERROR = ("fail", "skip", "quarantine")
 
@@ -129,6 +130,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             check_crc=_flag(given, "checkCrc", default=table != "batches"),
             strict=on_error == "fail" and table != "errors",
             batch_rows=ROWS_PER_BATCH,
+            batch_bytes=BYTES_PER_BATCH,
         ),
     )
 
