@@ -218,3 +218,14 @@ def test_damaged_frames(codec: str, data: st.DataObject, by_libraries: bool):
     except compression.DecompressionError:
         return
     assert size == len(DECOMPRESS[codec](bytes(frame)))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_damaged_frame_says_nothing_of_the_next(codec: str):
+    """A context that has met damage is not used again, whatever was damaged."""
+    sound = bytes(kraftlog.encode(pa.table({"value": VALUES}), compression=codec))
+    plain = COMPRESS[codec](b"".join(VALUES))
+    for at in range(min(len(plain), 60)):
+        broken = plain[:at] + bytes([plain[at] ^ 0x55]) + plain[at + 1 :]
+        assert faults(batch(codec, lambda _, payload=broken: payload)) is not None
+        assert values(sound) == VALUES
