@@ -50,6 +50,8 @@ def ranges_with_transactions(
     columns: Sequence[str],
     faults: list[Fault],
     notes: list[str],
+    *,
+    follows: bool = False,
 ) -> Iterator[Range]:
     """Return the ranges to read, in order, with what is known of their transactions.
 
@@ -68,6 +70,9 @@ def ranges_with_transactions(
         Receives snapshots and segments that cannot be read, and markers of metadata transactions out of place.
     notes : list of str
         Receives where a read_committed reader stops, and why remote log files must be read for their headers.
+    follows : bool
+        Whether each range is read before the next one is asked for: a last segment is then one range, of which the
+        reader finds out by itself what is committed. Such a range is for this process alone.
 
     Raises
     ------
@@ -84,8 +89,8 @@ def ranges_with_transactions(
             strict=options.strict,
             cut_bytes=range_bytes,
         )
-        follows = range_bytes is None and not TRANSACTION_COLUMNS & set(columns)
-        for part in PartitionRanges(found, options, range_bytes, notes, follows=follows).ranges():
+        is_followed = follows and range_bytes is None and not TRANSACTION_COLUMNS & set(columns)
+        for part in PartitionRanges(found, options, range_bytes, notes, follows=is_followed).ranges():
             _move(found.faults, faults)
             yield part
         _move(found.faults, faults)

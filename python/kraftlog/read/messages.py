@@ -127,7 +127,7 @@ def _parts(
     segments: list[Segment], options: ReadOptions, columns: Sequence[str], faults: list[Fault], notes: list[str]
 ) -> Iterator[Range]:
     if needs_transactions(options, columns):
-        return ranges_with_transactions(segments, options, None, columns, faults, notes)
+        return ranges_with_transactions(segments, options, None, columns, faults, notes, follows=True)
     return plan(segments, options, None)
 
 

@@ -111,7 +111,7 @@ def table_rows(
         how.notes.append("nothing is salvaged: what is found behind damage is never part of read_committed")
     if table == "records":
         size = how.range_bytes or PARALLEL_RANGE_BYTES if how.workers > 1 else None
-        parts = record_ranges(found, options, size, arrow_schema.names, faults, how.notes)
+        parts = record_ranges(found, options, size, arrow_schema.names, faults, how.notes, follows=how.workers == 1)
         return read_ranges(parts, arrow_schema, options, faults, how.workers, how.on_progress, how.notes)
     if table == "messages" or table not in schema.TABLES:
         from kraftlog.tables.message_tables import message_rows, type_rows
@@ -141,12 +141,14 @@ def record_ranges(
     columns: Sequence[str],
     faults: list[Fault],
     notes: list[str],
+    *,
+    follows: bool = False,
 ) -> Iterator[Range]:
     """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
     from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 
     if needs_transactions(options, columns):
-        return ranges_with_transactions(found.segments, options, range_bytes, columns, faults, notes)
+        return ranges_with_transactions(found.segments, options, range_bytes, columns, faults, notes, follows=follows)
     return plan(found.segments, options, range_bytes)
 
 
