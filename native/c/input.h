@@ -60,6 +60,7 @@ static inline int kr_need(kr_input *in, int64_t a, int64_t b) {
 /* Long batches are passed over by a small read of each header; what lies between is not read. Short ones are read
  * together, the more of them the longer they go on: among long ones there are markers. */
 static inline void kr_choose_ahead(kr_input *in, int64_t batch_bytes) {
+    if (!in->move) return;
     int64_t more = in->ahead ? 2 * in->ahead : KR_FIRST_AHEAD;
     in->ahead = batch_bytes >= in->long_batch ? 0 : more < in->window_bytes ? more : in->window_bytes;
 }
