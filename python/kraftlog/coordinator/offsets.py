@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kraftlog.coordinator.transaction_ends import COMMITTED, OPEN, ends_of
+from kraftlog.coordinator.transaction_ends import ends_of
 from kraftlog.last_by_key import NOWHERE, Codes, Fold, Mask, Rows, codes_of, last_of, numbers
+from kraftlog.transactions.producer import COMMITTED, OPEN
 
 KEYS = ("group", "key_topic", "key_partition")
 COLUMNS = (

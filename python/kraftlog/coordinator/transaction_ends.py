@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.last_by_key import numbers
+from kraftlog.transactions.producer import ABORTED, COMMITTED, OPEN
 
-OPEN, ABORTED, COMMITTED = 0, 1, 2
 _CONTROL_TYPES = {"ABORT": ABORTED, "COMMIT": COMMITTED}
 
 
