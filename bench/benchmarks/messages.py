@@ -47,12 +47,12 @@ class _Typed(_Contenders):
 
 class Metadata(_Typed):
     def setup(self, _: str) -> None:
-        self.take(typed_records.metadata(metadata_log(common.MEGABYTES), None))
+        self.take(typed_records.metadata(metadata_log(common.MEGABYTES), {}))
 
 
 class OffsetCommits(_Typed):
     def setup(self, _: str) -> None:
-        self.take(typed_records.commits(offsets_log(common.MEGABYTES), None))
+        self.take(typed_records.commits(offsets_log(common.MEGABYTES), {}))
 
 
 class Written(_Contenders):
@@ -60,7 +60,7 @@ class Written(_Contenders):
     param_names = ("contender",)
 
     def setup(self, _: str) -> None:
-        self.take(typed_records.metadata(metadata_log(common.MEGABYTES), None))
+        self.take(typed_records.metadata(metadata_log(common.MEGABYTES), {}))
 
     def time_write(self, name: str) -> None:
         """Write two hundred thousand records as JSON, or their PartitionChangeRecords as bytes."""
@@ -78,7 +78,7 @@ class Image(_Contenders):
     param_names = ("contender",)
 
     def setup(self, _: str) -> None:
-        self.take(folds.replay(metadata_log(common.MEGABYTES), None))
+        self.take(folds.replay(metadata_log(common.MEGABYTES), {}))
 
     def time_replay(self, name: str) -> None:
         """Make the image of two hundred thousand records."""
@@ -100,7 +100,7 @@ class Offsets(_Contenders):
     param_names = ("contender",)
 
     def setup(self, _: str) -> None:
-        self.take(folds.offsets(offsets_log(common.MEGABYTES), None))
+        self.take(folds.offsets(offsets_log(common.MEGABYTES), {}))
 
     def time_fold(self, name: str) -> None:
         """Fold a hundred thousand commits."""

@@ -35,7 +35,7 @@ class OnLogs:
 
     def setup(self, value_bytes: int, batch_kib: int) -> None:
         material = Material(corpus.Workload(value_bytes, batch_kib), common.MEGABYTES)
-        self.contenders = {contender.name: contender for contender in works.BY_NAME[self.work](material)}
+        self.contenders = {contender.name: contender for contender in works.BY_NAME[self.work](material, {})}
 
 
 class BoundaryScan(OnLogs):
