@@ -12,13 +12,18 @@ import pyarrow.compute as pc
 Sums = tuple[int, ...]  # records, bytes of keys, bytes of values, headers, sum of offsets, sum of timestamps
 
 
+def _copied(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return views as plain values, of which Arrow knows the length."""
+    return column.cast(pa.binary()) if pa.types.is_binary_view(column.type) else column
+
+
 def of_table(table: pa.Table | pa.RecordBatch) -> Sums:
     """Return the sums of columns key, value, offset, timestamp and perhaps headers."""
     headers = pc.sum(pc.list_value_length(table["headers"])) if "headers" in table.schema.names else pa.scalar(0)
     milliseconds = table["timestamp"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
     summed = (
-        pc.sum(pc.binary_length(table["key"])),
-        pc.sum(pc.binary_length(table["value"])),
+        pc.sum(pc.binary_length(_copied(table["key"]))),
+        pc.sum(pc.binary_length(_copied(table["value"]))),
         headers,
         pc.sum(table["offset"]),
         pc.sum(milliseconds),
