@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from jvm import Jvm
-from kafka import Broker
+from kafka_broker import Broker
 
 import corpus
 import kraftlog

@@ -10,7 +10,7 @@ from pathlib import Path
 import jvm
 import pytest
 import spark_connector
-from kafka import Broker
+from kafka_broker import Broker
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session

@@ -11,7 +11,7 @@ import coordinator_scenarios as scenarios
 import pytest
 from coordinator_log import CoordinatorLog
 from jvm import Line
-from kafka import Broker
+from kafka_broker import Broker
 
 import kraftlog
 from kraftlog.metadata.uuids import uuid_text

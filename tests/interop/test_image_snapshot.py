@@ -12,7 +12,7 @@ import cluster_state
 import pyarrow as pa
 import pytest
 from jvm import Jvm, Line
-from kafka import WITH_ACLS, Broker
+from kafka_broker import WITH_ACLS, Broker
 
 import kraftlog
 from golden_files import GOLDEN, lines

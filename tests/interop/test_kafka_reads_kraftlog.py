@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from jvm import Line
-from kafka import Broker
+from kafka_broker import Broker
 from records import by_partition, made, table
 
 import kraftlog

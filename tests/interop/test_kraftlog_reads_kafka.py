@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 from jvm import Line
-from kafka import Broker
+from kafka_broker import Broker
 from records import COLUMNS, by_partition, lines, made
 
 import kraftlog

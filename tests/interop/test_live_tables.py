@@ -13,7 +13,7 @@ import coordinator_answers as answers
 import pytest
 from coordinator_log import START
 from jvm import Jvm, Line
-from kafka import WITH_ACLS, Broker
+from kafka_broker import WITH_ACLS, Broker
 from records import made
 
 import kraftlog

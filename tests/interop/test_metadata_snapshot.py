@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from jvm import Jvm
-from kafka import NODE, Broker
+from kafka_broker import NODE, Broker
 
 import kraftlog
 from kraftlog import MetadataLogWriter

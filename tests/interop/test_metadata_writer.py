@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from jvm import Jvm, Line
-from kafka import NODE, Broker
+from kafka_broker import NODE, Broker
 from records import made
 
 import kraftlog

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jvm import Line
-from kafka import Broker
+from kafka_broker import Broker
 from records import made, table
 
 from kraftlog.layout.checkpoints import read_leader_epochs

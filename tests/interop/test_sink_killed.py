@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from kafka import Broker
+from kafka_broker import Broker
 from sink_driver import FAILURES, TOPICS, Death, Job, command, row_of
 
 import kraftlog

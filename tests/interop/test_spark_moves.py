@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import real_transactions
 from jvm import Line
-from kafka import Broker
+from kafka_broker import Broker
 from producer_log import START
 from records import TIMESTAMP, made
 

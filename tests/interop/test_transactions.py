@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import real_transactions
 from jvm import Line
-from kafka import Broker
+from kafka_broker import Broker
 from producer_log import ProducerLog
 from real_transactions import TOPIC as REAL
 from records import COLUMNS, by_partition, lines

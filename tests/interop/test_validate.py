@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
-from kafka import Broker
+from kafka_broker import Broker
 from produce_request import RawProducer
 
 import kraftlog
