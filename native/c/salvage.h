@@ -1,7 +1,7 @@
 /* Searching for batches behind damage, when a caller asks for it: by magic and crc, at every byte.
  *
  * What is found may lie inside of a batch: a value can hold batches, and a producer chooses values. No reader searches
- * unless it is told to, and what stands at or behind `salvaged_at` is marked as salvaged.
+ * unless a caller asks for it, and what stands at or behind `salvaged_at` is marked as salvaged.
  */
 #ifndef KRAFTLOG_SALVAGE_H
 #define KRAFTLOG_SALVAGE_H
