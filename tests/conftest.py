@@ -1,4 +1,4 @@
-"""What all tests share: no deadlines, and sweeps of which a run takes a sample."""
+"""What all tests share: no deadlines, the same examples in each run, and sweeps of which a run takes a sample."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-# A busy machine is no reason to fail.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# A busy machine is no reason to fail, and a commit that passed passes again: new examples are drawn with --all-cases.
+settings.register_profile("fixed", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile("random", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.load_profile("random" if "--all-cases" in sys.argv else "fixed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from model import ProducerModel
 from random_logs import STEPS, in_segments, producer_log, write_indexes, write_snapshots, written
@@ -173,6 +173,7 @@ def test_within_bounds(columns: list[str], steps: list[tuple], start: int, size:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(STEPS, min_size=4, max_size=25), st.integers(0, 1 << 20), st.integers(1, 255))
+@example([("data", 0, 1), ("data", 2, 3), *[("marker", one, "COMMIT") for one in (0, 0, 2)], ("plain", -1, 3)], 794, 1)
 def test_one_damaged_byte(steps: list[tuple], at: int, flipped: int):
     model = producer_log(steps)
     data = bytearray(model.log)

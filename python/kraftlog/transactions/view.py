@@ -90,17 +90,26 @@ class ProducerView:
         return np.repeat(self._states_of_batches(headers), headers["rows"])
 
     @cached_property
-    def _latest(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return starts in order, and the largest marker offset up to each, behind one for no transaction."""
-        order = np.argsort(self.transactions["first"], kind="stable")
-        offsets = np.maximum.accumulate(self.transactions["marker_offset"][order])
-        return self.transactions["first"][order], np.append(NONE, offsets)
+    def _last_marker(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return starts in order, and of the transactions up to each the last marker: where it is, and its offset.
+
+        The order of markers is that of the log: a damaged offset moves none of them. What holds nothing back is left
+        out. Behind all is one for no start.
+        """
+        rows = self.transactions[self.transactions["marker_offset"] != NONE]
+        rows = rows[np.argsort(rows["first"], kind="stable")]
+        by_marker = np.lexsort((rows["marker_offset"], rows["marker"]))
+        rank = np.empty(len(rows), np.int64)
+        rank[by_marker] = np.arange(len(rows))
+        last = rows[by_marker[np.maximum.accumulate(rank)]]
+        return rows["first"], np.append(last["marker"], NONE), np.append(last["marker_offset"], NONE)
 
     def visible_at(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the offset that moved the last stable offset behind each record, or its own."""
-        first, latest = self._latest
-        ended = latest[np.searchsorted(first, headers[self.by], side="right")]
-        states = self._states_of_batches(headers)
-        hidden = np.isin(states, (ABORTED, OPEN)) | (ended == FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
-        at = np.maximum(offsets, np.repeat(ended, headers["rows"]))
+        first, marker, marker_offset = self._last_marker
+        begun = np.searchsorted(first, headers[self.by], side="right") - 1
+        waits_until = np.where(marker[begun] > headers[self.by], marker_offset[begun], NONE)
+        hidden = np.isin(self._states_of_batches(headers), (ABORTED, OPEN))
+        hidden |= (waits_until == FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
+        at = np.maximum(offsets, np.repeat(waits_until, headers["rows"]))
         return np.where(np.repeat(hidden, headers["rows"]), NEVER, at)
