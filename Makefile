@@ -17,9 +17,10 @@ demo: $(READY)
 
 TESTS := $(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile
 
-# a sample of the sweeps, another one each day
+# a sample of the sweeps: make test SAMPLE=2 takes another one
+SAMPLE := 0
 test: $(READY)
-	$(TESTS) --sample-seed=$$(date -u +%F)
+	$(TESTS) --sample-seed=$(SAMPLE)
 
 test-all: $(READY)
 	$(TESTS) --all-cases
