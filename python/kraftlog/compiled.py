@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
-
-import numpy as np
 
 njit: Any = None
 with suppress(ModuleNotFoundError):
@@ -24,7 +21,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     anew in each process.
     """
     if njit is None:
-        return _plain(function)
+        return function
     try:
         kernel: Callable[..., Any] = njit(cache=True, nogil=True)(function)
     except RuntimeError:
@@ -32,20 +29,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
-def part(function: Function) -> Function:
-    """Compile a function that compiled ones call, together with each of them."""
-    return function if njit is None else njit(nogil=True)(function)
-
-
 def inlined(function: Function) -> Function:
     """Compile a function into each place where compiled ones call it."""
     return function if njit is None else njit(inline="always")(function)
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def run(*arguments: Any) -> Any:
-        with np.errstate(over="ignore"):  # hashes wrap around, as compiled they do
-            return function(*arguments)
-
-    return run

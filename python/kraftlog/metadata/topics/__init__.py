@@ -1,5 +1,4 @@
-"""Topics and partitions of a metadata image: their records as columns, and Numba kernels that replay them.
+"""Topics and partitions of a metadata image: their records as columns, which the core replays in slots.
 
-``state`` is the entry; ``slots`` is the form in which partitions are held, ``replay`` applies records to it. Nothing
-here opens a file or decodes a message.
+``state`` is the entry. Nothing here opens a file or decodes a message.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kraftlog.metadata.topics.records import PARTITION
+from kraftlog.metadata.topics.types import PARTITION
 
 _COLUMNS = ("eligible_leader_replicas", "last_known_elr")
 

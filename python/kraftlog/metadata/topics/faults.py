@@ -8,18 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kraftlog.errors import Fault
-from kraftlog.metadata import schemas
-from kraftlog.metadata.topics.records import (
+from kraftlog._native.topic_slots import (
     BAD_DIRECTORIES,
     BAD_RECOVERY_STATE,
-    CLEAR_ELR,
-    PARTITION,
-    PARTITION_CHANGE,
-    TYPES,
     UNKNOWN_PARTITION,
     UNKNOWN_TOPIC,
 )
+from kraftlog.errors import Fault
+from kraftlog.metadata import schemas
+from kraftlog.metadata.topics.types import CLEAR_ELR, PARTITION, PARTITION_CHANGE, TYPES
 from kraftlog.metadata.uuids import uuid_text
 
 _WORDS = {
@@ -31,7 +28,7 @@ _WORDS = {
 
 
 def topic_faults(found: npt.NDArray[np.int64], batches: Mapping[str, pa.RecordBatch]) -> Iterator[Fault]:
-    """Return the faults that the kernel found: kind of record, row, fault."""
+    """Return the faults that the core found: kind of record, row, fault."""
     for kind, row, number in found.tolist():
         name = TYPES[kind]
         batch = batches[name].slice(row, 1)

@@ -1,0 +1,222 @@
+"""Topics and partitions of a metadata image, in C; the interpreter lock is kept, so that one thread at a time is in an
+image."""
+
+import numpy as np
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+
+from kraftlog._native.c_arrow cimport ArrowArray
+from kraftlog._native.c_memory cimport kr_pool_use
+from kraftlog._native.c_topics cimport (
+    KR_BAD_DIRECTORIES,
+    KR_BAD_RECOVERY_STATE,
+    KR_LISTS,
+    KR_NO_MEMORY_LEFT,
+    KR_NOWHERE,
+    KR_UNKNOWN_PARTITION,
+    KR_UNKNOWN_TOPIC,
+    kr_candidate,
+    kr_items_count,
+    kr_partition_columns,
+    kr_partition_places,
+    kr_partition_rows,
+    kr_partition_rows_of,
+    kr_partitions_gather,
+    kr_slots_of,
+    kr_topic_chunk,
+    kr_topic_rows,
+    kr_topics,
+    kr_topics_at,
+    kr_topics_close,
+    kr_topics_copy,
+    kr_topics_end,
+    kr_topics_open,
+    kr_topics_replay,
+)
+from kraftlog._native.memory cimport shared_pool
+
+kr_pool_use(shared_pool())
+
+UNKNOWN_TOPIC, UNKNOWN_PARTITION = KR_UNKNOWN_TOPIC, KR_UNKNOWN_PARTITION
+BAD_DIRECTORIES, BAD_RECOVERY_STATE = KR_BAD_DIRECTORIES, KR_BAD_RECOVERY_STATE
+LISTS = (
+    "isr", "replicas", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr",
+    "directories",
+)
+SCALARS = (
+    "offset", "topic_id", "partition_id", "leader", "leader_recovery_state", "leader_epoch", "partition_epoch",
+)
+NONE = KR_NOWHERE
+_MOST = 2**31 - 1  # items of a column of lists
+
+
+cdef const int64_t *numbers(const int64_t[::1] values) noexcept:
+    return &values[0] if values.shape[0] else NULL
+
+
+cdef kr_topic_rows topic_rows(const int64_t[::1] offsets, const uint64_t[:, ::1] ids) except *:
+    if ids.shape[0] != offsets.shape[0] or ids.shape[1] != 2:
+        raise ValueError(f"{offsets.shape[0]} offsets and {ids.shape[0]} ids of {ids.shape[1]} numbers")
+    cdef kr_topic_rows rows
+    rows.n = offsets.shape[0]
+    rows.offsets = numbers(offsets)
+    rows.ids = <const uint8_t *>&ids[0, 0] if rows.n else NULL
+    return rows
+
+
+cdef class PartitionRows:
+    """The columns of PartitionRecords or PartitionChangeRecords, which are lent.
+
+    ``places`` says where those of ``SCALARS`` and then those of ``LISTS`` are in the batch, -1 for one that is not.
+    """
+
+    cdef kr_partition_rows rows
+    cdef object capsule
+
+    def __init__(self, batch, places):
+        _, self.capsule = batch.__arrow_c_array__()
+        cdef ArrowArray *array = <ArrowArray *>PyCapsule_GetPointer(self.capsule, "arrow_array")
+        cdef kr_partition_places at
+        at.offset, at.topic_id, at.partition_id, at.leader, at.recovery_state = places[:5]
+        at.leader_epoch, at.partition_epoch = places[5:7]
+        if len(places) != 7 + KR_LISTS or max(places) >= batch.num_columns or min(places[:5] + places[7:]) < 0:
+            raise ValueError(f"columns of partitions at {places} of {batch.num_columns}")
+        cdef int name
+        for name in range(KR_LISTS):
+            at.lists[name] = places[7 + name]
+        self.rows = kr_partition_rows_of(array, &at)
+
+    def __len__(self):
+        return self.rows.n
+
+
+cdef class TopicSlots:
+    """The topics and partitions of an image."""
+
+    cdef kr_topics state
+
+    def __cinit__(self):
+        if not kr_topics_open(&self.state):
+            raise MemoryError("no memory for an image")
+
+    def __dealloc__(self):
+        kr_topics_close(&self.state)
+
+    def copy(self):
+        """Return the same in memory of its own."""
+        cdef TopicSlots copied = TopicSlots()
+        kr_topics_close(&copied.state)
+        if not kr_topics_copy(&copied.state, &self.state):
+            raise MemoryError("no memory for a copy of an image")
+        return copied
+
+    @property
+    def counts(self):
+        """How many topics and partitions there are."""
+        return self.state.topics_count, self.state.partitions_count
+
+    def topics(self):
+        """Return number, number of the name, and id of each topic."""
+        cdef int64_t i, end = kr_topics_end(&self.state)
+        at = np.empty((self.state.topics_count, 2), np.int64)
+        ids = np.empty((self.state.topics_count, 2), np.uint64)
+        cdef int64_t[:, ::1] numbered = at
+        cdef uint64_t[:, ::1] written = ids
+        cdef int64_t count = 0
+        for i in range(end):
+            topic = &kr_topics_at(&self.state)[i]
+            if topic.name != KR_NOWHERE:
+                numbered[count, 0], numbered[count, 1] = i, topic.name
+                written[count, 0], written[count, 1] = topic.low, topic.high
+                count += 1
+        return at[:, 0], at[:, 1], ids
+
+    def rename(self, const int64_t[::1] topics):
+        """Number the names of topics anew, in this order."""
+        cdef int64_t i
+        for i in range(topics.shape[0]):
+            if not 0 <= topics[i] < kr_topics_end(&self.state):
+                raise IndexError(f"topic {topics[i]} of {kr_topics_end(&self.state)}")
+            kr_topics_at(&self.state)[topics[i]].name = i
+
+    def replay(self, topics, int64_t first_name, const int64_t[::1] cleared not None, removals,
+               PartitionRows partitions not None, PartitionRows changes not None, clearings,
+               int64_t[:, ::1] candidates not None, int64_t candidates_count):
+        """Apply records in the order of their offsets.
+
+        Topics, their removals and the clearings of eligible leader replicas are two arrays each: offsets, and ids or
+        numbers of names. ``candidates`` has room for the new topics as well.
+
+        Returns the kind, row and fault of what was refused; and the name of the topic that each removal removed.
+        """
+        cdef kr_topic_chunk chunk
+        chunk.topics, chunk.removals = topic_rows(topics[0], topics[1]), topic_rows(removals[0], removals[1])
+        chunk.partitions, chunk.changes = partitions.rows, changes.rows
+        cdef const int64_t[::1] offsets = clearings[0], names = clearings[1]
+        chunk.clearings, chunk.clearing_offsets, chunk.clearing_names = len(offsets), numbers(offsets), numbers(names)
+        chunk.first_name, chunk.cleared = first_name, numbers(cleared)
+        if (len(names) != len(offsets) or len(cleared) != chunk.topics.n or candidates.shape[1] != 3
+                or not 0 <= candidates_count <= len(candidates) - chunk.topics.n):
+            raise ValueError("the columns of topics are not of one length")
+        chunk.candidates = <kr_candidate *>&candidates[0, 0] if len(candidates) else NULL
+        chunk.candidates_count, chunk.faults_count = candidates_count, 0
+        rows = chunk.topics.n + chunk.removals.n + chunk.partitions.n + chunk.changes.n + chunk.clearings
+        faults, removed = np.empty((rows + 1, 3), np.int64), np.empty(chunk.removals.n + 1, np.int64)
+        cdef int64_t[:, ::1] noted = faults
+        cdef int64_t[::1] gone = removed
+        chunk.faults, chunk.removed = &noted[0, 0], &gone[0]
+        cdef int failed = kr_topics_replay(&self.state, &chunk)
+        if failed == KR_NO_MEMORY_LEFT:
+            raise MemoryError("no memory for the partitions of an image")
+        if failed:
+            raise ValueError("a list of a partition's record is not within the items of its column")
+        return faults[:chunk.faults_count], removed[:-1]
+
+    def partitions(self, const int64_t[::1] topics not None):
+        """Return the partitions of topics, topic after topic and by id, as columns.
+
+        Returns
+        -------
+        dict
+            The number of each one's topic as ``topic``; numbers by name, and of each list where it ends and its items.
+        """
+        cdef int64_t i
+        for i in range(topics.shape[0]):
+            if not 0 <= topics[i] < kr_topics_end(&self.state):
+                raise IndexError(f"topic {topics[i]} of {kr_topics_end(&self.state)}")
+        slots = np.empty(self.state.partitions_count + 1, np.int64)
+        cdef int64_t[::1] at = slots
+        cdef int64_t count = kr_slots_of(&self.state, numbers(topics), topics.shape[0], &at[0])
+        cdef int64_t totals[7]
+        kr_items_count(&self.state, &at[0], count, totals)
+        cdef kr_partition_columns out
+        found = {name: np.empty(count + 1, np.int32) for name in ("topic", *SCALARS[2:])}
+        found["leader_recovery_state"] = np.empty(count + 1, np.int8)
+        cdef int32_t[::1] column, ends, items
+        cdef int8_t[::1] states = found["leader_recovery_state"]
+        out.recovery_states = &states[0]
+        column = found["topic"]
+        out.topics = &column[0]
+        column = found["partition_id"]
+        out.partition_ids = &column[0]
+        column = found["leader"]
+        out.leaders = &column[0]
+        column = found["leader_epoch"]
+        out.leader_epochs = &column[0]
+        column = found["partition_epoch"]
+        out.partition_epochs = &column[0]
+        lists = {}
+        for i, name in enumerate(LISTS):
+            if totals[i] > _MOST:
+                raise OverflowError(f"{name} of all partitions has {totals[i]} items, more than {_MOST}")
+            width = 4 if name == "directories" else 1
+            lists[name] = np.empty(count + 1, np.int32), np.empty(width * (totals[i] + 1), np.int32)
+            ends, items = lists[name]
+            out.ends[i], out.items[i] = &ends[0], &items[0]
+        kr_partitions_gather(&self.state, &at[0], count, &out)
+        columns = {name: values[:count] for name, values in found.items()}
+        for i, (name, (ended, values)) in enumerate(lists.items()):
+            width = 4 if name == "directories" else 1
+            columns[name] = ended, values[: width * totals[i]]
+        return columns
