@@ -4,6 +4,8 @@
 """
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -11,7 +13,12 @@ from setuptools import Extension, setup
 
 NATIVE = Path("native")
 MODULES = sorted((NATIVE / "kraftlog" / "_native").glob("*.pyx"))
+GENERATED = Path("build") / "generated"
+WRITER = str(NATIVE / "straight_decoders.py")  # of the decoders of messages, from their definitions
 SANITIZE = os.environ.get("KRAFTLOG_SANITIZE") == "1"
+
+GENERATED.mkdir(parents=True, exist_ok=True)
+subprocess.run([sys.executable, WRITER, GENERATED / "straight_decoders.h"], check=True)
 
 # Generated code is full of conversions, so the warnings that our C must pass are asked for in ci/lint, on the headers.
 flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if SANITIZE else ["-O3"]
@@ -21,8 +28,11 @@ extensions = [
     Extension(
         f"kraftlog._native.{path.stem}",
         [str(path)],
-        include_dirs=[str(NATIVE / "c")],
-        depends=[str(header) for header in sorted((NATIVE / "c").glob("*.h"))],
+        include_dirs=[str(NATIVE / "c"), str(GENERATED)],
+        depends=[
+            *(str(header) for folder in (NATIVE / "c", GENERATED) for header in sorted(folder.glob("*.h"))),
+            WRITER,
+        ],
         extra_compile_args=[*flags, "-std=gnu11", "-fsigned-char", "-Wno-unused-function"],
         extra_link_args=link,
     )

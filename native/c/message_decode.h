@@ -308,26 +308,20 @@ static void kr_expect_rows(kr_message_decoder *d, int64_t n) {
     if (!ok) d->no_memory = 1;
 }
 
-/* Decodes messages of one version behind those that the columns have. A fault's row counts in `m->rows`. Returns 0 when
- * memory is short. */
-static int kr_decode_messages(kr_message_decoder *d, const kr_messages *m) {
+/* Reads a block of rows of one version; faults count in the rows of `m`. */
+static void kr_interpret_block(kr_message_decoder *d, const kr_messages *m, int64_t from, int64_t n) {
     const uint8_t *start[KR_BLOCK_ROWS], *pos[KR_BLOCK_ROWS], *end[KR_BLOCK_ROWS];
-    kr_expect_rows(d, m->count);
-    if (m->count) d->limit = m->data + m->ends[m->rows[m->count - 1] + 1];
-    for (int64_t from = 0; from < m->count && !d->no_memory; from += KR_BLOCK_ROWS) {
-        int64_t n = m->count - from < KR_BLOCK_ROWS ? m->count - from : KR_BLOCK_ROWS;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t row = m->rows[from + i];
-            start[i] = m->data + m->ends[row];
-            pos[i] = start[i] + m->starts[row];
-            end[i] = m->data + m->ends[row + 1];
-        }
-        kr_rows r = {start, pos, end, n, from};
-        kr_run_struct(d, 0, &r);
-        for (int64_t i = 0; i < n; i++)
-            if (pos[i] && pos[i] != end[i]) kr_row_fail(d, 0, &r, i, KR_MESSAGE_TRAILING_BYTES, 0, end[i] - pos[i]);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t row = m->rows[from + i];
+        start[i] = m->data + m->ends[row];
+        pos[i] = start[i] + m->starts[row];
+        end[i] = m->data + m->ends[row + 1];
     }
-    return !d->no_memory;
+    kr_rows r = {start, pos, end, n, from};
+    d->interpreted += n;
+    kr_run_struct(d, 0, &r);
+    for (int64_t i = 0; i < n; i++)
+        if (pos[i] && pos[i] != end[i]) kr_row_fail(d, 0, &r, i, KR_MESSAGE_TRAILING_BYTES, 0, end[i] - pos[i]);
 }
 
 static inline int kr_message_decoder_open(kr_message_decoder *d) {

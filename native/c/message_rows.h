@@ -27,6 +27,7 @@ typedef struct {
     const uint8_t *limit; /* up to here at the least there are bytes behind any row before it */
     const uint8_t **scratch;
     int64_t scratch_used, scratch_size;
+    int64_t interpreted; /* rows that no generated decoder has read */
 } kr_message_decoder;
 
 /* Some rows of a message, or of a struct in it: where each starts, where it is read, and where it must end. */

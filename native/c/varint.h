@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define KR_LIKELY(x)     __builtin_expect(!!(x), 1)
+#define KR_UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define KR_ALWAYS_INLINE static inline __attribute__((always_inline))
 
 #define KR_VARINT_MAX  5

@@ -21,7 +21,8 @@ from kraftlog._native import message as native
 from kraftlog.messages.catalog import BUILT_IN, FORMATS
 from kraftlog.messages.definition import Definition, Field
 from kraftlog.messages.frames import frame, framed
-from kraftlog.messages.program import layout, program
+from kraftlog.messages.layout import layout
+from kraftlog.messages.program import programs
 from kraftlog.messages.reader import FRAMED, MessageReader, Messages
 from kraftlog.messages.record_type import RecordFormat, RecordType
 
@@ -200,7 +201,7 @@ def read_values(definition: Definition, version: int, values: list[bytes]) -> tu
     column = pa.array([frame(1, version) + value for value in values], pa.binary())
     columns = native.Columns(layout(definition).columns, True)
     side = framed(column).value
-    columns.decode(program(definition, version), side.values, np.arange(len(values)), side.starts)
+    columns.decode(programs(definition), side.values, np.arange(len(values)), side.starts, side.versions)
     levels = [level for lists, items, _ in columns.take() for level in (lists, items)]
     taken = sum(len(part) for level in levels for part in level[2:])
     record_format = RecordFormat("metadata", {1: RecordType(definition.name, 1, None, definition)})

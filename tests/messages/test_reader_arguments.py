@@ -12,7 +12,8 @@ from kraftlog.messages.arrow_types import message_schema
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.definition_text import parse
 from kraftlog.messages.frames import frame
-from kraftlog.messages.program import layout, program
+from kraftlog.messages.layout import layout
+from kraftlog.messages.program import program
 from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.record_type import RecordFormat, RecordType
 

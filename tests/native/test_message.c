@@ -2,6 +2,7 @@
 #include "message_columns_check.h"
 #include "message_frame.h"
 #include "message_json.h"
+#include "message_straight.h"
 
 enum { ROWS = 280 }; /* more than a block */
 
@@ -33,10 +34,12 @@ static outcome first_fault(kr_message_decoder *d) {
 /* Decodes messages that stand behind each other: message i ends at ends[i + 1]. */
 static void decode(message_columns *c, const uint8_t *p, const int32_t *ends, int64_t n) {
     static int64_t rows[ROWS];
-    static const int32_t starts[ROWS];
+    static const int32_t starts[ROWS], versions[ROWS];
     for (int64_t i = 0; i < n; i++) rows[i] = i;
-    kr_messages messages = {p, ends, rows, starts, n};
-    CHECK_TRUE(kr_decode_messages(&c->d, &messages));
+    kr_versioned messages = {{p, ends, rows, starts, n}, versions};
+    kr_program program = c->d.program;
+    c->d.limit = p + ends[n];
+    CHECK_TRUE(kr_decode_versions(&c->d, &program, 0, 0, &messages));
     check_column(c, MESSAGE, n);
 }
 

@@ -1,6 +1,6 @@
 """Declarations of native/c/message_*.h."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from kraftlog._native.c_decoder cimport kr_error
 
@@ -19,12 +19,7 @@ cdef extern from "message_program.h" nogil:
         KR_KIND_STRING
         KR_KIND_BYTES
         KR_KIND_STRUCT
-        KR_PLACE_NONE
-        KR_PLACE_IN_ORDER
-        KR_PLACE_TAGGED
         KR_LOW_TAGS
-        KR_MOST_TAGGED
-        KR_MOST_FIELDS
         KR_UUID_SIZE
 
     ctypedef struct kr_field:
@@ -72,6 +67,8 @@ cdef extern from "message_decode.h" nogil:
         int32_t uuid_text
         int32_t no_memory
         kr_growing faults
+        const uint8_t *limit
+        int64_t interpreted
 
     ctypedef struct kr_messages:
         const uint8_t *data
@@ -83,7 +80,23 @@ cdef extern from "message_decode.h" nogil:
     int kr_message_decoder_open(kr_message_decoder *d)
     void kr_message_decoder_close(kr_message_decoder *d)
     int kr_rows_within(const int64_t *rows, int64_t n, int64_t count)
-    int kr_decode_messages(kr_message_decoder *d, const kr_messages *m)
+
+cdef extern from "message_straight.h" nogil:
+    ctypedef struct kr_versioned:
+        kr_messages messages
+        const int32_t *versions
+
+    ctypedef struct kr_straight:
+        const char *name
+        uint64_t digest
+
+    int kr_versions_within(const kr_versioned *v, int32_t first, int64_t count)
+    int kr_decode_versions(kr_message_decoder *d, const kr_program *programs, int32_t first, const kr_straight *straight,
+                           const kr_versioned *v)
+
+
+cdef extern from "straight_decoders.h" nogil:
+    const kr_straight *kr_straight_of(const char *name, uint64_t digest)
 
 
 cdef extern from "message_json.h" nogil:
@@ -116,11 +129,6 @@ cdef extern from "message_encode.h" nogil:
         int32_t error_field
 
     int kr_encode_message(kr_message_encoder *e, int64_t row)
-
-
-cdef extern from "message_rows.h" nogil:
-    enum:
-        KR_DEEPEST
 
 
 cdef extern from "metadata_marker.h" nogil:

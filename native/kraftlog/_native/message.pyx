@@ -3,12 +3,11 @@
 import numpy as np
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from kraftlog._native.c_message cimport (
-    KR_DEEPEST,
     KR_FIRST_MARKER_KEY,
     KR_FRAME_VERSION,
     KR_KIND_BOOL,
@@ -26,21 +25,16 @@ from kraftlog._native.c_message cimport (
     KR_LAST_MARKER_KEY,
     KR_LOW_TAGS,
     KR_MANY_GROUPS,
-    KR_MOST_FIELDS,
     KR_MOST_GROUPS,
-    KR_MOST_TAGGED,
     KR_NO_TYPE,
     KR_NO_VERSION,
     KR_NULL_KEY,
     KR_OK,
-    KR_PLACE_IN_ORDER,
-    KR_PLACE_NONE,
-    KR_PLACE_TAGGED,
     KR_UUID_SIZE,
     KR_ZERO_UUID_TEXT,
     kr_column,
     kr_column_free,
-    kr_decode_messages,
+    kr_decode_versions,
     kr_encode_message,
     kr_field,
     kr_frame_fault,
@@ -65,8 +59,12 @@ from kraftlog._native.c_message cimport (
     kr_reserve,
     kr_rows_within,
     kr_source,
+    kr_straight,
+    kr_straight_of,
     kr_uuid_text_init,
     kr_values,
+    kr_versioned,
+    kr_versions_within,
 )
 from kraftlog._native.c_memory cimport kr_pool_use
 from kraftlog._native.memory cimport Input, shared_pool
@@ -79,8 +77,7 @@ NO_TYPE = KR_NO_TYPE
 NO_VERSION = KR_NO_VERSION
 FRAME_VERSION = KR_FRAME_VERSION
 FIRST_MARKER_KEY, LAST_MARKER_KEY = KR_FIRST_MARKER_KEY, KR_LAST_MARKER_KEY
-LOW_TAGS, MOST_TAGGED, MOST_FIELDS, DEEPEST = KR_LOW_TAGS, KR_MOST_TAGGED, KR_MOST_FIELDS, KR_DEEPEST
-PLACE_NONE, PLACE_IN_ORDER, PLACE_TAGGED = KR_PLACE_NONE, KR_PLACE_IN_ORDER, KR_PLACE_TAGGED
+LOW_TAGS = KR_LOW_TAGS
 ZERO_UUID = KR_ZERO_UUID_TEXT.decode()
 KINDS = {
     "bool": KR_KIND_BOOL,
@@ -158,6 +155,41 @@ cdef class Program:
         self.program.fields_count = self.fields.size // sizeof(kr_field)
         self.program.text = self.text.data
         self.program.is_compact = is_compact
+
+
+cdef class Programs:
+    """The programs of all versions of a definition, and the decoder that was generated of it, if there is one."""
+
+    cdef kr_program *programs
+    cdef list held
+    cdef kr_straight *straight
+    cdef readonly int columns
+    cdef int32_t first
+
+    def __cinit__(self, int32_t first, list programs, int columns, str name, digest):
+        """``digest`` is that of the definition; None for the interpreter alone."""
+        cdef uint64_t number = digest or 0
+        cdef bytes named = name.encode()
+        cdef int i
+        self.first = first
+        self.held = programs
+        self.columns = columns
+        self.programs = <kr_program *>calloc(max(len(programs), 1), sizeof(kr_program))
+        if self.programs == NULL:
+            raise MemoryError("no memory for programs")
+        for i in range(len(programs)):
+            if (<Program>programs[i]).columns != columns:
+                raise ValueError("a program is of another message")
+            self.programs[i] = (<Program>programs[i]).program
+        self.straight = NULL if digest is None else <kr_straight *>kr_straight_of(named, number)
+
+    def __dealloc__(self):
+        free(self.programs)
+
+    @property
+    def is_straight(self):
+        """Whether a decoder was generated of the definition."""
+        return self.straight != NULL
 
 
 cdef class Values:
@@ -287,29 +319,38 @@ cdef class Columns:
         free(self.state.columns)
         kr_message_decoder_close(&self.state)
 
-    def decode(self, Program program, Values values, const int64_t[::1] rows, const int32_t[::1] starts):
+    def decode(self, Programs programs, Values values, const int64_t[::1] rows, const int32_t[::1] starts,
+               const int32_t[::1] versions):
         """Appends the messages in these rows, each from its start on. Returns the faults; rows count in ``rows``."""
-        cdef kr_messages messages
+        cdef kr_versioned of_rows
         cdef int ok
-        if program.columns != self.count:
-            raise ValueError("the program is of another message")
-        if starts.shape[0] != values.count:
-            raise ValueError("a start is needed for each value")
+        if programs.columns != self.count:
+            raise ValueError("the programs are of another message")
+        if starts.shape[0] != values.count or versions.shape[0] != values.count:
+            raise ValueError("a start and a version are needed for each value")
         if not rows.shape[0]:
             return []
         if not kr_rows_within(&rows[0], rows.shape[0], values.count):
             raise ValueError("a row is not one of the values")
-        self.state.program = program.program
-        messages.data = values.values.data
-        messages.ends = values.values.ends
-        messages.rows = &rows[0]
-        messages.starts = &starts[0]
-        messages.count = rows.shape[0]
+        of_rows.messages.data = values.values.data
+        of_rows.messages.ends = values.values.ends
+        of_rows.messages.rows = &rows[0]
+        of_rows.messages.starts = &starts[0]
+        of_rows.messages.count = rows.shape[0]
+        of_rows.versions = &versions[0]
+        if not kr_versions_within(&of_rows, programs.first, len(programs.held)):
+            raise ValueError("there is no program for a version")
+        self.state.limit = values.values.data + values.values.ends[values.count]
         with nogil:
-            ok = kr_decode_messages(&self.state, &messages)
+            ok = kr_decode_versions(&self.state, programs.programs, programs.first, programs.straight, &of_rows)
         if not ok:
             raise MemoryError("no memory for messages, or a column of more than 2 GiB")
         return _faults(&self.state)
+
+    @property
+    def interpreted(self):
+        """How many messages no generated decoder has read."""
+        return self.state.interpreted
 
     def take(self):
         """The columns: for each (list, item, tags), where a level is (count, nulls, data, ends, valid)."""

@@ -11,12 +11,6 @@ FRAME_VERSION: int
 FIRST_MARKER_KEY: int
 LAST_MARKER_KEY: int
 LOW_TAGS: int
-MOST_TAGGED: int
-MOST_FIELDS: int
-DEEPEST: int
-PLACE_NONE: int
-PLACE_IN_ORDER: int
-PLACE_TAGGED: int
 ZERO_UUID: str
 KINDS: dict[str, int]
 FIELD_DTYPE: np.dtype[np.void]
@@ -33,13 +27,21 @@ class Program:
     columns: int
     def __init__(self, fields: Buffer, text: Buffer, is_compact: bool, columns: int) -> None: ...
 
+class Programs:
+    columns: int
+    is_straight: bool
+    def __new__(cls, first: int, programs: list[Program], columns: int, name: str, digest: int | None) -> Self: ...
+
 class Values:
     count: int
     def __init__(self, count: int, offset: int, data: Any, ends: Any, valid: Any) -> None: ...
 
 class Columns:
+    interpreted: int
     def __new__(cls, count: int, uuid_text: bool) -> Self: ...
-    def decode(self, program: Program, values: Values, rows: Int64s, starts: Int32s) -> list[MessageFault]: ...
+    def decode(
+        self, programs: Programs, values: Values, rows: Int64s, starts: Int32s, versions: Int32s
+    ) -> list[MessageFault]: ...
     def take(self) -> list[TakenColumn]: ...
 
 class Source:

@@ -13,7 +13,7 @@ from kraftlog._native import message as native
 from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import TAGGED_FIELD, UUID_TEXT, item_type, message_schema
 from kraftlog.messages.definition import Definition
-from kraftlog.messages.program import Node, layout
+from kraftlog.messages.layout import Node, layout
 
 _SIZED = frozenset({kinds.STRING, kinds.BYTES})
 _WIDTHS = {"bool": 0, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "double": 8}

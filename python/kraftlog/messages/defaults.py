@@ -10,61 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from kraftlog._native.message import ZERO_UUID
 from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS
+from kraftlog.messages.default_text import ZERO_UUID
 from kraftlog.messages.definition import Field
-
-INTEGERS = {
-    kinds.INT8: (-(1 << 7), (1 << 7) - 1),
-    kinds.INT16: (-(1 << 15), (1 << 15) - 1),
-    kinds.UINT16: (0, (1 << 16) - 1),
-    kinds.INT32: (-(1 << 31), (1 << 31) - 1),
-    kinds.UINT32: (0, (1 << 32) - 1),
-    kinds.INT64: (-(1 << 63), (1 << 63) - 1),
-}
-EMPTY = ""
-_BOOLS = {"": False, "false": False, "true": True}
-
-
-def parse_default(kind: str, is_array: bool, text: str) -> bool | int | float | str | None:
-    """Return the default of a field as its definition writes it.
-
-    Parameters
-    ----------
-    kind : str
-    is_array : bool
-    text : str
-        ``null``, or empty for the zero of the kind.
-
-    Raises
-    ------
-    ValueError
-        It is not one of the kind.
-    """
-    if text == "null":
-        return None
-    if is_array or kind in (kinds.BYTES, kinds.STRUCT):
-        if text:
-            raise ValueError(f"the default of an array, bytes or a struct is null or empty, not {text!r}")
-        return EMPTY
-    if kind == kinds.BOOL:
-        if text not in _BOOLS:
-            raise ValueError(f"the default of a bool is true or false, not {text!r}")
-        return _BOOLS[text]
-    if kind in INTEGERS:
-        return _integer(kind, text or "0")
-    if kind == kinds.FLOAT64:
-        return float(text or "0")
-    return text or (ZERO_UUID if kind == kinds.UUID else EMPTY)
-
-
-def _integer(kind: str, text: str) -> int:
-    number = int(text, 16 if text.lower().lstrip("-").startswith("0x") else 10)
-    low, high = INTEGERS[kind]
-    if not low <= number <= high:
-        raise ValueError(f"the default of an {kind} is from {low} to {high}, not {text}")
-    return number
 
 
 def default_value(field: Field, kind: pa.DataType) -> Any:

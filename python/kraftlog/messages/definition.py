@@ -6,17 +6,16 @@ own classes specify the same facts.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
-
-from kraftlog._native import message as native
 
 LAST_VERSION = 32767
 _VERSIONS = re.compile(r"(\d+)(?:(\+)|-(\d+))?", re.ASCII)
 
 BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64 = "bool", "int8", "int16", "uint16", "int32", "uint32", "int64"
 FLOAT64, STRING, BYTES, UUID, STRUCT = "float64", "string", "bytes", "uuid", "struct"
-KINDS = tuple(native.KINDS)
+KINDS = (BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING, BYTES, STRUCT)
 
 
 @dataclass(frozen=True)
@@ -141,6 +140,11 @@ class Definition:
     def __hash__(self) -> int:
         """Return a hash that does not look at the fields, as that of a field."""
         return hash((self.name, self.role, self.api_key))
+
+
+def digest(definition: Definition) -> int:
+    """Return 64 bits that tell a definition from others: code that was generated of one decodes no other."""
+    return int.from_bytes(hashlib.sha256(repr(definition).encode()).digest()[:8])
 
 
 def snake_case(name: str) -> str:

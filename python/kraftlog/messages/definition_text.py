@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kraftlog.messages.defaults import parse_default
+from kraftlog.messages.default_text import parse_default
 from kraftlog.messages.definition import KINDS, NO_VERSIONS, STRUCT, Definition, Field, Versions
 
 ROLES = ("metadata", "coordinator-key", "coordinator-value", "data")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kraftlog.messages.defaults import parse_default
+from kraftlog.messages.default_text import parse_default
 from kraftlog.messages.definition import BYTES, KINDS, NO_VERSIONS, STRUCT, Field, Versions
 
 _ELEMENTS = "[]"

@@ -15,7 +15,8 @@ from kraftlog.messages.columns import assemble
 from kraftlog.messages.definition import Definition
 from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
 from kraftlog.messages.frames import NO_VERSION, UNKNOWN_TYPE, Frames, Side, fault_sentence, framed, keyed
-from kraftlog.messages.program import field_path, layout, program
+from kraftlog.messages.layout import field_path, layout
+from kraftlog.messages.program import program, programs
 from kraftlog.messages.record_type import KEY, VALUE, RecordFormat, RecordType
 
 FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})
@@ -170,11 +171,10 @@ class Messages:
         is_good = np.ones(len(rows), bool)
         arrays: list[pa.Array] = []
         if key is not None and self._frames.key is not None:
-            keys, bad = self._decode(key, rows, self._frames.key, KEY, {of_name[-1].key_version})
+            keys, bad = self._decode(key, rows, self._frames.key, KEY)
             is_good[bad] = False
             arrays += keys.columns[:-1]
-        versions = {version for api_key, version, _ in self._groups if api_key in api_keys} - {NO_VERSION}
-        values, bad = self._decode(value, with_value, self._frames.value, VALUE, versions)
+        values, bad = self._decode(value, with_value, self._frames.value, VALUE)
         if len(bad):
             is_good[np.flatnonzero(~is_tombstone)[bad]] = False
         if len(with_value) < len(rows):
@@ -228,24 +228,16 @@ class Messages:
                 self.faults.setdefault(row, f"{what} is not between {versions.first} and {versions.last}")
 
     def _decode(
-        self, definition: Definition, rows: npt.NDArray[np.int64], side: Side, name: str, versions: set[int]
+        self, definition: Definition, rows: npt.NDArray[np.int64], side: Side, name: str
     ) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
-        """Return columns of all rows, and which of these are bad; the rows are of some of the versions."""
+        """Return columns of all rows, and which of these are bad."""
         columns = native.Columns(layout(definition).columns, self.uuid == UUID_TEXT)
-        bad: list[int] = []
-        order: list[npt.NDArray[np.int64]] = []
-        for version in sorted(version for version in versions if version in definition.versions):
-            places = np.flatnonzero(side.versions[rows] == version) if len(versions) > 1 else None
-            at = rows if places is None else rows[places]
-            for fault in columns.decode(program(definition, version), side.values, at, side.starts):
-                if self._note(int(at[fault[0]]), definition, version, fault, name):
-                    bad.append(fault[0] if places is None else int(places[fault[0]]))
-            if places is not None:
-                order.append(places)
-        batch = assemble(definition, columns.take(), self.uuid)
-        if len(order) > 1:
-            batch = batch.take(pa.array(np.argsort(np.concatenate(order), kind="stable")))
-        return batch, np.array(bad, np.int64)
+        bad = [
+            fault[0]
+            for fault in columns.decode(programs(definition), side.values, rows, side.starts, side.versions)
+            if self._note(int(rows[fault[0]]), definition, int(side.versions[rows[fault[0]]]), fault, name)
+        ]
+        return assemble(definition, columns.take(), self.uuid), np.array(bad, np.int64)
 
     def _note(self, row: int, definition: Definition, version: int, fault: native.MessageFault, side: str) -> bool:
         """Note a fault; returns whether the record cannot be shown because of it."""

@@ -13,7 +13,8 @@ from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_BINARY, UU
 from kraftlog.messages.columns import sources
 from kraftlog.messages.defaults import default_column
 from kraftlog.messages.definition import Definition
-from kraftlog.messages.program import field_path, program
+from kraftlog.messages.layout import field_path
+from kraftlog.messages.program import program
 
 
 def encode_messages(

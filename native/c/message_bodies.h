@@ -1,0 +1,177 @@
+/* What the generated decoders call for each field: a value is read and put behind the others of its column.
+ *
+ * Each body takes the number of the row, which is that of the value in its column, and returns where the next field
+ * starts; NULL when the interpreter must read the row instead. Counts and sizes that follow from the number of rows are
+ * not kept: message_settle.h sets them. Room in columns, and KR_PADDING bytes behind the value, are made sure of
+ * before.
+ */
+#ifndef KRAFTLOG_MESSAGE_BODIES_H
+#define KRAFTLOG_MESSAGE_BODIES_H
+
+#include "message_settle.h"
+
+/* ---- values of fixed width ---- */
+
+KR_ALWAYS_INLINE void kr_body_fixed(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
+                                    const int kind) {
+    kr_level *l = &d->columns[field].item;
+    if (kind == KR_KIND_UUID && d->uuid_text) {
+        int32_t end = (int32_t)(KR_UUID_TEXT_SIZE * (i + 1));
+        kr_uuid_text(l->data.bytes + KR_UUID_TEXT_SIZE * i, p);
+        memcpy(l->ends.bytes + 4 * (i + 1), &end, 4);
+    } else {
+        kr_store_value(kind, l->data.bytes + kr_column_width(kind) * i, p);
+    }
+}
+
+/* ---- lengths, and what is null ---- */
+
+static const uint8_t *kr_body_long_length(const uint8_t *p, const uint8_t *end, int64_t *length) {
+    uint32_t x = 0;
+    for (int k = 0; k < KR_VARINT_MAX && p < end; k++) {
+        x |= (uint32_t)(*p & 0x7f) << (7 * k);
+        if (*p++ < 0x80) {
+            *length = (int64_t)x - 1;
+            return x <= INT32_MAX ? p : 0;
+        }
+    }
+    return 0;
+}
+
+/* A length, which has been compared with nothing yet; KR_LENGTH_NULL only where null is allowed. */
+KR_ALWAYS_INLINE const uint8_t *kr_body_length(const uint8_t *p, const uint8_t *end, const int compact,
+                                               const int plain_width, const int nullable, int64_t *length) {
+    if (compact) {
+        if (KR_UNLIKELY(p >= end)) return 0;
+        *length = (int64_t)*p - 1;
+        if (KR_LIKELY(*p < 0x80))
+            p++;
+        else if (!(p = kr_body_long_length(p, end, length)))
+            return 0;
+    } else {
+        if (KR_UNLIKELY(end - p < plain_width)) return 0;
+        *length = plain_width == 2 ? kr_load_int16(p) : kr_load_int32(p);
+        p += plain_width;
+        if (KR_UNLIKELY(*length < KR_LENGTH_NULL)) *length = KR_LENGTH_NULL;
+    }
+    return KR_LIKELY(*length >= 0) || nullable ? p : 0;
+}
+
+static int kr_note_null(kr_level *l, int64_t i, int is_there) {
+    if (!l->valid.size && i) {
+        if (!kr_reserve(&l->valid, i)) return 0;
+        memset(l->valid.bytes, 1, (size_t)i);
+    }
+    l->valid.size = i;
+    if (!kr_reserve(&l->valid, 1)) return 0;
+    l->valid.bytes[i] = (uint8_t)is_there;
+    l->valid.size = i + 1;
+    l->nulls += !is_there;
+    return 1;
+}
+
+/* Notes whether the value of a row is there; 0 when memory is short. */
+KR_ALWAYS_INLINE int kr_body_valid(kr_level *l, int64_t i, int is_there) {
+    return KR_LIKELY(is_there && !l->nulls) || kr_note_null(l, i, is_there);
+}
+
+/* ---- text and bytes ---- */
+
+KR_ALWAYS_INLINE const uint8_t *kr_body_text(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
+                                             const uint8_t *end, const int kind, const int compact,
+                                             const int nullable) {
+    kr_level *l = &d->columns[field].item;
+    const int is_text = kind == KR_KIND_STRING;
+    int64_t length;
+    p = kr_body_length(p, end, compact, is_text ? 2 : 4, nullable, &length);
+    if (KR_UNLIKELY(!p)) return 0;
+    int there = length != KR_LENGTH_NULL;
+    if (nullable && !kr_body_valid(l, i, there)) return 0;
+    int64_t n = there ? length : 0;
+    if (KR_UNLIKELY(n > end - p || (is_text && n > KR_STRING_MAX))) return 0;
+    uint8_t *to = l->data.bytes + l->data.size;
+    if (is_text)
+        l->data.size += kr_copy_text(to, p, n, 1);
+    else {
+        kr_copy_padded(to, p, n);
+        l->data.size += n;
+    }
+    int32_t narrow = (int32_t)l->data.size;
+    memcpy(l->ends.bytes + 4 * (i + 1), &narrow, 4);
+    return p + n;
+}
+
+/* ---- lists ---- */
+
+/* The number of elements of a list, which has so many bytes at least. */
+KR_ALWAYS_INLINE const uint8_t *kr_body_elements(kr_level *list, int64_t i, const uint8_t *p, const uint8_t *end,
+                                                 const int wire, const int compact, const int nullable,
+                                                 int64_t *elements) {
+    int64_t length;
+    p = kr_body_length(p, end, compact, 4, nullable, &length);
+    if (KR_UNLIKELY(!p)) return 0;
+    int there = length != KR_LENGTH_NULL;
+    if (nullable && !kr_body_valid(list, i, there)) return 0;
+    *elements = there ? length : 0;
+    return KR_LIKELY(*elements * wire <= end - p) ? p : 0;
+}
+
+KR_ALWAYS_INLINE void kr_body_end_list(kr_column *c, int64_t i) {
+    int32_t end = (int32_t)c->item.count;
+    memcpy(c->list.ends.bytes + 4 * (i + 1), &end, 4);
+}
+
+enum { KR_SHORT_BODY = 4 }; /* elements that are copied without a branch on how many there are */
+
+KR_ALWAYS_INLINE const uint8_t *kr_body_list(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
+                                             const uint8_t *end, const int kind, const int compact,
+                                             const int nullable) {
+    kr_column *c = &d->columns[field];
+    const int wire = kr_wire_width(kind), width = kr_column_width(kind);
+    int64_t n;
+    p = kr_body_elements(&c->list, i, p, end, wire, compact, nullable, &n);
+    if (KR_UNLIKELY(!p)) return 0;
+    if (kind == KR_KIND_UUID && d->uuid_text) {
+        for (int64_t k = 0; k < n; k++) kr_body_fixed(d, field, c->item.count + k, p + wire * k, kind);
+    } else {
+        uint8_t *to = c->item.data.bytes + width * c->item.count;
+        if (width <= KR_PADDING / KR_SHORT_BODY && KR_LIKELY(n <= KR_SHORT_BODY))
+            for (int k = 0; k < KR_SHORT_BODY; k++) kr_store_value(kind, to + width * k, p + wire * k);
+        else
+            for (int64_t k = 0; k < n; k++) kr_store_value(kind, to + width * k, p + wire * k);
+    }
+    c->item.count += n;
+    kr_body_end_list(c, i);
+    return p + wire * n;
+}
+
+KR_ALWAYS_INLINE const uint8_t *kr_body_texts(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
+                                              const uint8_t *end, const int kind, const int compact,
+                                              const int nullable) {
+    kr_column *c = &d->columns[field];
+    int64_t n;
+    p = kr_body_elements(&c->list, i, p, end, 1, compact, nullable, &n);
+    for (int64_t k = 0; p && k < n; k++) p = kr_body_text(d, field, c->item.count++, p, end, kind, compact, 0);
+    if (p) kr_body_end_list(c, i);
+    return p;
+}
+
+/* ---- structs and tagged fields ---- */
+
+/* Puts a struct that is null; 0 when memory is short. */
+static __attribute__((noinline, cold)) int kr_body_null_struct(kr_message_decoder *d, const uint8_t *prompt,
+                                                               int32_t field, int64_t i) {
+    if (!kr_catch_up(d, prompt, field, i)) return 0;
+    kr_put_default_items(d, field, 1, 1);
+    return !d->no_memory && kr_make_field_room(d, field, KR_BLOCK_ROWS, KR_STRAIGHT_BYTES);
+}
+
+/* A tag above the one before, and the end of its field; NULL for what the interpreter must look at. */
+KR_ALWAYS_INLINE const uint8_t *kr_body_tag(const uint8_t *p, const uint8_t *end, int *tag, const uint8_t **tag_end) {
+    if (KR_UNLIKELY(end - p < 2 || ((p[0] | p[1]) & 0x80) || p[1] > end - p - 2 || p[0] <= *tag)) return 0;
+    *tag = p[0];
+    *tag_end = p + 2 + p[1];
+    return p + 2;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* Decodes messages of one definition and any of its versions, row by row: by straight-line code where it was generated
+ * of the definition, and by the interpreter where it was not, or where that code refuses a row. */
+#ifndef KRAFTLOG_MESSAGE_STRAIGHT_H
+#define KRAFTLOG_MESSAGE_STRAIGHT_H
+
+#include "message_bodies.h"
+#include "message_decode.h"
+
+typedef struct {
+    kr_messages messages;
+    const int32_t *versions; /* for each value, as `messages.starts` */
+} kr_versioned;
+
+/* Reads rows of a block until one is refused, and returns how many; their first value is number `at` of its column. */
+typedef int64_t kr_straight_rows(kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at);
+
+/* Reads a message; NULL when the interpreter must. */
+typedef const uint8_t *kr_straight_one(kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version,
+                                       int64_t i);
+
+typedef struct {
+    const char *name;
+    uint64_t digest;       /* of the definition that it was generated of */
+    const uint8_t *prompt; /* for each field */
+    kr_straight_rows *rows;
+} kr_straight;
+
+/* What the decoder of a message is, given its `one`. */
+KR_ALWAYS_INLINE int64_t kr_straight_each(kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to,
+                                          int64_t at, kr_straight_one *one) {
+    const kr_messages *m = &v->messages;
+    const uint8_t *const limit = d->limit;
+    for (int64_t i = from; i < to; i++) {
+        int64_t row = m->rows[i];
+        const uint8_t *start = m->data + m->ends[row], *end = m->data + m->ends[row + 1];
+        if (KR_UNLIKELY(limit - end < KR_PADDING)) return i - from;
+        if (KR_UNLIKELY(one(d, start + m->starts[row], end, v->versions[row], at + i - from) != end)) return i - from;
+    }
+    return to - from;
+}
+
+/* Where a block ends: its rows are few, and so are their bytes; at `from` when its first row has too many. */
+static int64_t kr_straight_block(const kr_messages *m, int64_t from, int64_t *bytes) {
+    int64_t to = from, most = m->count - from < KR_BLOCK_ROWS ? m->count : from + KR_BLOCK_ROWS;
+    for (*bytes = 0; to < most; to++) {
+        int64_t size = m->ends[m->rows[to] + 1] - m->ends[m->rows[to]];
+        if (*bytes + size > KR_STRAIGHT_BYTES) break;
+        *bytes += size;
+    }
+    return to;
+}
+
+/* The rows from this one on that are of its version, up to a block. */
+static int64_t kr_same_version(const kr_versioned *v, int64_t from) {
+    const kr_messages *m = &v->messages;
+    int64_t to = from + 1;
+    while (to < m->count && to < from + KR_BLOCK_ROWS && v->versions[m->rows[to]] == v->versions[m->rows[from]]) to++;
+    return to - from;
+}
+
+/* Whether the versions of all rows are among the `count` ones from `first` on. */
+static inline int kr_versions_within(const kr_versioned *v, int32_t first, int64_t count) {
+    int within = 1;
+    for (int64_t i = 0; i < v->messages.count; i++) {
+        int64_t version = (int64_t)v->versions[v->messages.rows[i]] - first;
+        within &= version >= 0 && version < count;
+    }
+    return within;
+}
+
+/* Decodes messages behind those that the columns have, in order. `programs` has one for each version from `first` on;
+ * `straight` is NULL for a definition of which no code was generated. Returns 0 when memory is short. */
+static int kr_decode_versions(kr_message_decoder *d, const kr_program *programs, int32_t first,
+                              const kr_straight *straight, const kr_versioned *v) {
+    const kr_messages *m = &v->messages;
+    int64_t at = 0;
+    d->program = programs[0]; /* all have the same fields */
+    kr_expect_rows(d, m->count);
+    while (at < m->count && !d->no_memory) {
+        if (straight) {
+            int64_t bytes, to = kr_straight_block(m, at, &bytes), had = d->columns[0].item.count;
+            if (!kr_make_room(d, 0, to - at, bytes)) d->no_memory = 1;
+            if (d->no_memory) break;
+            int64_t done = straight->rows(d, v, at, to, had);
+            int refused = at + done < to || to == at;
+            kr_settle_struct(d, straight->prompt, 0, had + done, refused);
+            d->columns[0].item.count = had + done;
+            at += done;
+            if (!refused) continue;
+        }
+        int64_t n = straight ? 1 : kr_same_version(v, at);
+        d->program = programs[v->versions[m->rows[at]] - first];
+        kr_interpret_block(d, m, at, n);
+        at += n;
+    }
+    if (straight && !d->no_memory) kr_settle_struct(d, straight->prompt, 0, d->columns[0].item.count, 1);
+    return !d->no_memory;
+}
+
+#endif

@@ -1,0 +1,259 @@
+"""Writes the C decoders of messages, of which there is one for each definition.
+
+``python native/straight_decoders.py FILE`` writes a header for ``native/c/message_straight.h``. A decoder reads the
+fields of a message in their order by the bodies of ``message_bodies.h``; what a version does not have is left out by
+a comparison with the version. It needs no module that must be built, or that is no part of Python.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+from kraftlog.messages import definition as kinds  # noqa: E402
+from kraftlog.messages import layout as places  # noqa: E402
+from kraftlog.messages.default_text import WIRE_WIDTHS, default_wire  # noqa: E402
+from kraftlog.messages.definition import Definition, digest  # noqa: E402
+from kraftlog.messages.definition_text import parse  # noqa: E402
+from kraftlog.messages.layout import PLACE_IN_ORDER, PLACE_TAGGED, Node, layout  # noqa: E402
+
+DEFINITIONS = ROOT / "python" / "kraftlog" / "messages" / "definitions"
+LIMITS = {
+    "KR_DEEPEST": places.DEEPEST,
+    "KR_MOST_FIELDS": places.MOST_FIELDS,
+    "KR_MOST_TAGGED": places.MOST_TAGGED,
+    "KR_PLACE_NONE": places.PLACE_NONE,
+    "KR_PLACE_IN_ORDER": places.PLACE_IN_ORDER,
+    "KR_PLACE_TAGGED": places.PLACE_TAGGED,
+}
+PARAMETERS = "kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version, int64_t i"
+ROWS = "kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at"
+LOOK_UP = """/* The decoder that was generated of a definition; NULL when there is none. */
+static inline const kr_straight *kr_straight_of(const char *name, uint64_t digest) {
+    for (size_t k = 0; k < sizeof kr_straight_decoders / sizeof *kr_straight_decoders; k++) {
+        const kr_straight *one = &kr_straight_decoders[k];
+        if (one->digest == digest && strcmp(one->name, name) == 0) return one;
+    }
+    return 0;
+}
+"""
+Lines = Iterator[str]
+
+
+def header() -> str:
+    """Return the header with all decoders."""
+    definitions = [one for file in sorted(DEFINITIONS.glob("*.messages")) for one in parse(file.read_text(), file.name)]
+    parts = ["/* Written by native/straight_decoders.py. */", '#include "message_straight.h"', ""]
+    parts += ['#pragma GCC diagnostic ignored "-Wunused-parameter"', ""]
+    parts += [f'_Static_assert({name} == {value}, "as in Python");' for name, value in LIMITS.items()]
+    for definition in definitions:
+        parts += ["", *Decoder(definition).lines()]
+    parts += ["", "static const kr_straight kr_straight_decoders[] = {"]
+    parts += [f'    {{"{one.name}", {digest(one)}u, kr_prompt_{one.name}, kr_rows_{one.name}}},' for one in definitions]
+    return "\n".join([*parts, "};", "", LOOK_UP])
+
+
+class Decoder:
+    """The decoder of one definition."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self.name = definition.name
+        self.layout = layout(definition)
+        self.versions = set(range(definition.versions.first, definition.versions.last + 1))
+        self.compact = self.condition({one for one in self.versions if one in definition.flexible}, self.versions)
+
+    def lines(self) -> Lines:
+        """Return its functions: of structs before what they are in, and of the message last."""
+        prompt = ", ".join(str(int(self.is_prompt(node))) for node in self.layout.nodes)
+        yield f"static const uint8_t kr_prompt_{self.name}[] = {{{prompt}}};"
+        for node in reversed(self.layout.nodes):
+            if node.field.kind == kinds.STRUCT:
+                yield from self.struct(node)
+        one = self.function(self.layout.root)
+        yield f"static int64_t kr_rows_{self.name}({ROWS}) {{"
+        yield f"    return kr_straight_each(d, v, from, to, at, {one});"
+        yield "}"
+
+    def function(self, node: Node) -> str:
+        """Return the name of the function that reads a struct."""
+        return f"kr_one_{self.name}" + (f"_{node.index}" if node.index else "")
+
+    def struct(self, node: Node) -> Lines:
+        """Return the function that reads a struct."""
+        of_struct = self.of(node)
+        for version in of_struct:
+            fields = [self.placed(child, PLACE_IN_ORDER) for child in node.children]
+            if node.index and version not in self.definition.flexible and not any(version in one for one in fields):
+                raise ValueError(f"{self.name}: {node.field.name} may take no byte")
+        how = "KR_ALWAYS_INLINE" if not node.index else "static inline"
+        yield f"{how} const uint8_t *{self.function(node)}({PARAMETERS}) {{"
+        unread: list[Node] = []  # fields of fixed width that stand next to each other
+        for child in node.children:
+            in_order = self.placed(child, PLACE_IN_ORDER)
+            if self.is_fixed(child) and in_order != of_struct:
+                wire = "".join(f"\\x{byte:02x}" for byte in default_wire(child.field.kind, child.field.default))
+                absent = f'(const uint8_t *)"{wire}"'
+                yield f"    {self.put(child, absent)}"
+            if self.is_fixed(child) and in_order == of_struct:
+                unread.append(child)
+                continue
+            yield from self.fixed(unread)
+            unread = []
+            if in_order:
+                when = self.condition(in_order, of_struct)
+                yield from inside(when, self.fixed([child]) if self.is_fixed(child) else self.sized(child, in_order))
+        yield from self.fixed(unread)
+        flexible = {version for version in of_struct if version in self.definition.flexible}
+        if flexible:
+            yield from inside(self.condition(flexible, of_struct), self.tagged(node))
+        yield "    return p;"
+        yield "}"
+
+    def fixed(self, nodes: list[Node]) -> Lines:
+        """Return how fields of fixed width are read that stand next to each other."""
+        at = 0
+        width = sum(WIRE_WIDTHS[node.field.kind] for node in nodes)
+        if nodes:
+            yield f"    if (KR_UNLIKELY(end - p < {width})) return 0;"
+        for node in nodes:
+            source = f"p + {at}"
+            yield f"    {self.put(node, source)}"
+            at += WIRE_WIDTHS[node.field.kind]
+        if nodes:
+            yield f"    p += {width};"
+
+    def put(self, node: Node, source: str) -> str:
+        """Return how a value of fixed width gets into its column."""
+        return f"kr_body_fixed(d, {node.index}, i, {source}, {kind(node)});"
+
+    def sized(self, node: Node, versions: set[int], end: str = "end", *, is_tagged: bool = False) -> Lines:
+        """Return how a field is read that has no fixed width."""
+        field, index = node.field, node.index
+        nullable = self.condition({version for version in versions if version in field.nullable}, versions)
+        level = f"d->columns[{index}].{'list' if field.is_array else 'item'}"
+        if not self.is_prompt(node):
+            yield f"    if ({level}.count != i && !kr_catch_up(d, kr_prompt_{self.name}, {index}, i)) return 0;"
+        if field.kind == kinds.STRUCT and not field.is_array and nullable != "0":
+            yield from self.nullable_struct(node, end, is_tagged=is_tagged)
+            return
+        if field.kind == kinds.STRUCT and not field.is_array:
+            yield f"    if (!(p = {self.function(node)}(d, p, {end}, version, i))) return 0;"
+        elif field.kind == kinds.STRUCT:
+            yield "    int64_t elements;"
+            yield f"    p = kr_body_elements(&{level}, i, p, {end}, 1, {self.compact}, {nullable}, &elements);"
+            yield f"    for (int64_t k = 0; p && k < elements; k++, d->columns[{index}].item.count++)"
+            yield f"        p = {self.function(node)}(d, p, {end}, version, d->columns[{index}].item.count);"
+            yield "    if (!p) return 0;"
+            yield f"    kr_body_end_list(&d->columns[{index}], i);"
+        else:
+            body = "text" if not field.is_array else "list" if field.kind in WIRE_WIDTHS else "texts"
+            yield f"    p = kr_body_{body}(d, {index}, i, p, {end}, {kind(node)}, {self.compact}, {nullable});"
+            yield "    if (KR_UNLIKELY(!p)) return 0;"
+        if not self.is_prompt(node):
+            yield f"    {level}.count = i + 1;"
+
+    def nullable_struct(self, node: Node, end: str, *, is_tagged: bool) -> Lines:
+        """Return how a struct is read that may be null, behind what comes before it in its column."""
+        prompt, item = f"kr_prompt_{self.name}", f"d->columns[{node.index}].item"
+        is_null = "*p == 0" if is_tagged else "*p >= 0x80"
+        if is_tagged:
+            yield f"    if ({end} - p < 1 || *p >= 0x80) return 0;"
+        else:
+            yield f"    if ({end} - p < 1) return 0;"
+        yield f"    if ({is_null}) {{"
+        yield f"        if (!kr_body_null_struct(d, {prompt}, {node.index}, i)) return 0;"
+        yield "        p++;"
+        yield "    } else {"
+        yield f"        if (!kr_body_valid(&{item}, i, 1)) return 0;"
+        yield f"        if (!(p = {self.function(node)}(d, p + 1, {end}, version, i))) return 0;"
+        yield f"        {item}.count = i + 1;"
+        yield "    }"
+
+    def tagged(self, node: Node) -> Lines:
+        """Return how the tagged fields of a struct are read."""
+        yield "    if (KR_UNLIKELY(p >= end)) return 0;"
+        known = [child for child in node.children if self.placed(child, PLACE_TAGGED)]
+        if not known:
+            yield "    if (KR_UNLIKELY(*p++)) return 0;"
+            return
+        yield "    int tag = -1;"
+        yield "    for (int tags = *p++; tags; tags--) {"
+        yield "        const uint8_t *tag_end;"
+        yield "        if (!(p = kr_body_tag(p, end, &tag, &tag_end))) return 0;"
+        yield "        switch (tag) {"
+        for child in known:
+            versions = self.placed(child, PLACE_TAGGED)
+            lacking = self.of(node).intersection(range(self.definition.flexible.first, 1 << 15)) - versions
+            yield f"        case {child.field.tag}: {{"
+            if lacking:
+                yield f"            if (!({self.condition(versions, versions | lacking)})) return 0;"
+            if self.is_fixed(child):
+                yield f"            if (tag_end - p != {WIRE_WIDTHS[child.field.kind]}) return 0;"
+                yield f"            {self.put(child, 'p')}"
+                yield "            p = tag_end;"
+            else:
+                yield from indented(indented(self.sized(child, versions, "tag_end", is_tagged=True)))
+            yield "            break;"
+            yield "        }"
+        yield "        default:"
+        yield "            return 0;"
+        yield "        }"
+        yield "        if (KR_UNLIKELY(p != tag_end)) return 0;"
+        yield "    }"
+
+    def of(self, node: Node) -> set[int]:
+        """Return the versions that have a field."""
+        return {version for version in self.versions if version in node.field.versions}
+
+    def placed(self, node: Node, place: int) -> set[int]:
+        """Return the versions in which a field is in a place."""
+        return {version for version in self.of(node) if places.place(self.definition, node.field, version) == place}
+
+    def is_fixed(self, node: Node) -> bool:
+        """Return whether a field has a fixed width."""
+        return node.field.kind in WIRE_WIDTHS and not node.field.is_array
+
+    def is_prompt(self, node: Node) -> bool:
+        """Return whether every message writes a value of a field."""
+        if node.field.kind == kinds.STRUCT and not node.field.is_array and node.field.nullable:
+            return False
+        outer = next((one for one in self.layout.nodes if node in one.children), node)
+        return self.is_fixed(node) or self.placed(node, PLACE_IN_ORDER) == self.of(outer)
+
+    def condition(self, wanted: set[int], among: set[int]) -> str:
+        """Return an expression that is true for versions that are wanted, of those that there can be."""
+        if not wanted or wanted == among:
+            return str(int(bool(wanted)))
+        first, last = min(wanted), max(wanted)
+        if among.intersection(range(first, last + 1)) != wanted:
+            raise ValueError(f"{self.name}: versions {sorted(wanted)} of {sorted(among)} are no range")
+        parts = [f"version >= {first}"] if first > min(among) else []
+        return " && ".join(parts + ([f"version <= {last}"] if last < max(among) else []))
+
+
+def kind(node: Node) -> str:
+    """Return a field's kind in C."""
+    return f"KR_KIND_{node.field.kind.upper()}"
+
+
+def inside(condition: str, lines: Iterable[str]) -> Lines:
+    """Return lines in a block of their own, under a condition unless it is always true."""
+    yield "    {" if condition == "1" else f"    if ({condition}) {{"
+    yield from indented(lines)
+    yield "    }"
+
+
+def indented(lines: Iterable[str]) -> Lines:
+    """Return lines one step to the right."""
+    return ("    " + line for line in lines)
+
+
+if __name__ == "__main__":
+    target, text = Path(sys.argv[1]), header()
+    if not target.exists() or target.read_text() != text:  # a file that is newer is compiled again
+        target.write_text(text)
