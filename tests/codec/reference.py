@@ -52,6 +52,11 @@ def varint(value: int) -> bytes:
     return bytes([*out, number])
 
 
+def int64(number: int) -> int:
+    """Return a number as 64 bits hold it: Java's sums and differences wrap around."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 class Cursor:
     """Reads numbers off bytes; reading behind the end raises IndexError."""
 
@@ -86,7 +91,7 @@ def _field(data: bytes | None) -> bytes:
 
 
 def _encoded_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
-    body = b"\0" + varint(record.timestamp - base_timestamp) + varint(record.offset - base_offset)
+    body = b"\0" + varint(int64(record.timestamp - base_timestamp)) + varint(record.offset - base_offset)
     body += _field(record.key) + _field(record.value) + varint(len(record.headers))
     for key, value in record.headers:
         body += _field(key.encode()) + _field(value)
@@ -142,7 +147,7 @@ def decode_batches(data: bytes, decompress: object = None) -> list[Record]:
             record = Cursor(walk.take(walk.varint()))
             record.take(1)
             delta, offset = record.varint(), base_offset + record.varint()
-            timestamp = largest if attributes & 8 else base + delta
+            timestamp = largest if attributes & 8 else int64(base + delta)
             key, value = record.nullable(), record.nullable()
             pairs = [((record.nullable() or b"").decode(), record.nullable()) for _ in range(record.varint())]
             assert record.at == len(record.data)

@@ -81,18 +81,14 @@ def test_one_record_takes_a_few_kilobytes():
 
 
 def decoder_of(data: bytes, *, chunk_rows: int, chunk_bytes: int) -> native.Decoder:
-    return native.Decoder(
-        data,
-        0,
-        len(data),
+    rules = native.Rules(
         sum(native.WANT.values()),
         check_crc=False,
         include_control=False,
         strict=False,
+        salvage=False,
         start_offset=0,
         end_offset=10,
         start_timestamp=0,
-        chunk_rows=chunk_rows,
-        chunk_bytes=chunk_bytes,
-        decompressor=decompressor(2 * PLAIN),
     )
+    return native.Decoder(data, 0, len(data), rules, chunk_rows, chunk_bytes, decompressor(2 * PLAIN))

@@ -12,6 +12,7 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.schema import RECORDS
 
@@ -80,7 +81,7 @@ def test_a_decoder_that_is_busy():
     """A second thread is refused; the first one gets all rows."""
     file = WaitingFile(FILES[0])
     schema = RECORDS.select(COLUMNS)
-    decoder = RecordDecoder(file, 0, NO_BOUND, schema, ReadOptions())
+    decoder = RecordDecoder(file, 0, NO_BOUND, DecodePlan(schema, ReadOptions()))
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(lambda: pa.Table.from_batches(decoder.batches([]), schema))
         assert file.asked.wait(60)

@@ -14,6 +14,7 @@ import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.local_file import LocalFile
 
@@ -98,7 +99,8 @@ def test_of_a_file_bytes_are_copied(tmp_path):
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(DATA)
     arrow_schema = kraftlog.decode(DATA, layout="view").schema
-    decoder = RecordDecoder(LocalFile(path), 0, NO_BOUND, arrow_schema, ReadOptions(batch_rows=50), layout="view")
+    plan = DecodePlan(arrow_schema, ReadOptions(batch_rows=50), layout="view")
+    decoder = RecordDecoder(LocalFile(path), 0, NO_BOUND, plan)
     table = pa.Table.from_batches(decoder.batches([]), arrow_schema)
     path.write_bytes(bytes(len(DATA)))
     assert table.cast(PLAIN.schema).equals(PLAIN)

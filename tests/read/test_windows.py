@@ -14,6 +14,7 @@ from kraftlog import schema
 from kraftlog._native.lookahead import Lookahead
 from kraftlog._native.scanner import HEADER_DTYPE, header_at
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.local_file import LocalFile
@@ -41,7 +42,7 @@ class ObjectFile:
 
 def rows_of(source: Buffer | InputFile, start: int = 0, end: int = NO_BOUND) -> tuple[pa.Table, list[Fault], int]:
     faults: list[Fault] = []
-    decoder = RecordDecoder(source, start, end, COLUMNS, ReadOptions(include_control=True))
+    decoder = RecordDecoder(source, start, end, DecodePlan(COLUMNS, ReadOptions(include_control=True)))
     return pa.Table.from_batches(decoder.batches(faults), COLUMNS), faults, decoder.torn_at
 
 
@@ -112,7 +113,7 @@ def test_a_file_that_is_truncated_and_written_again(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(LocalFile, "window_bytes", 64 << 10, raising=False)
     path = log_of(tmp_path, 4000)
     file = LocalFile(path)
-    decoder = RecordDecoder(file, 0, NO_BOUND, COLUMNS, ReadOptions(batch_rows=100))
+    decoder = RecordDecoder(file, 0, NO_BOUND, DecodePlan(COLUMNS, ReadOptions(batch_rows=100)))
     batches = decoder.batches([])
     offsets = next(batches)["offset"].to_pylist()
     log_of(tmp_path, 5000, base_offset=7000)

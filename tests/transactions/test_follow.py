@@ -10,6 +10,7 @@ from random_logs import STEPS, producer_log, written
 import kraftlog
 from kraftlog import schema
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.local_file import LocalFile
 
@@ -29,7 +30,8 @@ def test_windows_of_any_size(steps: list[tuple], window_bytes: int, long_batch: 
     with written([(0, model.log)]) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(LocalFile, "window_bytes", window_bytes, raising=False)
         patch.setattr(LocalFile, "long_batch", long_batch, raising=False)
-        decoder = RecordDecoder(LocalFile(folder / f"{0:020d}.log"), 0, NO_BOUND, COLUMNS, COMMITTED, follows=True)
+        file = LocalFile(folder / f"{0:020d}.log")
+        decoder = RecordDecoder(file, 0, NO_BOUND, DecodePlan(COLUMNS, COMMITTED), follows=True)
         found = [offset for batch in decoder.batches([]) for offset in batch.column(0).to_pylist()]
         assert found == model.visible
         assert decoder.is_undecided == (model.last_stable_offset < model.next_offset)

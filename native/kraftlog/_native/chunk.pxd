@@ -24,7 +24,7 @@ cdef class Chunk:
     cdef void *region(self, int64_t size)
     cdef void viewed(self, kr_binary_column *c, kr_columns *of)
     cdef void binary(self, kr_binary_column *c, int64_t rows, int64_t data)
-    cdef kr_block *block_of(self, int part)
+    cdef kr_block *block_of(self, int part) noexcept
     cdef int export_binary(self, ArrowArray *out, kr_block *block, kr_binary_column *c)
     cdef int export(self, ArrowArray *out, int column, int64_t start, int64_t rows) except -1
     cdef object part(self, int part, void *begin, int64_t size)

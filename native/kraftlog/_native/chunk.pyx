@@ -180,7 +180,8 @@ cdef class Chunk:
         c.validity = <uint8_t *>self.region(rows // 8 + 2)
         c.data = <uint8_t *>self.region(data + KR_PADDING)
 
-    cdef kr_block *block_of(self, int part):
+    cdef kr_block *block_of(self, int part) noexcept:
+        cdef int i
         for i in range(MOST_PARTS):
             if part >> i & 1:
                 return self.blocks[i]

@@ -1,5 +1,6 @@
 """Record batches to Arrow buffers: owns the memory that native/c/decoder.h fills and releases the GIL around it."""
 
+from cython cimport freelist
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 
@@ -59,6 +60,26 @@ UNREADABLE = KR_UNREADABLE
 NEEDS_TRANSACTIONS = KR_NEEDS_TRANSACTIONS
 
 
+cdef class Rules:
+    """What decoders are asked for, whatever they decode."""
+
+    cdef int want
+    cdef bint check_crc, include_control, strict, salvage
+    cdef int64_t start_offset, end_offset, start_timestamp
+
+    def __init__(self, int want, *, bint check_crc, bint include_control, bint strict, bint salvage,
+                 int64_t start_offset, int64_t end_offset, int64_t start_timestamp):
+        self.want = want
+        self.check_crc = check_crc
+        self.include_control = include_control
+        self.strict = strict
+        self.salvage = salvage
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.start_timestamp = start_timestamp
+
+
+@freelist(4)
 cdef class Decoder:
     """Decodes the batches that start in [start, end) of a buffer, a chunk at a time."""
 
@@ -72,23 +93,22 @@ cdef class Decoder:
     cdef kr_decoder state
     cdef int64_t chunk_rows, chunk_bytes
 
-    def __init__(self, buffer, int64_t start, int64_t end, int want, *, bint check_crc, bint include_control,
-                 bint strict, int64_t start_offset, int64_t end_offset, int64_t start_timestamp, int64_t chunk_rows,
+    def __init__(self, buffer, int64_t start, int64_t end, Rules rules not None, int64_t chunk_rows,
                  int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
-                 bint salvage=False, Lookahead lookahead=None):
+                 Lookahead lookahead=None):
         self.source = Input(buffer, True)
         self.decompressor = decompressor
         self.details = {}
-        self.state.input = self.source.make(end, salvage)
+        self.state.input = self.source.make(end, rules.salvage)
         self.state.position = start
         self.state.end = min(end, self.source.size)
-        self.state.want = want
-        self.state.check_crc = check_crc
-        self.state.include_control = include_control
-        self.state.strict = strict
-        self.state.start_offset = start_offset
-        self.state.end_offset = end_offset
-        self.state.start_timestamp = start_timestamp
+        self.state.want = rules.want
+        self.state.check_crc = rules.check_crc
+        self.state.include_control = rules.include_control
+        self.state.strict = rules.strict
+        self.state.start_offset = rules.start_offset
+        self.state.end_offset = rules.end_offset
+        self.state.start_timestamp = rules.start_timestamp
         self.state.torn_at = -1
         self.state.next_offset = -1
         if aborted is not None:
@@ -116,11 +136,12 @@ cdef class Decoder:
         return self.state.position
 
     @property
-    def next_offset(self):
-        """Behind the last batch that was passed, decoded or not; -1 before one was."""
-        return self.state.next_offset
+    def reached(self):
+        """Byte behind the last whole batch that was passed, decoded or not, and the offset behind it; -1 before one
+        was."""
+        return self.state.torn_at if self.state.torn_at >= 0 else self.state.position, self.state.next_offset
 
-    def _make_room(self):
+    cdef int _make_room(self) except -1:
         """Opens a chunk that has room for the batch that waits."""
         cdef Chunk chunk = Chunk()
         kr_size_chunk(&self.state, self.chunk_rows, self.chunk_bytes)
@@ -130,6 +151,7 @@ cdef class Decoder:
             memset(&self.state.columns, 0, sizeof(kr_columns))  # as before: the batch still waits
             raise
         self.chunk = chunk
+        return 0
 
     cdef int _enter(self) except -1:
         if not kr_busy_enter(&self.busy):

@@ -1,5 +1,6 @@
 """Memory that crosses the edge between Python and C: borrowed input, and arenas that Arrow buffers are cut from."""
 
+from cython cimport freelist
 from cpython.buffer cimport (
     PyBUF_SIMPLE,
     PyBUF_WRITE,
@@ -28,6 +29,7 @@ CACHE_BYTES = kr_cache_size()  # of the second level
 LONG_BATCH = 4 << 10  # bytes that cost as much as another read
 
 
+@freelist(8)
 cdef class Input:
     """What is read: a contiguous buffer of any object, or, where a caller can do with it, a file of which a window is
     in memory.

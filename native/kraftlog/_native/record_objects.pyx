@@ -185,11 +185,11 @@ cdef class RecordIterator:
 
     @property
     def consumed(self):
-        return self.state.position if self.decoder is None else self.decoder.consumed
+        return self.state.position if self.decoder is None else self.decoder.reached[0]
 
     @property
     def next_offset(self):
-        offset = -1 if self.decoder is None else self.decoder.next_offset
+        offset = -1 if self.decoder is None else self.decoder.reached[1]
         if offset == -1:
             offset = self.state.next_offset
         return None if offset == -1 else offset

@@ -12,31 +12,37 @@ CHUNK_FULL: int
 UNREADABLE: int
 NEEDS_TRANSACTIONS: int
 
+class Rules:
+    def __init__(
+        self,
+        want: int,
+        *,
+        check_crc: bool,
+        include_control: bool,
+        strict: bool,
+        salvage: bool,
+        start_offset: int,
+        end_offset: int,
+        start_timestamp: int,
+    ) -> None: ...
+
 class Decoder:
     torn_at: int
     salvaged_at: int
     position: int
-    next_offset: int
+    reached: tuple[int, int]
     has_faults: bool
     def __init__(
         self,
         buffer: Buffer | InputFile,
         start: int,
         end: int,
-        want: int,
-        *,
-        check_crc: bool,
-        include_control: bool,
-        strict: bool,
-        start_offset: int,
-        end_offset: int,
-        start_timestamp: int,
+        rules: Rules,
         chunk_rows: int,
         chunk_bytes: int,
         decompressor: Decompressor,
         aborted: Buffer | None = None,
         aborted_by_offset: bool = False,
-        salvage: bool = False,
         lookahead: Lookahead | None = None,
     ) -> None: ...
     def run(self) -> int: ...

@@ -8,6 +8,7 @@ import numpy as np
 
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import ReadOptions
@@ -49,7 +50,8 @@ def decoded_headers(
     found: list[Fault] = []
     unreadable: list[Fault] = []
     with segment_file(segment, unreadable, strict=options.strict) as file:
-        decoder = RecordDecoder(file, part.start, part.end, RECORDS.select([]), options, only_markers=True)
+        plan = DecodePlan(RECORDS.select([]), options, only_markers=True)
+        decoder = RecordDecoder(file, part.start, part.end, plan)
         done = part.start
         try:
             for rows in decoder.chunks(found):

@@ -28,23 +28,18 @@ class HeaderRows:
         Columns of the ``batches`` table.
     check_crc, strict : bool
         As in ``batches``.
-
-    Attributes
-    ----------
-    next_offset : int
-        The offset behind the last batch; -1 before there was one.
     """
 
     def __init__(self, buffer: Buffer, arrow_schema: pa.Schema, *, check_crc: bool, strict: bool) -> None:
         self._scan = HeaderScan(buffer, check_crc=check_crc)
         self._schema = arrow_schema
         self._strict = strict
-        self.next_offset = NO_OFFSET
+        self._next_offset = NO_OFFSET
 
     @property
-    def consumed(self) -> int:
-        """Byte behind the last whole batch that was passed."""
-        return self._scan.consumed
+    def reached(self) -> tuple[int, int]:
+        """Byte behind the last whole batch that was passed, and the offset behind it."""
+        return self._scan.consumed, self._next_offset
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Return the headers; what cannot be read is appended to ``faults``, or raised when ``strict``."""
@@ -52,7 +47,7 @@ class HeaderRows:
         for headers in self._scan.headers(strict=self._strict):
             believed = headers[headers["crc_ok"] != 0]
             if len(believed):
-                self.next_offset = int(last_offsets(believed[-1:])[0]) + 1
+                self._next_offset = int(last_offsets(believed[-1:])[0]) + 1
             columns = [header_column(name, headers) for name in self._schema.names]
             yield rows_of(columns, self._schema, len(headers))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,37 +11,35 @@ from kraftlog.errors import Fault
 from kraftlog.stream import Produce, Stream
 
 NO_OFFSET = -1
+NOTHING = (0, NO_OFFSET)
 
 
 class Decoding(Protocol):
     """One pass over a buffer."""
 
     @property
-    def consumed(self) -> int:
-        """Byte behind the last whole batch that the pass is done with."""
+    def reached(self) -> tuple[int, int]:
+        """Byte behind the last whole batch that the pass is done with, and the offset behind it.
 
-    @property
-    def next_offset(self) -> int:
-        """The offset behind that batch; ``NO_OFFSET`` before there was one."""
+        The offset is ``NO_OFFSET`` before there was one.
+        """
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Return the rows; what cannot be read is appended to ``faults``."""
 
 
-@dataclass
 class Progress:
     """How far the rows go that a pass has handed out."""
 
-    consumed: int = 0
-    next_offset: int = NO_OFFSET
+    reached = NOTHING
 
     def follow(self, decoding: Decoding, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Hand out the rows of a pass, and note after each chunk where it ends."""
-        self.consumed, self.next_offset = 0, NO_OFFSET
+        self.reached = NOTHING
         for rows in decoding.batches(faults):
-            self.consumed, self.next_offset = decoding.consumed, decoding.next_offset
+            self.reached = decoding.reached
             yield rows
-        self.consumed, self.next_offset = decoding.consumed, decoding.next_offset
+        self.reached = decoding.reached
 
 
 class BufferStream(Stream):
@@ -94,7 +91,7 @@ class BufferStream(Stream):
         A batch that is cut off at the end of the buffer is not counted: a client keeps the bytes from here on. What
         was left out with a fault is counted. With ``strict``, the chunk in which the fault was found is not.
         """
-        return self._progress.consumed
+        return self._progress.reached[0]
 
     @property
     def next_offset(self) -> int | None:
@@ -103,4 +100,5 @@ class BufferStream(Stream):
         Control batches, batches that compaction emptied, and batches without a row within the bounds count as well.
         A batch whose checksum does not match does not: nobody knows which offsets it had.
         """
-        return None if self._progress.next_offset == NO_OFFSET else self._progress.next_offset
+        next_offset = self._progress.reached[1]
+        return None if next_offset == NO_OFFSET else next_offset

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -13,21 +12,20 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog._native import decoder as native
+from kraftlog._native.chunk import Chunk
 from kraftlog._native.lookahead import Lookahead
 from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import decompressor
-from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.codec.decode_plan import DecodePlan
+from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import (
     LAYOUTS,
     PLAIN,
     TRANSACTION_COLUMNS,
     VIEW,
     DecodedRows,
-    Origin,
-    native_batches,
     record_batch,
-    select,
 )
 from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fault_from_native
 from kraftlog.types import Buffer, InputFile
@@ -35,8 +33,8 @@ from kraftlog.types import Buffer, InputFile
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
 BYTES_OF_A_TABLE = 8 << 20  # of input, that are decoded into one piece of memory when all rows are kept
 MOST_ROWS = 2**31 - 2
+_import_rows = pa.RecordBatch._import_from_c
 _OPTIONS = (
-    "start_offset",
     "isolation_level",
     "include_control",
     "strict",
@@ -56,21 +54,15 @@ class RecordDecoder:
         ``Disk.open`` returns it, is read through a window.
     start, end : int
         Bytes; ``start`` is where a batch begins.
-    arrow_schema : pyarrow.Schema
-        Columns of the ``records`` table.
-    options : ReadOptions
-    origin : Origin
-        Values of the columns ``topic`` and ``partition``, and what is known of transactions.
+    plan : DecodePlan
     aborted : numpy.ndarray, optional
-        Bytes of aborted transactions, as ``aborted_ranges`` returns them; by default those that ``origin`` knows.
-    only_markers : bool
-        Whether rows are only the transaction markers and feature levels of a metadata log; headers are then those of
-        all batches.
+        Bytes of aborted transactions, as ``aborted_ranges`` returns them; by default those that the ``origin`` of the
+        plan knows.
+    whole : bool
+        Whether all rows are kept: they are then decoded into larger pieces of memory than the plan's options say.
     follows : bool
         Whether records of aborted transactions are left out by what the file itself says, which is looked at as far as
         it is needed. Nothing may be open where the file begins.
-    layout : {"plain", "view"}
-        Of key and value, as the schema has it. Of a file, bytes are copied all the same: its window moves on.
 
     Attributes
     ----------
@@ -87,48 +79,29 @@ class RecordDecoder:
         buffer: Buffer | InputFile,
         start: int,
         end: int,
-        arrow_schema: pa.Schema,
-        options: ReadOptions,
-        origin: Origin = Origin(),  # noqa: B008  (frozen)
-        *,
+        plan: DecodePlan,
         aborted: npt.NDArray[np.int64] | None = None,
-        only_markers: bool = False,
+        whole: bool = False,
+        *,
         follows: bool = False,
-        layout: str = PLAIN,
     ) -> None:
-        self.schema = arrow_schema
-        self.options = options
-        self.origin = origin
-        self.layout = layout
-        self.selection = select(tuple(arrow_schema.names), layout)
-        bits = self.selection.bits | (native.ONLY_MARKERS if only_markers else 0)
-        hides = options.isolation_level == READ_COMMITTED
-        if aborted is None and hides and origin.transactions is not None:
-            aborted = origin.transactions.aborted()
-        self._hides_offsets = hides and origin.transactions is not None and origin.transactions.hides_offsets
-        if self._hides_offsets or options.bounds_offsets:
-            bits |= native.WANT["offset"]
-        if options.bounds_timestamps:
-            bits |= native.WANT["timestamp_ms"]
-        self._hides_rows = self._hides_offsets or options.bounds_offsets or options.bounds_timestamps
+        self.plan = plan
+        self._whole = whole
+        options = plan.options
+        transactions = plan.transactions
+        if aborted is None and transactions is not None:
+            aborted = transactions.aborted()
         self._native = native.Decoder(
             buffer,
             start,
             end,
-            bits,
-            check_crc=options.check_crc,
-            include_control=options.include_control,
-            strict=options.strict,
-            start_offset=_least(options.start_offset),
-            end_offset=options.end_offset,
-            start_timestamp=_least(options.start_timestamp),
-            chunk_rows=options.batch_rows,
-            chunk_bytes=options.batch_bytes,
-            decompressor=decompressor(options.max_decompressed_bytes),
-            aborted=None if aborted is None else aborted.tobytes(),
-            aborted_by_offset=bool(origin.transactions and origin.transactions.aborted_by_offset),
-            salvage=options.searches,
-            lookahead=Lookahead(buffer, False) if follows else None,
+            plan.rules,
+            MOST_ROWS if whole else options.batch_rows,
+            BYTES_OF_A_TABLE if whole else options.batch_bytes,
+            decompressor(options.max_decompressed_bytes),
+            None if aborted is None else aborted.tobytes(),
+            transactions is not None and transactions.aborted_by_offset,
+            Lookahead(buffer, False) if follows else None,
         )
         self.is_undecided = False
         self.salvaged_rows = 0
@@ -144,14 +117,12 @@ class RecordDecoder:
         return self._native.position
 
     @property
-    def consumed(self) -> int:
-        """Byte behind the last whole batch that the decoder is done with."""
-        return self.torn_at if self.torn_at >= 0 else self.position
+    def reached(self) -> tuple[int, int]:
+        """Byte behind the last whole batch that the decoder is done with, and the offset behind it.
 
-    @property
-    def next_offset(self) -> int:
-        """The offset behind that batch; -1 before there was one."""
-        return self._native.next_offset
+        The offset is -1 before there was one.
+        """
+        return self._native.reached
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Decode; what cannot be read is appended to ``faults``, or with ``strict`` raised behind the rows before it.
@@ -161,58 +132,65 @@ class RecordDecoder:
         InputError
             When the file cannot be read, after the rows before that.
         """
-        native_columns, most_rows = self.selection.native, MOST_ROWS
-        if self.options.batch_rows == MOST_ROWS:
-            most_rows = self.selection.most_rows
-        for rows in self.chunks(faults):
-            if native_columns is None or self._hides_rows or rows.salvaged_at >= 0:
-                yield from self._rows(rows)
-            elif rows.chunk.rows:
-                yield from native_batches(rows.chunk, self.schema, native_columns, most_rows)
+        plan = self.plan
+        most_rows = plan.selection.most_rows if self._whole else MOST_ROWS
+        for chunk in self._chunks(faults):
+            if plan.columns is None or self._native.salvaged_at >= 0:
+                yield from self._rows(self._seen(chunk))
+                continue
+            start, rows = 0, chunk.rows
+            while start < rows:
+                yield chunk.to_record_batch(plan.columns, _import_rows, plan.schema, start, most_rows)
+                start += most_rows
 
     def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
         """Decode as ``batches`` does, up to the buffers of each chunk, before rows out of bounds are left out."""
-        status = native.CHUNK_FULL
-        while status not in (native.END, native.UNREADABLE, native.NEEDS_TRANSACTIONS):
-            status = self._native.run()
-            refused = self._note(faults)
-            chunk = self._native.take_chunk()
+        for chunk in self._chunks(faults):
+            yield self._seen(chunk)
+
+    def _chunks(self, faults: list[Fault]) -> Iterator[Chunk]:
+        decoder, status = self._native, native.CHUNK_FULL
+        while status == native.CHUNK_FULL:
+            status = decoder.run()
+            refused = self._note(faults) if decoder.has_faults else None
+            chunk = decoder.take_chunk()
             if chunk is not None:
-                yield DecodedRows(chunk, self.origin, self._native.salvaged_at)
+                yield chunk
             if refused is not None:
                 raise refused
         self.is_undecided = status == native.NEEDS_TRANSACTIONS
         if status == native.UNREADABLE:
-            error = self._native.failure()
+            error = decoder.failure()
             raise InputError(error, self.position) if isinstance(error, OSError) else error
+
+    def _seen(self, chunk: Chunk) -> DecodedRows:
+        return DecodedRows(chunk, self.plan.origin, self._native.salvaged_at)
 
     def _note(self, faults: list[Fault]) -> RecordError | None:
         """Append what was found, or return it when it is to be raised behind the rows before it."""
-        if not self._native.has_faults:
-            return None
         for found, detail in self._native.take_faults():
             fault = fault_from_native(found, detail)
-            if self.options.strict:
+            if self.plan.options.strict:
                 return error_from_fault(fault)
             faults.append(fault)
         return None
 
     def _rows(self, rows: DecodedRows) -> Iterator[pa.RecordBatch]:
-        batch = record_batch(rows, self.schema, self.selection)
-        if self._hides_rows or rows.salvaged_at >= 0:
+        batch = record_batch(rows, self.plan.schema, self.plan.selection)
+        if self.plan.hides_rows or rows.salvaged_at >= 0:
             keep = self._shown(rows)
             self.salvaged_rows += int(np.count_nonzero(keep & rows.salvaged))
             if not keep.all():
-                yield from _kept(batch, keep, self.layout)
+                yield from _kept(batch, keep, self.plan.layout)
                 return
         if batch.num_rows:
             yield batch
 
     def _shown(self, rows: DecodedRows) -> npt.NDArray[np.bool_]:
-        options = self.options
+        options, transactions = self.plan.options, self.plan.transactions
         keep = np.ones(rows.chunk.rows, bool)
-        if self._hides_offsets and self.origin.transactions is not None:
-            keep &= self.origin.transactions.shows(rows.headers, rows.numbers("offset"))
+        if self.plan.hides_offsets and transactions is not None:
+            keep &= transactions.shows(rows.headers, rows.numbers("offset"))
         if options.bounds_offsets:
             offsets = rows.numbers("offset")
             keep &= (offsets >= options.start_offset) & (offsets < options.end_offset)
@@ -220,11 +198,6 @@ class RecordDecoder:
             stamps = rows.numbers("timestamp_ms")
             keep &= (stamps >= options.start_timestamp) & (stamps < options.end_timestamp)
         return keep
-
-
-def _least(bound: int) -> int:
-    """Return a lower bound for the native decoder: no bound is below every number of 64 bits."""
-    return -NO_BOUND - 1 if bound == -NO_BOUND else bound
 
 
 def _kept(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_], layout: str) -> Iterator[pa.RecordBatch]:
@@ -240,6 +213,25 @@ def _kept(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_], layout: str) -> It
 
 
 @lru_cache(maxsize=64)
+def _plan_of(
+    columns: tuple[str, ...],
+    layout: str,
+    batch_rows: int | None,
+    batch_bytes: int | None,
+    start_offset: int | None,
+    *given: Any,
+) -> DecodePlan:
+    usual = BYTES_OF_A_TABLE if layout == VIEW else ReadOptions.batch_bytes  # views are small, whatever they show
+    options = ReadOptions(
+        start_offset=ReadOptions.start_offset if start_offset is None else start_offset,
+        batch_rows=ReadOptions.batch_rows if batch_rows is None else batch_rows,
+        batch_bytes=usual if batch_bytes is None else batch_bytes,
+        **dict(zip(_OPTIONS, given, strict=True)),
+    )
+    return DecodePlan(_schema_of(columns, layout), options, layout=layout)
+
+
+@lru_cache(maxsize=64)
 def _schema_of(columns: tuple[str, ...], layout: str) -> pa.Schema:
     if layout not in LAYOUTS:
         raise ValueError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -252,20 +244,6 @@ def _schema_of(columns: tuple[str, ...], layout: str) -> pa.Schema:
     return pa.schema(
         [field.with_type(pa.binary_view()) if field.name in ("key", "value") else field for field in found]
     )
-
-
-@lru_cache(maxsize=64)
-def _options_of(
-    batch_rows: int | None, batch_bytes: int | None, layout: str, given: tuple[Any, ...]
-) -> tuple[ReadOptions, ...]:
-    """Return the options of an iteration and those of a table; where no size is given, both have their own."""
-    rest = dict(zip(_OPTIONS, given, strict=True))
-    default = batch_rows is None and batch_bytes is None
-    rows = ReadOptions.batch_rows if batch_rows is None else batch_rows
-    usual = BYTES_OF_A_TABLE if layout == VIEW else ReadOptions.batch_bytes  # views are small, whatever they show
-    size = usual if batch_bytes is None else batch_bytes
-    options = ReadOptions(batch_rows=rows, batch_bytes=size, **rest)
-    return options, replace(options, batch_rows=MOST_ROWS, batch_bytes=BYTES_OF_A_TABLE) if default else options
 
 
 def decode(
@@ -356,16 +334,26 @@ def decode(
     >>> rows.to_table().column("offset").to_pylist()
     [2, 3]
     """
-    arrow_schema = _schema_of(DECODE_COLUMNS if columns is None else tuple(columns), layout)
-    first = ReadOptions.start_offset if start_offset is None else start_offset
-    given = (first, isolation_level, include_control, strict, check_crc, salvage, max_decompressed_bytes)
-    options, of_table = _options_of(batch_rows, batch_bytes, layout, given)
+    plan = _plan_of(
+        DECODE_COLUMNS if columns is None else tuple(columns),
+        layout,
+        batch_rows,
+        batch_bytes,
+        start_offset,
+        isolation_level,
+        include_control,
+        strict,
+        check_crc,
+        salvage,
+        max_decompressed_bytes,
+    )
     check_level(isolation_level, aborted_transactions)
     progress = Progress()
 
-    def produce(faults: list[Fault], options: ReadOptions = options) -> Iterator[pa.RecordBatch]:
-        aborted = aborted_ranges(buffer, aborted_transactions) if aborted_transactions else None
-        decoder = RecordDecoder(buffer, 0, NO_BOUND, arrow_schema, options, aborted=aborted, layout=layout)
-        return progress.follow(decoder, faults)
+    has_size = batch_rows is not None or batch_bytes is not None
 
-    return BufferStream(arrow_schema, produce, progress, lambda faults: produce(faults, of_table))
+    def produce(faults: list[Fault], whole: bool = False) -> Iterator[pa.RecordBatch]:
+        aborted = aborted_ranges(buffer, aborted_transactions) if aborted_transactions else None
+        return progress.follow(RecordDecoder(buffer, 0, NO_BOUND, plan, aborted, whole), faults)
+
+    return BufferStream(plan.schema, produce, progress, lambda faults: produce(faults, not has_size))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.codec.options import NO_BOUND, ReadOptions
@@ -56,7 +57,7 @@ def scan_markers(
 ) -> Iterator[MarkerBlock]:
     """Find the markers in the batches that start in [start, end) of a buffer, and compare the crc of each batch."""
     options = ReadOptions(strict=strict, batch_bytes=BYTES_AT_ONCE)
-    decoder = RecordDecoder(buffer, start, end, _COLUMNS, options, only_markers=True)
+    decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, options, only_markers=True))
     seen = len(faults)
     for rows in decoder.chunks(faults):
         cut_at = [fault.position or 0 for fault in faults[seen:] if fault.record_index is not None]

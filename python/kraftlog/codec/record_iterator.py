@@ -10,6 +10,7 @@ from kraftlog import schema
 from kraftlog._native.record_objects import Record, RecordIterator, iterate
 from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import ISOLATION_LEVELS, NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.types import Buffer
@@ -28,7 +29,7 @@ def _take_over(records: RecordIterator, position: int) -> tuple[RecordDecoder, I
     )
     aborted = None if records.aborted is None else np.frombuffer(records.aborted, np.int64).reshape(-1, 3)
     arrow_schema = schema.RECORDS.select(_COLUMNS)
-    decoder = RecordDecoder(records.buffer, position, NO_BOUND, arrow_schema, options, aborted=aborted)
+    decoder = RecordDecoder(records.buffer, position, NO_BOUND, DecodePlan(arrow_schema, options), aborted)
     return decoder, _decoded(decoder, records.faults)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Protocol
@@ -193,7 +193,7 @@ class Selection:
     bits: int
     native: tuple[int, ...] | None
 
-    @property
+    @cached_property
     def most_rows(self) -> int:
         """Rows of a record batch beyond which a column would take memory that is shared up to there."""
         repeats = self.native is None or COLUMNS["timestamp_type"] in self.native
@@ -209,14 +209,6 @@ def select(names: tuple[str, ...], layout: str = PLAIN) -> Selection:
             bits |= WANT[need]
     is_native = bool(names) and not any(name in _MADE_HERE for name in names)
     return Selection(bits, tuple(COLUMNS[name] for name in names) if is_native else None)
-
-
-def native_batches(
-    chunk: Chunk, arrow_schema: pa.Schema, native: tuple[int, ...], most_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Return the rows of a chunk in record batches of at most so many, all of which share its memory."""
-    for start in range(0, chunk.rows, most_rows):
-        yield chunk.to_record_batch(native, pa.RecordBatch._import_from_c, arrow_schema, start, most_rows)
 
 
 def record_batch(rows: DecodedRows, arrow_schema: pa.Schema, selection: Selection) -> pa.RecordBatch:

@@ -22,6 +22,7 @@ from kraftlog._native.scanner import (
     header_at,
 )
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
@@ -238,7 +239,7 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
     missing: int | None = None
     untimely: tuple[int, str] | None = None
     misplaced: tuple[int, int] | None = None
-    for rows in RecordDecoder(data, 0, NO_BOUND, arrow_schema, options).batches(faults):
+    for rows in RecordDecoder(data, 0, NO_BOUND, DecodePlan(arrow_schema, options)).batches(faults):
         has_key = rows.column("key").is_valid().to_numpy(zero_copy_only=False)
         is_needed = ~has_key if topic.compacted else np.zeros(rows.num_rows, bool)
         if missing is None and is_needed.any():

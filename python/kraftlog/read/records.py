@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.disk.disk import ReadableFile
@@ -50,7 +51,8 @@ def read_range(
     found: list[Fault] = []
     with segment_file(segment, faults, strict=options.strict) as file:
         follows = part.undecided is not None
-        decoder = RecordDecoder(file, part.start, part.end, arrow_schema, options, origin, follows=follows)
+        plan = DecodePlan(arrow_schema, options, origin)
+        decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
         done = part.start
         try:
             for batch in decoder.batches(found):

@@ -1,0 +1,79 @@
+"""What is decoded, and how: made once for any number of buffers and files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kraftlog._native import decoder as native
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
+from kraftlog.codec.records import PLAIN, Origin, select
+
+
+class DecodePlan:
+    """Columns of the rows, and the rules by which some are left out.
+
+    Parameters
+    ----------
+    arrow_schema : pyarrow.Schema
+        Columns of the ``records`` table.
+    options : ReadOptions
+    origin : Origin
+        Values of the columns ``topic`` and ``partition``, and what is known of transactions.
+    only_markers : bool
+        Whether rows are only the transaction markers and feature levels of a metadata log; headers are then those of
+        all batches.
+    layout : {"plain", "view"}
+        Of key and value, as the schema has it. Of a file, bytes are copied all the same: its window moves on.
+
+    Attributes
+    ----------
+    selection : Selection
+        How the columns are made.
+    columns : tuple of int, optional
+        Which they are in ``COLUMNS``, when chunks become record batches as they are.
+    transactions : TransactionView, optional
+        What is known of transactions, where some are hidden.
+    hides_offsets, hides_rows : bool
+        Whether rows are left out of a chunk: by what is known of transactions, or by any rule.
+    rules : native.Rules
+        The same for the native decoder.
+    """
+
+    def __init__(
+        self,
+        arrow_schema: pa.Schema,
+        options: ReadOptions,
+        origin: Origin = Origin(),  # noqa: B008  (frozen)
+        *,
+        only_markers: bool = False,
+        layout: str = PLAIN,
+    ) -> None:
+        self.schema = arrow_schema
+        self.options = options
+        self.origin = origin
+        self.layout = layout
+        self.selection = selection = select(tuple(arrow_schema.names), layout)
+        self.transactions = origin.transactions if options.isolation_level == READ_COMMITTED else None
+        self.hides_offsets = self.transactions is not None and self.transactions.hides_offsets
+        self.hides_rows = self.hides_offsets or options.bounds_offsets or options.bounds_timestamps
+        self.columns = None if self.hides_rows else selection.native
+        want = selection.bits | (native.ONLY_MARKERS if only_markers else 0)
+        if self.hides_offsets or options.bounds_offsets:
+            want |= native.WANT["offset"]
+        if options.bounds_timestamps:
+            want |= native.WANT["timestamp_ms"]
+        self.rules = native.Rules(
+            want,
+            check_crc=options.check_crc,
+            include_control=options.include_control,
+            strict=options.strict,
+            salvage=options.searches,
+            start_offset=_least(options.start_offset),
+            end_offset=options.end_offset,
+            start_timestamp=_least(options.start_timestamp),
+        )
+
+
+def _least(bound: int) -> int:
+    """Return a lower bound for the native decoder: no bound is below every number of 64 bits."""
+    return -NO_BOUND - 1 if bound == -NO_BOUND else bound
