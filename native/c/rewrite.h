@@ -42,8 +42,10 @@ static inline int kr_changes_check(kr_input *in, const kr_changes *c, kr_batch_h
 static inline void kr_changes_apply(uint8_t *p, int64_t size, const kr_changes *c) {
     int64_t offset = c->base_offset;
     for (uint8_t *end = p + size; p < end; p += KR_LOG_OVERHEAD + kr_load_int32(p + KR_LENGTH_AT)) {
-        if (c->sets_base_offset) kr_store_int64(p, offset);
-        offset += (int64_t)kr_load_int32(p + KR_LAST_OFFSET_DELTA_AT) + 1;
+        if (c->sets_base_offset) {
+            kr_store_int64(p, offset);
+            offset += (int64_t)kr_load_int32(p + KR_LAST_OFFSET_DELTA_AT) + 1;
+        }
         if (c->sets_leader_epoch) kr_store_int32(p + KR_LEADER_EPOCH_AT, c->partition_leader_epoch);
         if (c->sets_timestamp_type) {
             int type = c->is_log_append_time ? KR_TIMESTAMP_TYPE_BIT : 0;

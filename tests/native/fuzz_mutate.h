@@ -6,7 +6,7 @@
 #include "bytes.h"
 #include "check.h"
 
-enum { MOST_SEEDS = 1024, MOST_BATCHES = 1 << 14, MOST_INPUT = 1 << 17 };
+enum { MOST_SEEDS = 1024, MOST_BATCHES = 1 << 14, MOST_INPUT = 1 << 17, USUAL_BATCH = 1 << 10 };
 
 typedef struct {
     const uint8_t *at;
@@ -162,10 +162,8 @@ static inline void mend_crcs(fuzz_input *in) {
     }
 }
 
-/* A few neighbouring batches of a file; sometimes all of it. */
-static inline void choose_input(fuzz_input *in, const corpus *c) {
+static inline void choose_part_of_file(fuzz_input *in, const corpus *c) {
     piece file = c->files[random_below(c->files_count)];
-    in->size = 0;
     replace(in, 0, 0, file.at, file.size < MOST_INPUT / 2 ? file.size : MOST_INPUT / 2);
     if (random_below(8) == 0 || !in->size) return;
     int64_t from = random_start(in), to = from;
@@ -174,6 +172,32 @@ static inline void choose_input(fuzz_input *in, const corpus *c) {
         in->size = to;
         replace(in, 0, from, 0, 0);
     }
+}
+
+/* A few sound batches, mostly small and neighbours; sometimes a part of a file, with what is odd in it. */
+static inline void choose_input(fuzz_input *in, const corpus *c) {
+    in->size = 0;
+    if (random_below(64) == 0) {
+        choose_part_of_file(in, c);
+        return;
+    }
+    int64_t from = random_below(c->batches_count);
+    for (int tries = 0; tries < 3 && c->batches[from].size > USUAL_BATCH; tries++)
+        from = random_below(c->batches_count);
+    int64_t to = from + 1 + random_below(3);
+    for (int64_t i = from; i < to && i < c->batches_count; i++)
+        replace(in, in->size, 0, c->batches[i].at, c->batches[i].size);
+}
+
+static inline void copy_input(fuzz_input *to, const fuzz_input *from) {
+    memcpy(to->at, from->at, (size_t)from->size);
+    to->size = from->size;
+}
+
+/* Damages an input; half of the time its crcs are right afterwards. */
+static inline void mutate(fuzz_input *in, const corpus *c) {
+    for (int64_t n = random_below(6); n > 0; n--) mutate_once(in, c);
+    if (random_below(2)) mend_crcs(in);
 }
 
 #endif

@@ -26,8 +26,8 @@ typedef struct {
     uint64_t faults_hash;
     int64_t rows, faults, torn_at;
     int strays; /* faults behind which the decoder and a scanner may go on at different places */
-    stretch stretches[MOST_STRETCHES];
     int64_t stretches_count;
+    stretch stretches[MOST_STRETCHES]; /* the last field, as most of it is never looked at */
 } outcome;
 
 static inline uint64_t hash_int(uint64_t hash, int64_t value) {
@@ -37,7 +37,11 @@ static inline uint64_t hash_int(uint64_t hash, int64_t value) {
 
 static inline uint64_t hash_value(uint64_t hash, const kr_binary_column *c, int64_t i) {
     hash = hash_int(hash, room_bit(c->validity, i) ? c->ends[i + 1] - c->ends[i] : -1);
-    for (int64_t k = c->ends[i]; k < c->ends[i + 1]; k++) hash = hash_int(hash, c->data[k]);
+    for (int64_t k = c->ends[i]; k < c->ends[i + 1]; k += 8) {
+        int64_t word = 0, left = c->ends[i + 1] - k;
+        memcpy(&word, c->data + k, (size_t)(left < 8 ? left : 8));
+        hash = hash_int(hash, word);
+    }
     return hash;
 }
 
@@ -153,7 +157,7 @@ static inline void run_pass(const pass *settings, const corpus *c, outcome *o) {
     int status = KR_OK;
     int64_t grown_at = -1;
     d = settings->d;
-    memset(o, 0, sizeof *o);
+    memset(o, 0, offsetof(outcome, stretches));
     open_chunk(&d, settings->rows, settings->bytes, settings->headers);
     while (status != KR_END && !failures) {
         int64_t position = d.position;

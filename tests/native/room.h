@@ -77,18 +77,30 @@ static inline void room_free(kr_columns *c) {
 
 static inline int room_bit(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
+/* Whether the bits [from, to) are all set. */
+static inline int room_are_set(const uint8_t *bits, int64_t from, int64_t to) {
+    for (; from < to && from & 7; from++)
+        if (!room_bit(bits, from)) return 0;
+    for (; from + 8 <= to; from += 8)
+        if (bits[from >> 3] != 0xff) return 0;
+    for (; from < to; from++)
+        if (!room_bit(bits, from)) return 0;
+    return 1;
+}
+
 /* Ends rise from 0, as many bits are clear as there are nulls, and nulls are empty. */
 static inline void room_check_binary(const kr_binary_column *c, int64_t rows, int64_t max_rows, int64_t max_data) {
-    int64_t nulls = 0;
+    int64_t nulls = 0, falls = 0, full_nulls = 0;
     CHECK_INT(0, c->ends[0]);
     for (int64_t i = 0; i < rows; i++) {
-        int64_t length = (int64_t)c->ends[i + 1] - c->ends[i];
-        CHECK_TRUE(length >= 0);
-        if (room_bit(c->validity, i)) continue;
-        nulls++;
-        CHECK_INT(0, length);
+        int is_null = !room_bit(c->validity, i);
+        falls += c->ends[i + 1] < c->ends[i];
+        full_nulls += is_null && c->ends[i + 1] != c->ends[i];
+        nulls += is_null;
     }
-    for (int64_t i = rows; i < max_rows; i++) CHECK_INT(1, room_bit(c->validity, i));
+    CHECK_INT(0, falls);
+    CHECK_INT(0, full_nulls);
+    CHECK_TRUE(room_are_set(c->validity, rows, max_rows));
     CHECK_TRUE(c->ends[rows] <= max_data);
     CHECK_INT(c->ends[rows], c->end);
     CHECK_INT(nulls, c->nulls);
@@ -101,7 +113,7 @@ static inline void room_check_timestamps(const kr_columns *c, uint32_t want) {
         if ((want & KR_WANT_TIMESTAMP_MS) && room_bit(c->timestamp_validity, i))
             CHECK_TRUE(c->timestamp[i] / 1000 == c->timestamp_ms[i] && c->timestamp_ms[i] != -1);
     }
-    for (int64_t i = c->rows; i < c->max_rows; i++) CHECK_INT(1, room_bit(c->timestamp_validity, i));
+    CHECK_TRUE(room_are_set(c->timestamp_validity, c->rows, c->max_rows));
     CHECK_INT(nulls, c->timestamp_nulls);
 }
 

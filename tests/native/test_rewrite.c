@@ -64,9 +64,25 @@ static void test_every_flip(void) {
         }
 }
 
+/* Offsets that are to stay as they are do not count from the one that would be set. */
+static void test_base_offset_that_is_not_set(void) {
+    uint8_t p[ROOM], whole[ROOM];
+    int64_t size = make(whole), next_offset;
+    kr_changes c = {0, 0, 0, 0, 0, 0, INT64_MAX, 0};
+    kr_input in = kr_input_make(p, size);
+    kr_batch_header h;
+    kr_error e;
+    memcpy(p, whole, (size_t)size);
+    CHECK_STATUS(KR_OK, kr_changes_check(&in, &c, &h, &next_offset, &e));
+    CHECK_INT(ROWS, next_offset);
+    kr_changes_apply(p, size, &c);
+    CHECK_BYTES(whole, size, p, size);
+}
+
 int main(void) {
     kr_crc_init();
     test_every_cut();
     test_every_flip();
+    test_base_offset_that_is_not_set();
     return check_report("rewrite");
 }

@@ -1,0 +1,176 @@
+/* Columns at random, as Arrow would hold them, and a check that what the encoder made of them is decoded to the same.
+ */
+#ifndef KRAFTLOG_TESTS_ENCODE_ROUND_TRIP_H
+#define KRAFTLOG_TESTS_ENCODE_ROUND_TRIP_H
+
+#include "bytes.h"
+#include "check.h"
+#include "decoder.h"
+#include "encoder.h"
+#include "room.h"
+
+enum { MOST_ROWS = 60, MOST_HEADERS = 200, MOST_DATA = 1 << 14 };
+
+/* Columns as Arrow would hold them; `skip` values before the first row belong to another slice. */
+typedef struct {
+    int32_t ends[MOST_HEADERS + 8];
+    uint8_t validity[MOST_HEADERS / 8 + 2];
+    uint8_t *data;
+    int64_t size;
+} column;
+
+static column columns[4];
+static int64_t timestamps[MOST_ROWS];
+static int32_t header_ends[MOST_ROWS + 1];
+
+static inline kr_binary_source random_column(column *c, int64_t rows, int64_t longest, int nullable) {
+    int64_t skip = random_below(8);
+    memset(c->validity, 0, sizeof c->validity);
+    c->ends[0] = (int32_t)random_below(5);
+    for (int64_t i = 0; i < rows + skip; i++) {
+        int null = nullable && random_below(4) == 0;
+        c->ends[i + 1] = c->ends[i] + (int32_t)(null ? 0 : random_below(random_below(8) ? 12 : longest));
+        if (!null) c->validity[i >> 3] |= (uint8_t)(1u << (i & 7));
+    }
+    c->size = c->ends[rows + skip]; /* the block ends where the last value ends */
+    c->data = room_block(c->size);
+    uint64_t letters = 0;
+    for (int64_t i = 0; i < c->size; i++, letters >>= 4) {
+        if (i % 16 == 0) letters = random_next();
+        c->data[i] = (uint8_t)('a' + (letters & 15));
+    }
+    kr_binary_source s = {c->ends + skip, c->data, c->size, nullable ? c->validity : 0, nullable ? skip : 0};
+    return s;
+}
+
+static inline kr_source random_source(int64_t rows) {
+    kr_source s = {0};
+    s.rows = rows;
+    if (random_below(8)) s.key = random_column(&columns[0], rows, 100, 1);
+    if (random_below(8)) s.value = random_column(&columns[1], rows, 300, random_below(2) != 0);
+    for (int64_t i = 0; i < rows; i++)
+        timestamps[i] = random_below(6) ? 1700000000000 + random_below(99999) : (int64_t)random_next();
+    if (random_below(8)) s.timestamp_ms = timestamps;
+    if (random_below(3)) return s;
+    header_ends[0] = (int32_t)random_below(3);
+    for (int64_t i = 0; i < rows; i++) header_ends[i + 1] = header_ends[i] + (int32_t)random_below(3);
+    s.header_ends = header_ends;
+    s.header_key = random_column(&columns[2], header_ends[rows], 20, 0);
+    s.header_value = random_column(&columns[3], header_ends[rows], 40, 1);
+    return s;
+}
+
+static inline void free_source(void) {
+    for (int i = 0; i < 4; i++) {
+        free(columns[i].data);
+        columns[i].data = 0;
+    }
+}
+
+static inline kr_encoder encoder_of(int64_t max_bytes, int32_t max_records) {
+    kr_encoder w = {0};
+    w.base_offset = 40;
+    w.producer_id = 9;
+    w.max_batch_bytes = max_bytes;
+    w.max_batch_records = max_records;
+    w.base_sequence = INT32_MAX - 3;
+    w.producer_epoch = 2;
+    w.partition_leader_epoch = 6;
+    w.timestamp = -1;
+    w.batch_at = -1;
+    return w;
+}
+
+/* Moves the output into a block of another capacity. */
+static inline void give_room(kr_encoder *w, int64_t capacity) {
+    uint8_t *out = room_block(capacity + KR_PADDING);
+    if (w->written) memcpy(out, w->out, (size_t)w->written);
+    free(w->out);
+    w->out = out;
+    w->capacity = capacity;
+}
+
+static inline void check_binary(const kr_binary_source *s, const kr_binary_column *c, int64_t rows) {
+    for (int64_t i = 0; i < rows; i++) {
+        int is_null = !s->ends || (s->validity && !room_bit(s->validity, s->validity_offset + i));
+        int64_t length = is_null ? -1 : s->ends[i + 1] - s->ends[i];
+        CHECK_INT(length >= 0, room_bit(c->validity, i));
+        if (length >= 0) CHECK_BYTES(s->data + s->ends[i], length, c->data + c->ends[i], c->ends[i + 1] - c->ends[i]);
+    }
+}
+
+/* The headers follow each other and keep to the caps. */
+static inline void check_batches(const kr_columns *c, const kr_encoder *w, int64_t rows) {
+    int64_t offset = 40, sequence = INT32_MAX - 3, size = w->written;
+    for (int64_t i = 0; i < c->batches; i++) {
+        const kr_batch_header *h = &c->batch[i];
+        CHECK_INT(offset, h->base_offset);
+        CHECK_INT(sequence, h->base_sequence);
+        CHECK_INT(h->records_count, h->rows);
+        CHECK_INT(h->records_count - 1, h->last_offset_delta);
+        CHECK_TRUE(h->crc_ok == 1 && h->producer_id == 9 && h->producer_epoch == 2 && h->partition_leader_epoch == 6);
+        CHECK_TRUE(h->batch_length + KR_LOG_OVERHEAD <= w->max_batch_bytes && h->records_count <= w->max_batch_records);
+        offset += h->records_count;
+        sequence = (sequence + h->records_count) & INT32_MAX;
+        size -= h->batch_length + KR_LOG_OVERHEAD;
+    }
+    CHECK_INT(0, size);
+    CHECK_INT(40 + rows, w->base_offset);
+    CHECK_INT(sequence, w->base_sequence);
+}
+
+static inline void check_decoded(const kr_encoder *w, const kr_source *s) {
+    static kr_decoder d;
+    uint8_t *p = exact_copy(w->out, w->written);
+    memset(&d, 0, sizeof d);
+    d.input = kr_input_make(p, w->written);
+    d.end = w->written;
+    d.want = WANT_ALL;
+    d.check_crc = 1;
+    d.start_offset = INT64_MIN;
+    d.end_offset = INT64_MAX;
+    d.start_timestamp = INT64_MIN;
+    d.torn_at = -1;
+    d.columns = room_make(s->rows + 1, w->written, w->written / 2 + 1, WANT_ALL);
+    CHECK_STATUS(KR_END, kr_decoder_run(&d));
+    CHECK_INT(0, d.faults_count);
+    CHECK_INT(-1, d.torn_at);
+    CHECK_INT(s->rows, d.columns.rows);
+    room_check(&d.columns, WANT_ALL);
+    check_batches(&d.columns, w, s->rows);
+    check_binary(&s->key, &d.columns.key, s->rows);
+    check_binary(&s->value, &d.columns.value, s->rows);
+    for (int64_t i = 0; i < s->rows; i++) {
+        CHECK_INT(40 + i, d.columns.offset[i]);
+        CHECK_INT(s->timestamp_ms ? s->timestamp_ms[i] : -1, d.columns.timestamp_ms[i]);
+        if (s->header_ends)
+            CHECK_INT(s->header_ends[i + 1] - s->header_ends[i],
+                      d.columns.header_ends[i + 1] - d.columns.header_ends[i]);
+    }
+    if (s->header_ends) {
+        kr_source first = *s; /* headers before header_ends[0] belong to another slice */
+        first.header_key.ends += header_ends[0];
+        first.header_value.ends += header_ends[0];
+        first.header_value.validity_offset += header_ends[0];
+        check_binary(&first.header_key, &d.columns.header_key, d.columns.headers);
+        check_binary(&first.header_value, &d.columns.header_value, d.columns.headers);
+    }
+    room_free(&d.columns);
+    exact_free(p, w->written);
+}
+
+/* Random columns through encoder and decoder; the first room is too small, and each time about `more` bytes come to it.
+ */
+static inline void round_trip_once(int64_t more) {
+    kr_source s = random_source(random_below(MOST_ROWS));
+    kr_encoder w = encoder_of(random_below(3) ? 1600 + random_below(4000) : 1 << 20,
+                              random_below(2) ? 1 + (int32_t)random_below(9) : INT32_MAX);
+    while (kr_encoder_run(&w, &s) == KR_NEEDS_ROOM) give_room(&w, w.written + w.error.expected + random_below(more));
+    kr_encoder_close_batch(&w);
+    CHECK_INT(s.rows, w.row);
+    check_decoded(&w, &s);
+    free(w.out);
+    free_source();
+}
+
+#endif
