@@ -202,10 +202,8 @@ def read_values(definition: Definition, version: int, values: list[bytes]) -> tu
     columns = native.Columns(layout(definition).columns, True)
     side = framed(column).value
     columns.decode(programs(definition), side.values, np.arange(len(values)), side.starts, side.versions)
-    levels = [level for lists, items, _ in columns.take() for level in (lists, items)]
-    taken = sum(len(part) for level in levels for part in level[2:])
     record_format = RecordFormat("metadata", {1: RecordType(definition.name, 1, None, definition)})
-    return MessageReader(record_format).read(None, column), taken
+    return MessageReader(record_format).read(None, column), columns.size
 
 
 HUGE_COUNTS = [

@@ -16,8 +16,9 @@ from odd_definitions import filled, filled_message
 from test_message_mutations import QUICK, damage
 
 from kraftlog._native import message as native
+from kraftlog.messages.arrow_types import message_schema
 from kraftlog.messages.catalog import BUILT_IN
-from kraftlog.messages.columns import assemble
+from kraftlog.messages.columns import record_batch
 from kraftlog.messages.definition import Definition, Field
 from kraftlog.messages.definition_text import parse
 from kraftlog.messages.frames import native_values
@@ -40,7 +41,7 @@ def decoded(definition: Definition, encoded: list[Encoded], uuid: str, *, interp
     assert compiled.is_straight != interpreted
     faults = columns.decode(compiled, native_values(values), rows, starts, chosen)
     count = columns.interpreted
-    batch = assemble(definition, columns.take(), uuid)
+    batch = record_batch([columns], len(encoded), message_schema(definition, uuid))
     batch.validate(full=True)
     assert batch.num_rows == len(encoded)
     return batch, sorted(faults, key=lambda fault: fault[0]), count

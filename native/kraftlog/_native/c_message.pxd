@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
+from kraftlog._native.c_arrow cimport ArrowArray
 from kraftlog._native.c_decoder cimport kr_error
 
 
@@ -97,6 +98,11 @@ cdef extern from "message_straight.h" nogil:
 
 cdef extern from "straight_decoders.h" nogil:
     const kr_straight *kr_straight_of(const char *name, uint64_t digest)
+
+
+cdef extern from "message_arrays.h" nogil:
+    int kr_message_arrays_count(const kr_message_decoder *d, int with_unknown)
+    int kr_message_arrays(ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown)
 
 
 cdef extern from "message_json.h" nogil:

@@ -3,10 +3,11 @@
 import numpy as np
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t, uintptr_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
+from kraftlog._native.c_arrow cimport ArrowArray, kr_array_of_rows
 from kraftlog._native.c_message cimport (
     KR_FIRST_MARKER_KEY,
     KR_FRAME_VERSION,
@@ -45,6 +46,8 @@ from kraftlog._native.c_message cimport (
     kr_growing_free,
     kr_json,
     kr_level,
+    kr_message_arrays,
+    kr_message_arrays_count,
     kr_message_decoder,
     kr_message_decoder_close,
     kr_message_decoder_open,
@@ -297,11 +300,14 @@ cdef class Columns:
 
     cdef kr_message_decoder state
     cdef int count
+    cdef bint is_open
+    cdef Programs programs  # of what was decoded
 
     def __cinit__(self, int count, bint uuid_text):
         cdef int32_t zero = 0
         cdef int i
         self.count = count
+        self.is_open = True
         self.state.uuid_text = uuid_text
         self.state.columns = <kr_column *>calloc(max(count, 1), sizeof(kr_column))
         if self.state.columns == NULL or not kr_message_decoder_open(&self.state):
@@ -324,8 +330,8 @@ cdef class Columns:
         """Appends the messages in these rows, each from its start on. Returns the faults; rows count in ``rows``."""
         cdef kr_versioned of_rows
         cdef int ok
-        if programs.columns != self.count:
-            raise ValueError("the programs are of another message")
+        if programs.columns != self.count or not self.is_open:
+            raise ValueError("the programs are of another message, or the columns were taken")
         if starts.shape[0] != values.count or versions.shape[0] != values.count:
             raise ValueError("a start and a version are needed for each value")
         if not rows.shape[0]:
@@ -340,6 +346,7 @@ cdef class Columns:
         of_rows.versions = &versions[0]
         if not kr_versions_within(&of_rows, programs.first, len(programs.held)):
             raise ValueError("there is no program for a version")
+        self.programs = programs
         self.state.limit = values.values.data + values.values.ends[values.count]
         with nogil:
             ok = kr_decode_versions(&self.state, programs.programs, programs.first, programs.straight, &of_rows)
@@ -352,18 +359,46 @@ cdef class Columns:
         """How many messages no generated decoder has read."""
         return self.state.interpreted
 
-    def take(self):
-        """The columns: for each (list, item, tags), where a level is (count, nulls, data, ends, valid)."""
+    @property
+    def size(self):
+        """Bytes that all columns take."""
+        cdef kr_column *c
+        cdef int64_t total = 0
         cdef int i
-        return [
-            (_level(&self.state.columns[i].list), _level(&self.state.columns[i].item),
-             Grown.take(&self.state.columns[i].tags))
-            for i in range(self.count)
-        ]
+        for i in range(self.count):
+            c = &self.state.columns[i]
+            total += c.tags.size + level_size(&c.list) + level_size(&c.item)
+        return total
 
 
-cdef tuple _level(kr_level *level):
-    return level.count, level.nulls, Grown.take(&level.data), Grown.take(&level.ends), Grown.take(&level.valid)
+cdef int64_t level_size(kr_level *level):
+    return level.data.size + level.ends.size + level.valid.size
+
+
+def to_record_batch(list parts, int64_t rows, take, arrow_schema):
+    """Gives the fields of messages, those of several side by side, to ``take``, which is
+    ``pyarrow.RecordBatch._import_from_c``. The last one's end in its unknown tagged fields. No more can be decoded then.
+    """
+    cdef ArrowArray array
+    cdef Columns part
+    cdef int at = 0, count = 0, ok
+    for part in parts:
+        if part.programs is None or not part.is_open or part.state.columns[0].item.count != rows:
+            raise ValueError(f"not {rows} messages were decoded")
+        count += kr_message_arrays_count(&part.state, part is parts[-1])
+    if not kr_array_of_rows(&array, rows, count):
+        raise MemoryError("no memory for an array")
+    try:
+        for part in parts:
+            part.is_open = False
+            ok = kr_message_arrays(array.children + at, &part.state, part.count, part is parts[-1])
+            if not ok:
+                raise MemoryError("no memory for an array")
+            at += kr_message_arrays_count(&part.state, part is parts[-1])
+        return take(<uintptr_t>&array, arrow_schema)
+    finally:
+        if array.release != NULL:
+            array.release(&array)
 
 
 def write_json(list programs, int columns, Values values, const int32_t[::1] numbers, const int32_t[::1] starts):

@@ -1,7 +1,9 @@
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from kraftlog.types import Buffer
 
@@ -18,8 +20,6 @@ FIELD_DTYPE: np.dtype[np.void]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 MessageFault = tuple[int, int, int, int, int, int]
-Level = tuple[int, int, "Grown", "Grown", "Grown"]
-TakenColumn = tuple[Level, Level, "Grown"]
 
 class Grown(bytearray): ...
 
@@ -42,7 +42,11 @@ class Columns:
     def decode(
         self, programs: Programs, values: Values, rows: Int64s, starts: Int32s, versions: Int32s
     ) -> list[MessageFault]: ...
-    def take(self) -> list[TakenColumn]: ...
+    size: int
+
+def to_record_batch(
+    parts: list[Columns], rows: int, take: Callable[[int, pa.Schema], pa.RecordBatch], arrow_schema: pa.Schema
+) -> pa.RecordBatch: ...
 
 class Source:
     def __init__(self, list_level: Any = None, item_level: Any = None, tags: Any = None) -> None: ...

@@ -2,83 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native import message as native
 from kraftlog.messages import definition as kinds
-from kraftlog.messages.arrow_types import TAGGED_FIELD, UUID_TEXT, item_type, message_schema
+from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, message_schema
 from kraftlog.messages.definition import Definition
 from kraftlog.messages.layout import Node, layout
+from kraftlog.messages.record_type import VALUE, RecordType
 
-_SIZED = frozenset({kinds.STRING, kinds.BYTES})
 _WIDTHS = {"bool": 0, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "double": 8}
 
 
-def assemble(definition: Definition, taken: Sequence[native.TakenColumn], uuid: str) -> pa.RecordBatch:
-    """Return a message's columns as a record batch that has the schema of ``message_schema``.
+@cache
+def record_schema(record_type: RecordType, uuid: str, *, with_key: bool) -> pa.Schema:
+    """Return the columns of a type of record: fields of the key, if there are keys, and those of the value."""
+    assert record_type.value is not None
+    fields = list(message_schema(record_type.value, uuid))
+    if with_key and record_type.key is not None:
+        fields = [*list(message_schema(record_type.key, uuid))[:-1], *fields]
+    names = [name for name, _, side in record_type.columns if with_key or side == VALUE]
+    return pa.schema(
+        [pa.field(name, field.type) for name, field in zip([*names, UNKNOWN_TAGGED_FIELDS], fields, strict=True)]
+    )
+
+
+def record_batch(decoded: list[native.Columns], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Return columns of messages side by side, as a record batch.
 
     Parameters
     ----------
-    definition : Definition
-    taken : sequence
-        What ``Columns.take`` returned.
-    uuid : {"text", "binary"}
+    decoded : list of Columns
+        Of so many messages each. The last one's end in its unknown tagged fields.
+    rows : int
+    schema : pyarrow.Schema
+        The fields of all of them.
     """
-    root = layout(definition).root
-    arrays = [_array(child, taken, uuid) for child in root.children]
-    arrays.append(_unknown(root, taken))
-    return pa.RecordBatch.from_arrays(arrays, schema=message_schema(definition, uuid))
-
-
-def _array(node: Node, taken: Sequence[native.TakenColumn], uuid: str) -> pa.Array:
-    items = _items(node, taken, uuid)
-    if not node.field.is_array:
-        return items
-    count, nulls, _, ends, valid = taken[node.index][0]
-    return pa.Array.from_buffers(
-        pa.list_(items.type), count, [_bits(valid, nulls), pa.py_buffer(ends)], nulls, children=[items]
-    )
-
-
-def _items(node: Node, taken: Sequence[native.TakenColumn], uuid: str) -> pa.Array:
-    count, nulls, data, ends, valid = taken[node.index][1]
-    kind = item_type(node.field, uuid)
-    if node.field.kind == kinds.STRUCT:
-        children = [_array(child, taken, uuid) for child in node.children]
-        children.append(_unknown(node, taken))
-        return pa.Array.from_buffers(kind, count, [_bits(valid, nulls)], nulls, children=children)
-    if node.field.kind == kinds.BOOL:
-        return pa.Array.from_buffers(kind, count, [_bits(valid, nulls), _pack(data)], nulls)
-    buffers = [_bits(valid, nulls), pa.py_buffer(data)]
-    if node.field.kind in _SIZED or (node.field.kind == kinds.UUID and uuid == UUID_TEXT):
-        buffers.insert(1, pa.py_buffer(ends))
-    return pa.Array.from_buffers(kind, count, buffers, nulls)
-
-
-def _unknown(node: Node, taken: Sequence[native.TakenColumn]) -> pa.Array:
-    (lists, _, _, list_ends, _), (count, _, data, ends, _), tags = taken[node.unknown]
-    pairs = pa.StructArray.from_arrays(
-        [
-            pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(tags)]),
-            pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(data)]),
-        ],
-        fields=list(TAGGED_FIELD),
-    )
-    return pa.Array.from_buffers(pa.list_(TAGGED_FIELD), lists, [None, pa.py_buffer(list_ends)], children=[pairs])
-
-
-def _bits(valid: native.Grown, nulls: int) -> pa.Buffer | None:
-    return _pack(valid) if nulls else None
-
-
-def _pack(flags: native.Grown) -> pa.Buffer:
-    bits: npt.NDArray[np.uint8] = np.packbits(np.frombuffer(flags, np.uint8), bitorder="little")
-    return pa.py_buffer(bits)
+    if not decoded:
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    return native.to_record_batch(decoded, rows, pa.RecordBatch._import_from_c, schema)
 
 
 def sources(definition: Definition, columns: pa.StructArray) -> list[native.Source]:

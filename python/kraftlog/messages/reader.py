@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from kraftlog._native import message as native
 from kraftlog._native import status
-from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_TEXT, uuid_form
-from kraftlog.messages.columns import assemble
+from kraftlog.messages.arrow_types import UUID_TEXT, message_schema, uuid_form
+from kraftlog.messages.columns import record_batch, record_schema
 from kraftlog.messages.definition import Definition
 from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
 from kraftlog.messages.frames import NO_VERSION, UNKNOWN_TYPE, Frames, Side, fault_sentence, framed, keyed
@@ -159,30 +159,27 @@ class Messages:
         ValueError
             When the format has no such type.
         """
-        of_name = [one for one in self.format.types.values() if one.name == name and one.value is not None]
+        of_name = self.format.by_name.get(name)
         if not of_name:
             raise ValueError(f"{self.format.name} has no records of type {name!r}")
-        key, value = of_name[-1].key, of_name[-1].value
-        assert value is not None
-        api_keys = [one.api_key for one in of_name]
-        rows = self._rows_of(api_keys)
+        record_type = of_name[-1]
+        rows = self._rows_of([one.api_key for one in of_name])
         is_tombstone = self.is_tombstone[rows] if self._has_tombstones else np.zeros(len(rows), bool)
-        with_value = rows[~is_tombstone] if is_tombstone.any() else rows
-        is_good = np.ones(len(rows), bool)
-        arrays: list[pa.Array] = []
-        if key is not None and self._frames.key is not None:
-            keys, bad = self._decode(key, rows, self._frames.key, KEY)
-            is_good[bad] = False
-            arrays += keys.columns[:-1]
-        values, bad = self._decode(value, with_value, self._frames.value, VALUE)
-        if len(bad):
-            is_good[np.flatnonzero(~is_tombstone)[bad]] = False
-        if len(with_value) < len(rows):
-            values = values.take(pa.array(np.cumsum(~is_tombstone) - 1, mask=is_tombstone))
-        names = [column for column, _, side in of_name[-1].columns if side == VALUE or arrays]
-        batch = pa.RecordBatch.from_arrays([*arrays, *values.columns], [*names, UNKNOWN_TAGGED_FIELDS])
-        if is_good.all():
+        bad: list[npt.NDArray[np.int64]] = []
+        decoded: list[native.Columns] = []
+        has_key = record_type.key is not None and self._frames.key is not None
+        if len(rows) and record_type.key is not None and self._frames.key is not None:
+            decoded.append(self._decode(record_type.key, rows, self._frames.key, KEY, bad))
+        if self._has_tombstones and is_tombstone.any():
+            batch = self._with_tombstones(record_type, rows, is_tombstone, decoded, bad)
+        else:
+            if len(rows) and record_type.value is not None:
+                decoded.append(self._decode(record_type.value, rows, self._frames.value, VALUE, bad))
+            batch = record_batch(decoded, len(rows), record_schema(record_type, self.uuid, with_key=has_key))
+        if not bad:
             return Typed(rows, batch, is_tombstone)
+        is_good = np.ones(len(rows), bool)
+        is_good[np.concatenate(bad)] = False
         return Typed(rows[is_good], batch.filter(pa.array(is_good)), is_tombstone[is_good])
 
     def json(self) -> tuple[pa.StringArray, pa.StringArray]:
@@ -228,16 +225,48 @@ class Messages:
                 self.faults.setdefault(row, f"{what} is not between {versions.first} and {versions.last}")
 
     def _decode(
-        self, definition: Definition, rows: npt.NDArray[np.int64], side: Side, name: str
-    ) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
-        """Return columns of all rows, and which of these are bad."""
+        self,
+        definition: Definition,
+        rows: npt.NDArray[np.int64],
+        side: Side,
+        name: str,
+        bad: list[npt.NDArray[np.int64]],
+    ) -> native.Columns:
+        """Return the messages of rows; ``bad`` receives which of these cannot be shown."""
         columns = native.Columns(layout(definition).columns, self.uuid == UUID_TEXT)
-        bad = [
-            fault[0]
-            for fault in columns.decode(programs(definition), side.values, rows, side.starts, side.versions)
-            if self._note(int(rows[fault[0]]), definition, int(side.versions[rows[fault[0]]]), fault, name)
-        ]
-        return assemble(definition, columns.take(), self.uuid), np.array(bad, np.int64)
+        faults = columns.decode(programs(definition), side.values, rows, side.starts, side.versions)
+        if faults:
+            lost = [
+                fault[0]
+                for fault in faults
+                if self._note(int(rows[fault[0]]), definition, int(side.versions[rows[fault[0]]]), fault, name)
+            ]
+            bad.append(np.array(lost, np.int64))
+        return columns
+
+    def _with_tombstones(
+        self,
+        record_type: RecordType,
+        rows: npt.NDArray[np.int64],
+        is_tombstone: npt.NDArray[np.bool_],
+        keys: list[native.Columns],
+        bad: list[npt.NDArray[np.int64]],
+    ) -> pa.RecordBatch:
+        """Return columns of rows some of which have no value: fields of the value are null there."""
+        assert record_type.value is not None
+        places = np.flatnonzero(~is_tombstone)
+        bad_values: list[npt.NDArray[np.int64]] = []
+        value = record_type.value
+        decoded = [self._decode(value, rows[places], self._frames.value, VALUE, bad_values)] if len(places) else []
+        bad += [places[one] for one in bad_values]
+        values = record_batch(decoded, len(places), message_schema(value, self.uuid))
+        values = values.take(pa.array(np.cumsum(~is_tombstone) - 1, mask=is_tombstone))
+        schema = record_schema(record_type, self.uuid, with_key=bool(keys))
+        if not keys:
+            return pa.RecordBatch.from_arrays(values.columns, schema=schema)
+        assert record_type.key is not None
+        key_columns = record_batch(keys, len(rows), message_schema(record_type.key, self.uuid)).columns[:-1]
+        return pa.RecordBatch.from_arrays([*key_columns, *values.columns], schema=schema)
 
     def _note(self, row: int, definition: Definition, version: int, fault: native.MessageFault, side: str) -> bool:
         """Note a fault; returns whether the record cannot be shown because of it."""

@@ -66,3 +66,12 @@ class RecordFormat:
 
     name: str
     types: Mapping[int, RecordType]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, list[RecordType]]:
+        """The types that have values, by name; two of them may share one."""
+        found: dict[str, list[RecordType]] = {}
+        for one in self.types.values():
+            if one.value is not None:
+                found.setdefault(one.name, []).append(one)
+        return found

@@ -1,0 +1,138 @@
+/* Decoded messages as arrays of the Arrow C data interface. Buffers are not copied: all of a message's columns have one
+ * owner, which every array has a share of, and go back to the pool with the last one. */
+#ifndef KRAFTLOG_MESSAGE_ARRAYS_H
+#define KRAFTLOG_MESSAGE_ARRAYS_H
+
+#include "arrow_array.h"
+#include "message_rows.h"
+
+/* Owns columns; a head of them. */
+typedef struct {
+    atomic_int owners;
+    int32_t count;
+    kr_column columns[];
+} kr_column_owner;
+
+static void kr_column_owner_share(void *owner) {
+    atomic_fetch_add_explicit(&((kr_column_owner *)owner)->owners, 1, memory_order_relaxed);
+}
+
+static void kr_column_owner_close(void *owner) {
+    kr_column_owner *o = (kr_column_owner *)owner;
+    if (atomic_fetch_sub_explicit(&o->owners, 1, memory_order_acq_rel) != 1) return;
+    for (int32_t i = 0; i < o->count; i++) kr_column_free(&o->columns[i]);
+    free(o);
+}
+
+/* An owner that takes the columns of a decoder; NULL when memory is short. */
+static kr_column_owner *kr_column_owner_take(kr_column *columns, int32_t count) {
+    size_t size = (size_t)count * sizeof *columns;
+    kr_column_owner *o = (kr_column_owner *)malloc(sizeof *o + size);
+    if (!o) return 0;
+    atomic_init(&o->owners, 1);
+    o->count = count;
+    memcpy(o->columns, columns, size);
+    memset(columns, 0, size);
+    return o;
+}
+
+/* Bytes that are 0 or 1 become bits in the same place. */
+static void kr_pack_bits(uint8_t *bytes, int64_t n) {
+    int64_t i = 0;
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    for (; i + 8 <= n; i += 8) bytes[i >> 3] = (uint8_t)((kr_load_word(bytes + i) * 0x0102040810204080ull) >> 56);
+#endif
+    for (; i < n; i += 8) {
+        unsigned bits = 0;
+        for (int64_t k = 0; k < 8 && i + k < n; k++) bits |= (unsigned)(bytes[i + k] & 1) << k;
+        bytes[i >> 3] = (uint8_t)bits;
+    }
+}
+
+/* An array of a level's values whose other buffers and children are still empty. */
+static kr_array_parts *kr_level_array(struct ArrowArray *out, kr_column_owner *owner, kr_level *l, int buffers,
+                                      int children) {
+    kr_array_parts *parts = kr_array_open(out, 0, l->count, buffers, children);
+    if (!parts) return 0;
+    parts->viewed.owner = owner;
+    parts->viewed.share = kr_column_owner_share;
+    parts->viewed.close = kr_column_owner_close;
+    kr_column_owner_share(owner);
+    out->null_count = l->nulls;
+    if (!l->nulls) return parts;
+    kr_pack_bits(l->valid.bytes, l->count);
+    parts->buffers[0] = l->valid.bytes;
+    return parts;
+}
+
+static const uint8_t kr_no_bytes[8];
+
+static const void *kr_buffer_of(const kr_growing *b) { return b->bytes ? b->bytes : kr_no_bytes; }
+
+static int kr_field_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field);
+
+/* Lists of pairs of tag and bytes: the tagged fields of a struct that its definition does not know. */
+static int kr_unknown_array(struct ArrowArray *out, kr_column_owner *owner, int32_t column) {
+    kr_column *c = &owner->columns[column];
+    kr_array_parts *lists = kr_level_array(out, owner, &c->list, 2, 1);
+    if (!lists) return 0;
+    lists->buffers[1] = kr_buffer_of(&c->list.ends);
+    struct ArrowArray *pairs = out->children[0];
+    kr_array_parts *tags, *data;
+    if (!kr_level_array(pairs, owner, &c->item, 1, 2)) return 0;
+    if (!(tags = kr_level_array(pairs->children[0], owner, &c->item, 2, 0))) return 0;
+    tags->buffers[1] = kr_buffer_of(&c->tags);
+    if (!(data = kr_level_array(pairs->children[1], owner, &c->item, 3, 0))) return 0;
+    data->buffers[1] = kr_buffer_of(&c->item.ends);
+    data->buffers[2] = kr_buffer_of(&c->item.data);
+    return 1;
+}
+
+/* The fields of a struct, and behind them, when they are asked for, its unknown tagged fields. */
+static int kr_struct_arrays(struct ArrowArray **out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field,
+                            int with_unknown) {
+    const kr_field *f = &d->program.fields[field];
+    for (int32_t k = 0; k < f->count; k++)
+        if (!kr_field_array(out[k], owner, d, f->first + k)) return 0;
+    return !with_unknown || kr_unknown_array(out[f->count], owner, f->unknown);
+}
+
+static int kr_items_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field) {
+    const kr_field *f = &d->program.fields[field];
+    kr_level *l = &owner->columns[field].item;
+    if (f->kind == KR_KIND_STRUCT)
+        return kr_level_array(out, owner, l, 1, f->count + 1) && kr_struct_arrays(out->children, owner, d, field, 1);
+    const int is_fixed = kr_wire_width(f->kind) && !(f->kind == KR_KIND_UUID && d->uuid_text);
+    kr_array_parts *parts = kr_level_array(out, owner, l, is_fixed ? 2 : 3, 0);
+    if (!parts) return 0;
+    if (f->kind == KR_KIND_BOOL) kr_pack_bits(l->data.bytes, l->count);
+    if (!is_fixed) parts->buffers[1] = kr_buffer_of(&l->ends);
+    parts->buffers[is_fixed ? 1 : 2] = kr_buffer_of(&l->data);
+    return 1;
+}
+
+static int kr_field_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field) {
+    if (!d->program.fields[field].is_array) return kr_items_array(out, owner, d, field);
+    kr_column *c = &owner->columns[field];
+    kr_array_parts *parts = kr_level_array(out, owner, &c->list, 2, 1);
+    if (!parts) return 0;
+    parts->buffers[1] = kr_buffer_of(&c->list.ends);
+    return kr_items_array(out->children[0], owner, d, field);
+}
+
+/* How many arrays the columns of a decoder become. */
+static inline int kr_message_arrays_count(const kr_message_decoder *d, int with_unknown) {
+    return d->program.fields[0].count + (with_unknown ? 1 : 0);
+}
+
+/* Makes arrays of a message's fields and takes the decoder's columns; 0 when memory is short, and arrays that were made
+ * are left to be released. */
+static int kr_message_arrays(struct ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown) {
+    kr_column_owner *owner = kr_column_owner_take(d->columns, columns);
+    if (!owner) return 0;
+    int ok = kr_struct_arrays(out, owner, d, 0, with_unknown);
+    kr_column_owner_close(owner);
+    return ok;
+}
+
+#endif
