@@ -136,7 +136,10 @@ class Decoder:
         field, index = node.field, node.index
         nullable = self.condition({version for version in versions if version in field.nullable}, versions)
         level = f"d->columns[{index}].{'list' if field.is_array else 'item'}"
-        if not self.is_prompt(node):
+        if not self.is_prompt(node) and field.is_array:
+            null = int(field.default is None)
+            yield f"    if (KR_UNLIKELY(!kr_body_reach(d, kr_prompt_{self.name}, {index}, i, {null}))) return 0;"
+        elif not self.is_prompt(node):
             yield f"    if ({level}.count != i && !kr_catch_up(d, kr_prompt_{self.name}, {index}, i)) return 0;"
         if field.kind == kinds.STRUCT and not field.is_array and nullable != "0":
             yield from self.nullable_struct(node, end, is_tagged=is_tagged)

@@ -72,7 +72,34 @@ static int kr_note_null(kr_level *l, int64_t i, int is_there) {
 
 /* Notes whether the value of a row is there; 0 when memory is short. */
 KR_ALWAYS_INLINE int kr_body_valid(kr_level *l, int64_t i, int is_there) {
-    return KR_LIKELY(is_there && !l->nulls) || kr_note_null(l, i, is_there);
+    if (KR_LIKELY(is_there && !l->nulls)) return 1;
+    if (KR_UNLIKELY(l->valid.size != i || l->valid.capacity <= i)) return kr_note_null(l, i, is_there);
+    l->valid.bytes[i] = (uint8_t)is_there;
+    l->valid.size = i + 1;
+    l->nulls += !is_there;
+    return 1;
+}
+
+/* Rows without a list that are filled without a branch on how many there are. A block that begins behind such a gap has
+ * room all the same: there is slack behind what was made sure of. */
+enum { KR_SHORT_GAP = 8 };
+_Static_assert(4 * KR_SHORT_GAP < KR_GROWING_SLACK, "a gap is less than the slack");
+
+/* Makes the lists of a field that is not prompt reach a row; 0 when memory is short. */
+KR_ALWAYS_INLINE int kr_body_reach(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t i,
+                                   const int null_default) {
+    kr_column *c = &d->columns[field];
+    kr_level *l = &c->list;
+    int64_t gap = i - l->count;
+    int is_short = null_default && gap <= KR_SHORT_GAP && l->nulls && l->valid.size == l->count &&
+                   l->valid.capacity >= i + KR_SHORT_GAP && l->ends.capacity >= 4 * (i + 2 * KR_SHORT_GAP);
+    if (!KR_LIKELY(is_short)) return gap == 0 || kr_catch_up(d, prompt, field, i);
+    int32_t end = (int32_t)c->item.count;
+    for (int k = 0; k < KR_SHORT_GAP; k++) memcpy(l->ends.bytes + 4 * (l->count + 1 + k), &end, 4);
+    memset(l->valid.bytes + l->count, 0, KR_SHORT_GAP);
+    l->valid.size = l->count = i;
+    l->nulls += gap;
+    return 1;
 }
 
 /* ---- text and bytes ---- */
@@ -163,7 +190,7 @@ static __attribute__((noinline, cold)) int kr_body_null_struct(kr_message_decode
                                                                int32_t field, int64_t i) {
     if (!kr_catch_up(d, prompt, field, i)) return 0;
     kr_put_default_items(d, field, 1, 1);
-    return !d->no_memory && kr_make_field_room(d, field, KR_BLOCK_ROWS, KR_STRAIGHT_BYTES);
+    return !d->no_memory && kr_make_field_room(d, field, KR_STRAIGHT_ROWS, KR_STRAIGHT_BYTES);
 }
 
 /* A tag above the one before, and the end of its field; NULL for what the interpreter must look at. */

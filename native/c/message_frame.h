@@ -57,6 +57,14 @@ static inline int32_t kr_frame_number(kr_reader *r) {
 
 static void kr_read_frames(const kr_values *values, int64_t n, kr_frames *f) {
     for (int64_t i = 0; i < n; i++) {
+        const uint8_t *p = values->data + values->ends[i];
+        int64_t size = values->ends[i + 1] - values->ends[i];
+        if (KR_LIKELY(!values->valid && size >= 3 && p[0] == KR_FRAME_VERSION && (p[1] | p[2]) < 0x80)) {
+            f->types[i] = p[1];
+            f->versions[i] = p[2];
+            f->starts[i] = 3;
+            continue;
+        }
         f->types[i] = KR_NO_TYPE;
         f->versions[i] = KR_NO_VERSION;
         f->starts[i] = 0;
@@ -105,28 +113,40 @@ static void kr_read_int16_prefixes(const kr_values *values, int64_t n, int32_t w
 enum { KR_MOST_GROUPS = 64, KR_MANY_GROUPS = -1 };
 
 typedef struct {
-    int32_t type, version;
+    int32_t type;
+    int32_t first_version, last_version; /* the lowest and the highest that there are, or KR_NO_VERSION */
     int64_t count;
 } kr_group;
 
-/* Sorts rows by type and version, those of a group in order. Returns how many groups there are, or KR_MANY_GROUPS when
- * that is more than KR_MOST_GROUPS. `ids` has room for a byte for each row, `rows` for a number. */
+static inline int kr_group_of(kr_group *groups, int count, int32_t type) {
+    int g = 0;
+    while (g < count && groups[g].type != type) g++;
+    return g;
+}
+
+/* Sorts rows by type, those of a group in order. Returns how many groups there are, or KR_MANY_GROUPS when that is more
+ * than KR_MOST_GROUPS. `ids` has room for a byte for each row, `rows` for a number. */
 static int kr_group_rows(const int32_t *types, const int32_t *versions, int64_t n, kr_group *groups, uint8_t *ids,
                          int64_t *rows) {
     int count = 0, last = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (!count || groups[last].type != types[i] || groups[last].version != versions[i]) {
-            for (last = 0; last < count; last++)
-                if (groups[last].type == types[i] && groups[last].version == versions[i]) break;
+        if (!count || groups[last].type != types[i]) {
+            last = kr_group_of(groups, count, types[i]);
             if (last == count) {
                 if (count == KR_MOST_GROUPS) return KR_MANY_GROUPS;
-                kr_group fresh = {types[i], versions[i], 0};
+                kr_group fresh = {types[i], INT32_MAX, KR_NO_VERSION, 0};
                 groups[count++] = fresh;
             }
         }
-        groups[last].count++;
+        kr_group *g = &groups[last];
+        int32_t lowest = versions[i] == KR_NO_VERSION ? INT32_MAX : versions[i];
+        g->first_version = lowest < g->first_version ? lowest : g->first_version;
+        g->last_version = versions[i] > g->last_version ? versions[i] : g->last_version;
+        g->count++;
         ids[i] = (uint8_t)last;
     }
+    for (int g = 0; g < count; g++)
+        if (groups[g].last_version == KR_NO_VERSION) groups[g].first_version = KR_NO_VERSION;
     int64_t next[KR_MOST_GROUPS], at = 0;
     for (int g = 0; g < count; g++) {
         next[g] = at;

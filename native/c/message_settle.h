@@ -93,13 +93,13 @@ static int kr_make_room(kr_message_decoder *d, int32_t field, int64_t rows, int6
     return ok;
 }
 
-enum { KR_STRAIGHT_BYTES = 1 << 15 }; /* of a block's values together */
+enum { KR_STRAIGHT_ROWS = 2048, KR_STRAIGHT_BYTES = 1 << 16 }; /* of a block, and of its values together */
 
 /* Gives a column that is not prompt the default for the rows before this one, and room for the others of the block. */
 static __attribute__((noinline, cold)) int kr_catch_up(kr_message_decoder *d, const uint8_t *prompt, int32_t field,
                                                        int64_t rows) {
     kr_settle_field(d, prompt, field, rows, 1);
-    return !d->no_memory && kr_make_field_room(d, field, KR_BLOCK_ROWS, KR_STRAIGHT_BYTES);
+    return !d->no_memory && kr_make_field_room(d, field, KR_STRAIGHT_ROWS, KR_STRAIGHT_BYTES);
 }
 
 #endif

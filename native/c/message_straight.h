@@ -41,7 +41,7 @@ KR_ALWAYS_INLINE int64_t kr_straight_each(kr_message_decoder *d, const kr_versio
 
 /* Where a block ends: its rows are few, and so are their bytes; at `from` when its first row has too many. */
 static int64_t kr_straight_block(const kr_messages *m, int64_t from, int64_t *bytes) {
-    int64_t to = from, most = m->count - from < KR_BLOCK_ROWS ? m->count : from + KR_BLOCK_ROWS;
+    int64_t to = from, most = m->count - from < KR_STRAIGHT_ROWS ? m->count : from + KR_STRAIGHT_ROWS;
     for (*bytes = 0; to < most; to++) {
         int64_t size = m->ends[m->rows[to] + 1] - m->ends[m->rows[to]];
         if (*bytes + size > KR_STRAIGHT_BYTES) break;

@@ -335,17 +335,20 @@ static void test_groups(void) {
     kr_group groups[KR_MOST_GROUPS];
     for (int i = 0; i < ROWS; i++) {
         types[i] = (int32_t)random_below(3);
-        versions[i] = i / 100;
+        versions[i] = types[i] == 1 || random_below(4) == 0 ? KR_NO_VERSION : -types[i] - i / 100;
     }
     int count = kr_group_rows(types, versions, ROWS, groups, ids, rows);
-    CHECK_INT(9, count);
+    CHECK_INT(3, count);
     int64_t at = 0;
-    for (int g = 0; g < count; g++)
+    for (int g = 0; g < count; g++) {
         for (int64_t i = 0; i < groups[g].count; i++, at++) {
             CHECK_INT(groups[g].type, types[rows[at]]);
-            CHECK_INT(groups[g].version, versions[rows[at]]);
             CHECK_TRUE(!i || rows[at] > rows[at - 1]);
         }
+        int has_none = groups[g].type == 1;
+        CHECK_INT(has_none ? KR_NO_VERSION : -groups[g].type - 2, groups[g].first_version);
+        CHECK_INT(has_none ? KR_NO_VERSION : -groups[g].type, groups[g].last_version);
+    }
     CHECK_INT(ROWS, at);
     for (int i = 0; i < ROWS; i++) types[i] = i;
     CHECK_INT(KR_MOST_GROUPS, kr_group_rows(types, versions, KR_MOST_GROUPS, groups, ids, rows));

@@ -175,7 +175,8 @@ cdef extern from "message_frame.h" nogil:
 
     ctypedef struct kr_group:
         int32_t type
-        int32_t version
+        int32_t first_version
+        int32_t last_version
         int64_t count
 
     enum:

@@ -261,7 +261,8 @@ def read_prefixes(Values values, bint are_keys):
 
 
 def group_rows(const int32_t[::1] types, const int32_t[::1] versions):
-    """(type, version, rows) of each group, in the order in which they begin; None when there are very many."""
+    """(type, lowest version, highest version, rows) of each, in the order in which they begin; None when there are very
+    many. Both are ``NO_VERSION`` where no row has one."""
     cdef int64_t n = types.shape[0], at = 0
     cdef kr_group groups[KR_MOST_GROUPS]
     cdef int count = 0, g
@@ -277,7 +278,7 @@ def group_rows(const int32_t[::1] types, const int32_t[::1] versions):
         return None
     found = []
     for g in range(count):
-        found.append((groups[g].type, groups[g].version, rows[at:at + groups[g].count]))
+        found.append((groups[g].type, groups[g].first_version, groups[g].last_version, rows[at:at + groups[g].count]))
         at += groups[g].count
     return found
 

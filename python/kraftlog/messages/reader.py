@@ -107,9 +107,9 @@ class Messages:
         self.unknown_types: dict[int, int] = {}
         self._frames = frames
         self._groups = _group(self.types, self.value_versions)
-        for api_key in dict.fromkeys(key for key, _, _ in self._groups):
+        for api_key, group in self._groups.items():
             if api_key != UNKNOWN_TYPE:
-                self._look_up(api_key)
+                self._look_up(api_key, group)
 
     @property
     def key_versions(self) -> npt.NDArray[np.int32]:
@@ -126,17 +126,17 @@ class Messages:
     @property
     def types_there(self) -> list[str]:
         """Names of the known types that records are of."""
-        found = (self._type(api_key) for api_key, _, _ in self._groups)
+        found = (self._type(api_key) for api_key in self._groups)
         return list(dict.fromkeys(one.name for one in found if one is not None))
 
     @property
     def type_names(self) -> pa.StringArray:
         """The name of each record's type; null where it is not known."""
-        known = [self._type(api_key) for api_key, _, _ in self._groups]
+        known = [self._type(api_key) for api_key in self._groups]
         names = pa.array([None if one is None else one.name for one in known], pa.string())
         codes = np.empty(len(self.types), np.int32)
-        for code, (_, _, rows) in enumerate(self._groups):
-            codes[rows] = code
+        for code, group in enumerate(self._groups.values()):
+            codes[group.rows] = code
         return names.take(pa.array(codes))
 
     @property
@@ -194,7 +194,7 @@ class Messages:
 
     def _rows_of(self, api_keys: list[int]) -> npt.NDArray[np.int64]:
         """Return the rows of types that no fault has kept from being shown so far."""
-        groups = [rows for api_key, _, rows in self._groups if api_key in api_keys]
+        groups = [self._groups[api_key].rows for api_key in api_keys if api_key in self._groups]
         lost = self.faults.keys() - self._readable
         if len(groups) == 1 and not lost:
             return groups[0]
@@ -204,25 +204,25 @@ class Messages:
         is_wanted[list(lost)] = False
         return np.flatnonzero(is_wanted)
 
-    def _look_up(self, api_key: int) -> None:
+    def _look_up(self, api_key: int, group: _Group) -> None:
         """Note a type that is not known, or versions of its values that are not."""
-        groups = [(version, rows) for key, version, rows in self._groups if key == api_key]
         record_type = self._type(api_key)
         if record_type is None:
-            self.unknown_types[api_key] = sum(len(rows) for _, rows in groups)
-            for row in (row for _, rows in groups for row in rows.tolist()):
+            self.unknown_types[api_key] = len(group.rows)
+            for row in group.rows.tolist():
                 self.faults.pop(row, None)  # coordinators skip them, whatever their bytes are
                 if self._frames.key is None:  # the metadata log must not
                     self.faults[row] = f"value: unknown type {api_key}"
             return
         assert record_type.value is not None
-        versions = record_type.value.versions
-        for version, rows in groups:
-            if version == NO_VERSION or version in versions:
-                continue
+        known = record_type.value.versions
+        if group.last_version == NO_VERSION or (group.first_version in known and group.last_version in known):
+            return
+        versions = self.value_versions[group.rows]
+        is_unknown = ((versions < known.first) | (versions > known.last)) & (versions != NO_VERSION)
+        for row, version in zip(group.rows[is_unknown].tolist(), versions[is_unknown].tolist(), strict=True):
             what = f"value: version {version} of {record_type.name}"
-            for row in rows.tolist():
-                self.faults.setdefault(row, f"{what} is not between {versions.first} and {versions.last}")
+            self.faults.setdefault(row, f"{what} is not between {known.first} and {known.last}")
 
     def _decode(
         self,
@@ -285,18 +285,21 @@ class Messages:
     def _json(self, side: Side, name: str) -> pa.StringArray:
         codes = np.full(len(self.types), _NO_PROGRAM, np.int32)
         definitions: list[Definition] = []
-        programs: list[native.Program] = []
-        for api_key, _, rows in self._groups:
+        compiled: list[native.Program] = []
+        for api_key, group in self._groups.items():
             definition = getattr(self._type(api_key), name, None)
-            version = int(side.versions[rows[0]])
-            if definition is not None and version in definition.versions:
-                codes[rows] = len(definitions)
-                programs.append(program(definition, version))
-                definitions.append(definition)
+            if definition is None:
+                continue
+            known = definition.versions
+            versions = side.versions[group.rows]
+            is_known = (versions >= known.first) & (versions <= known.last)
+            codes[group.rows[is_known]] = versions[is_known] - known.first + len(definitions)
+            definitions += [definition] * (known.last + 1 - known.first)
+            compiled += [program(definition, version) for version in range(known.first, known.last + 1)]
         is_there = codes != _NO_PROGRAM
         is_there[list(self._frames.faults)] &= name == KEY
-        most = max((one.columns for one in programs), default=0)
-        ends, data, faults = native.write_json(programs, most, side.values, codes, side.starts)
+        most = max((one.columns for one in compiled), default=0)
+        ends, data, faults = native.write_json(compiled, most, side.values, codes, side.starts)
         for fault in faults:
             row = fault[0]
             if self._note(row, definitions[int(codes[row])], int(side.versions[row]), fault, name):
@@ -306,13 +309,24 @@ class Messages:
         return pa.Array.from_buffers(pa.string(), len(is_there), [valid, pa.py_buffer(ends), pa.py_buffer(data)], nulls)
 
 
-def _group(types: native.Int32s, versions: native.Int32s) -> list[tuple[int, int, native.Int64s]]:
-    """Return the rows of each type and version."""
+@dataclass(frozen=True)
+class _Group:
+    """The rows of a type, and the lowest and highest version of their values; ``NO_VERSION`` when none has one."""
+
+    first_version: int
+    last_version: int
+    rows: native.Int64s
+
+
+def _group(types: native.Int32s, versions: native.Int32s) -> dict[int, _Group]:
+    """Return the rows of each type."""
     found = native.group_rows(types, versions)
     if found is not None:
-        return found
-    codes = types.astype(np.int64) << 32 | versions.astype(np.int64) & 0xFFFFFFFF
-    return [
-        (int(types[rows[0]]), int(versions[rows[0]]), rows)
-        for rows in (np.flatnonzero(codes == code) for code in np.unique(codes))
-    ]
+        return {api_key: _Group(first, last, rows) for api_key, first, last, rows in found}
+    groups = {}
+    for api_key in np.unique(types).tolist():
+        rows = np.flatnonzero(types == api_key)
+        there = versions[rows][versions[rows] != NO_VERSION]
+        first, last = (int(there.min()), int(there.max())) if len(there) else (NO_VERSION, NO_VERSION)
+        groups[api_key] = _Group(first, last, rows)
+    return groups
