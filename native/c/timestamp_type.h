@@ -33,7 +33,7 @@ static inline void kr_repeat_name(kr_binary_column *c, int64_t from, int64_t to,
 /* A column for so many rows, each of a name of at most `longest` bytes; NULL when memory is short. */
 static inline kr_block *kr_names_open(kr_binary_column *c, int64_t rows, int64_t longest) {
     memset(c, 0, sizeof *c);
-    kr_block *block = kr_block_open((rows + 1) * (int64_t)sizeof *c->ends + rows * longest);
+    kr_block *block = kr_block_open((rows + 1) * (int64_t)sizeof *c->ends + rows * longest, 0);
     if (!block) return 0;
     c->ends = (int32_t *)(void *)kr_block_bytes(block);
     c->data = (uint8_t *)(c->ends + rows + 1);

@@ -12,7 +12,8 @@ from reference import Record, encode_batch
 from kraftlog._native import decoder as native
 from kraftlog.codec.compression import decompressor
 
-PLAIN = 64 << 20
+MIB = 1 << 20
+PLAIN = 64 * MIB
 BATCH = encode_batch([Record(0, 5, b"12345678", bytes(100))])
 
 HOLDER = """
@@ -33,6 +34,32 @@ largest = {"batch_rows": 2**31 - 2, "batch_bytes": 512 << 20}
 held = [kraftlog.decode(data, columns=columns, **largest).to_table() for _ in range(500)]
 after = kib()
 print(sum(table.num_rows for table in held), *(after[name] - before[name] for name in before))
+"""
+
+
+DROPPER = """
+import sys
+import pyarrow as pa
+import kraftlog
+
+def mib():
+    with open("/proc/self/smaps_rollup") as file:
+        sizes = dict(line.split(":", 1) for line in file if line.endswith("kB\\n"))
+    return [int(sizes[name].split()[0]) >> 10 for name in ("Anonymous", "LazyFree")]
+
+rows = pa.table({"key": [b"12345678"] * 100_000, "value": [bytes(1000)] * 100_000})
+parts = [kraftlog.encode(rows) for _ in range(6)]
+data = b"".join(part.to_pybytes() for part in parts)
+del rows, parts
+before, _ = mib()
+for _ in range(2):
+    table = kraftlog.decode(data).to_table()
+    size = table.nbytes >> 20
+    del table
+    buffer = kraftlog.encode(kraftlog.decode(data[: len(data) // 2], columns=["value"]).to_table())
+    del buffer
+after, offered = mib()
+print(size, after - before, offered)
 """
 
 
@@ -59,6 +86,16 @@ def test_small_compressed_tables_that_are_held():
     rows, resident, _ = held_by(batch, "")
     assert rows == 5000
     assert resident < 500 * 128
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_little_is_held_when_large_tables_are_dropped():
+    """128 MiB; the rest, which is bounded as well, is the system's to take."""
+    done = subprocess.run([sys.executable, "-c", DROPPER], capture_output=True, text=True, timeout=300, check=True)
+    size, kept, offered = map(int, done.stdout.split())
+    assert size > 550
+    assert kept < 128 + 384 + 64
+    assert kept - offered < 128 + 64
 
 
 @pytest.mark.parametrize("records", [1, 2**31 - 1])

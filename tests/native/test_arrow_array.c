@@ -10,8 +10,8 @@ static void test_capacities(void) {
     CHECK_INT(512, kr_pool_capacity(512));
     CHECK_INT(640, kr_pool_capacity(513));
     CHECK_INT(1024, kr_pool_capacity(897));
-    CHECK_INT((int64_t)1 << 27, kr_pool_capacity((int64_t)1 << 27));
-    CHECK_INT(((int64_t)1 << 27) + KR_LARGE_PAGE, kr_pool_capacity(((int64_t)1 << 27) + 1));
+    CHECK_INT((int64_t)1 << KR_POOL_LAST, kr_pool_capacity((int64_t)1 << KR_POOL_LAST));
+    CHECK_INT(((int64_t)1 << KR_POOL_LAST) + KR_LARGE_PAGE, kr_pool_capacity(((int64_t)1 << KR_POOL_LAST) + 1));
     for (int64_t size = 512; size < 1 << 20; size += 97) {
         int64_t capacity = kr_pool_capacity(size);
         CHECK_TRUE(capacity >= size && capacity - size <= size / KR_POOL_STEPS);
@@ -22,7 +22,7 @@ static void test_capacities(void) {
 }
 
 static void test_rows_release_their_columns(void) {
-    kr_block *block = kr_block_open(4096);
+    kr_block *block = kr_block_open(4096, 0);
     kr_columns c;
     struct ArrowArray rows;
     memset(&c, 0, sizeof c);

@@ -8,10 +8,12 @@ cdef extern from "block_pool.h" nogil:
     ctypedef struct kr_block:
         pass
 
+    const int64_t KR_POOL_LARGE
+
     kr_block_pool kr_own_pool
 
     void kr_pool_use(kr_block_pool *pool)
-    kr_block *kr_block_open(int64_t size)
+    kr_block *kr_block_open(int64_t size, int kind)
     kr_block *kr_block_share(kr_block *block)
     void kr_block_close(kr_block *block)
     uint8_t *kr_block_bytes(kr_block *block)

@@ -19,6 +19,7 @@ cdef class Chunk:
     cdef int64_t source_end
 
     cdef int open(self, kr_columns *c, int want) except -1
+    cdef int64_t size_of(self, kr_columns *c, int parts)
     cdef int open_parts(self, kr_columns *c, int parts) except -1
     cdef void lay_out(self, kr_columns *c, int parts)
     cdef void *region(self, int64_t size)

@@ -35,7 +35,15 @@ from kraftlog._native.c_decoder cimport (
     kr_columns,
     kr_view,
 )
-from kraftlog._native.c_memory cimport kr_block, kr_block_bytes, kr_block_close, kr_block_open, kr_block_share, kr_pool_use
+from kraftlog._native.c_memory cimport (
+    KR_POOL_LARGE,
+    kr_block,
+    kr_block_bytes,
+    kr_block_close,
+    kr_block_open,
+    kr_block_share,
+    kr_pool_use,
+)
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 from kraftlog._native.memory cimport Arena, Input, shared_pool
@@ -100,15 +108,15 @@ cdef class Chunk:
         """Allocates columns of the limits in ``c``."""
         cdef int i, parts = want & (KR_VIEWS - 1) | BATCHES
         self.want = want
-        self.base = NULL
-        self.used = self.size = 0
-        self.lay_out(c, parts)
-        if self.used <= ONE_BLOCK:
+        self.size = 0
+        if self.size_of(c, parts) <= ONE_BLOCK:
             self.open_parts(c, parts)
-        else:  # a column that is kept does not keep the others
+        else:  # a large column that is kept does not keep the others
             for i in range(MOST_PARTS):
-                if parts >> i & 1:
+                if parts >> i & 1 and self.size_of(c, 1 << i) >= KR_POOL_LARGE:
                     self.open_parts(c, 1 << i)
+                    parts &= ~(1 << i)
+            self.open_parts(c, parts)
         if want & KR_WANT_KEY:
             open_binary(&c.key, c.max_rows)
         if want & KR_WANT_VALUE:
@@ -121,18 +129,22 @@ cdef class Chunk:
             open_binary(&c.header_value, c.max_headers)
         return 0
 
-    cdef int open_parts(self, kr_columns *c, int parts) except -1:
-        """Puts these parts into one block: adds up their sizes, then places them."""
-        cdef kr_block *block
-        cdef int i
+    cdef int64_t size_of(self, kr_columns *c, int parts):
+        """Adds up the sizes of these parts."""
         self.base = NULL
         self.used = 0
         self.lay_out(c, parts)
-        block = kr_block_open(self.used)
+        return self.used
+
+    cdef int open_parts(self, kr_columns *c, int parts) except -1:
+        """Puts these parts into one block."""
+        cdef int64_t size = self.size_of(c, parts)
+        cdef kr_block *block = kr_block_open(size, parts)
+        cdef int i
         if block == NULL:
-            raise MemoryError(f"no memory for {self.used} bytes")
+            raise MemoryError(f"no memory for {size} bytes")
         self.base = kr_block_bytes(block)
-        self.size += self.used
+        self.size += size
         self.used = 0
         self.lay_out(c, parts)
         for i in range(MOST_PARTS):

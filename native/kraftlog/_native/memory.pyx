@@ -132,7 +132,7 @@ cdef class Arena:
 
     def __cinit__(self, int64_t size):
         self.size = size
-        self.block = kr_block_open(size)
+        self.block = kr_block_open(size, 0)
         if self.block == NULL:
             raise MemoryError(f"no memory for {size} bytes")
         self.data = kr_block_bytes(self.block)

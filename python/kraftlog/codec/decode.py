@@ -31,7 +31,8 @@ from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fa
 from kraftlog.types import Buffer, InputFile
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
-BYTES_OF_A_TABLE = 8 << 20  # of input, that are decoded into one piece of memory when all rows are kept
+BYTES_OF_A_TABLE = 64 << 20  # of input, that are decoded into one piece of memory when all rows are kept
+BYTES_OF_VIEWS = 8 << 20  # the same when keys and values are not copied, whether rows are kept or not
 MOST_ROWS = 2**31 - 2
 _import_rows = pa.RecordBatch._import_from_c
 _OPTIONS = (
@@ -221,7 +222,7 @@ def _plan_of(
     start_offset: int | None,
     *given: Any,
 ) -> DecodePlan:
-    usual = BYTES_OF_A_TABLE if layout == VIEW else ReadOptions.batch_bytes  # views are small, whatever they show
+    usual = BYTES_OF_VIEWS if layout == VIEW else ReadOptions.batch_bytes  # views are small, whatever they show
     options = ReadOptions(
         start_offset=ReadOptions.start_offset if start_offset is None else start_offset,
         batch_rows=ReadOptions.batch_rows if batch_rows is None else batch_rows,
