@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from kraftlog.codec.headers import NO_TIMESTAMP
 
 ENCODED_COLUMNS = ("key", "value", "timestamp", "timestamp_ms", "headers")
 _OTHER_COLUMNS = (schema.RECORDS.shown.keys() | schema.RECORDS.on_request.keys()) - set(ENCODED_COLUMNS)
+_INT64 = pa.int64()
 _UNITS_PER_MILLISECOND = {"us": 1000, "ns": 1_000_000}
 MOST_BYTES = 1 << 30  # of the columns of one source: their offsets then fit 32 bits, whatever type they had
 
@@ -43,13 +45,15 @@ def record_batches(rows: Rows) -> Iterator[pa.Table | pa.RecordBatch]:
 
 def sources(rows: pa.Table | pa.RecordBatch) -> Iterator[native.Source]:
     """Lend the columns of rows, a record batch at a time."""
-    _check_names(rows.schema.names)
+    places = _places(tuple(rows.schema.names))
     for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
         for piece in _pieces(batch):
-            yield _source(piece)
+            yield _source(piece, places)
 
 
-def _check_names(names: list[str]) -> None:
+@lru_cache(maxsize=64)
+def _places(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return where each of ``ENCODED_COLUMNS`` is; -1 when it is not there."""
     for name in names:
         if name in ENCODED_COLUMNS:
             if names.count(name) > 1:
@@ -58,6 +62,7 @@ def _check_names(names: list[str]) -> None:
             raise ValueError(f"column {name!r} is not one of {', '.join(ENCODED_COLUMNS)}")
     if not any(name in ENCODED_COLUMNS for name in names):
         raise ValueError(f"none of the columns {', '.join(names)} is one of {', '.join(ENCODED_COLUMNS)}")
+    return tuple(names.index(name) if name in names else -1 for name in ENCODED_COLUMNS)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -69,21 +74,21 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _source(rows: pa.RecordBatch) -> native.Source:
-    names = rows.schema.names
+def _source(rows: pa.RecordBatch, places: tuple[int, ...]) -> native.Source:
+    key, value, timestamp, timestamp_ms, headers = places
     source = native.Source(rows.num_rows)
-    if "key" in names:
-        source.set_key(*_parts(_binary("key", rows.column("key"))))
-    if "value" in names:
-        source.set_value(*_parts(_binary("value", rows.column("value"))))
-    if "timestamp_ms" in names:
-        stamps = _whole_numbers(rows.column("timestamp_ms"))
+    if key >= 0:
+        source.set_key(*_parts(_binary("key", rows.column(key))))
+    if value >= 0:
+        source.set_value(*_parts(_binary("value", rows.column(value))))
+    if timestamp_ms >= 0:
+        stamps = _whole_numbers(rows.column(timestamp_ms))
         source.set_timestamp_ms(stamps.buffers()[1], stamps.offset)
-    elif "timestamp" in names:
-        stamps = _milliseconds(rows.column("timestamp"))
+    elif timestamp >= 0:
+        stamps = _milliseconds(rows.column(timestamp))
         source.set_timestamp_ms(stamps.buffers()[1], stamps.offset)
-    if "headers" in names:
-        _set_headers(source, rows.column("headers"))
+    if headers >= 0:
+        _set_headers(source, rows.column(headers))
     return source
 
 
@@ -108,7 +113,8 @@ def _parts(column: pa.Array) -> tuple[Any, Any, Any, int]:
 def _whole_numbers(column: pa.Array) -> pa.Array:
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
         raise ValueError(f"column timestamp_ms is {column.type}, not int64")
-    column = column.cast(pa.int64())
+    if column.type != _INT64:
+        column = column.cast(_INT64)
     return column.fill_null(NO_TIMESTAMP) if column.null_count else column
 
 
@@ -121,7 +127,9 @@ def _milliseconds(column: pa.Array) -> pa.Array:
     if column.type.unit == "s":
         column = column.cast(pa.timestamp("ms", tz=column.type.tz))
     per_millisecond = _UNITS_PER_MILLISECOND.get(column.type.unit, 1)
-    column = column.cast(pa.int64())
+    if per_millisecond == 1 and not column.null_count:
+        return column  # the same bytes
+    column = column.cast(_INT64)
     if column.null_count:
         column = column.fill_null(NO_TIMESTAMP * per_millisecond)
     return column if per_millisecond == 1 else pa.array(np.asarray(column) // per_millisecond)
