@@ -131,6 +131,7 @@ RATIOS = [
     RatioGoal("header scan, x plain C loop", "scan", works.SCANNER, works.C_LOOP, 1, PLAIN),
     RatioGoal("2 threads, x one", "threads", works.TWO_THREADS, STREAMED, 1.9, PLAIN),
     RatioGoal("2 threads, x one, compressed", "threads", works.TWO_THREADS, STREAMED, 1.8, COMPRESSED),
+    RatioGoal("2 Encoders in threads, x in turn", "encoders", works.TWO_ENCODERS, works.ONE_ENCODER, 1.8),
     RatioGoal("ten times the bytes, x as fast a byte", "growth", growing.AT_ONCE, growing.IN_TENTHS, 1 / 1.3),
     RatioGoal("crc32c, x memcpy", "crc32c", works.CRC32C, works.MEMCPY, 1.3, PLAIN, excuse=_needs_x86_crc),
     RatioGoal("boundary scan, x headers and records walked", "boundaries", tx.BOUNDARIES, tx.WALK, 0.5, PLAIN),

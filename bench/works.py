@@ -25,6 +25,7 @@ MEMCPY, C_LOOP, BARE = "memcpy", "plain C loop", "bare decompression"
 STREAMED, IN_ONE, OFFSETS = "kraftlog, streamed", "kraftlog, to_table", "kraftlog, offsets only"
 VIEW, ONE_CHUNK, CHUNKED = "kraftlog, layout='view'", "kraftlog, one chunk", "kraftlog, many chunks"
 EACH, TWO_THREADS = "kraftlog, to_table of each", "kraftlog, 2 threads"
+ONE_ENCODER, TWO_ENCODERS = "kraftlog, an Encoder for each half", "kraftlog, each in its thread"
 EACH_ITERATED = "kraftlog.records of each"
 CRC32C, SCANNER, BATCHES = "kraftlog.crc32c", "kraftlog, Scanner", "kraftlog.batches"
 VARINT_ENCODE, VARINT_DECODE = "kraftlog.varint.encode", "kraftlog.varint.decode"
@@ -89,6 +90,23 @@ def threads(m: Material, _: Peers) -> list[Contender]:
     return [alone, both]
 
 
+def encoders(m: Material, _: Peers) -> list[Contender]:
+    """Two halves of the rows, each packed by an Encoder of its own, one after the other and at once."""
+    middle = len(m.row_batches) // 2
+    halves = [m.row_batches[:middle], m.row_batches[middle:]]
+    options = {"max_batch_bytes": m.max_batch_bytes, "compression": m.workload.compression}
+    pool = ThreadPoolExecutor(THREADS)
+
+    def encoded(part: list[pa.RecordBatch]) -> None:
+        _encode_streamed(part, options)
+
+    both = _whole(m, TWO_ENCODERS, lambda: _nothing(list(pool.map(encoded, halves))))
+    both.cpu_clock = None
+    alone = _whole(m, ONE_ENCODER, lambda: _nothing(list(map(encoded, halves))))
+    alone.cpu_clock = None
+    return [alone, both]
+
+
 def crc32c(m: Material, _: Peers) -> list[Contender]:
     """One sum over the file."""
     return [_whole(m, CRC32C, lambda: _nothing(kraftlog.crc32c(m.plain))), _memcpy(m)]
@@ -134,6 +152,7 @@ BY_NAME: dict[str, Callable[[Material, Peers], list[Contender]]] = {
     "scan": scan,
     "small": small,
     "threads": threads,
+    "encoders": encoders,
     "crc32c": crc32c,
     "boundaries": _alone(transactional.boundaries),
     "pack": _alone(transactional.pack),
@@ -147,6 +166,7 @@ LOGS = {
     "encode": [workload for workload in corpus.LARGE if workload.compression in others.ENCODED],
     "small": [corpus.SMALL],
     "threads": ON_64_KIB,
+    "encoders": ON_64_KIB,
 }  # of the others: corpus.PLAIN, on the rest of the logs they would say nothing new
 
 
