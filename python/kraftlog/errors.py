@@ -12,7 +12,7 @@ files and logs is named where it is found, in ``kraftlog.read``:
   ``marker_in_snapshot``, ``unsupported_marker``, ``bad_marker``, ``missing_offsets``, ``damaged_transaction``;
 - metadata images: ``incomplete_image``, ``incomplete_snapshot``; in
   ``kraftlog.metadata`` ``unknown_topic``, ``unknown_partition``, ``unknown_broker``, ``broker_epoch_mismatch``,
-  ``bad_broker_change``, ``unknown_acl``, ``bad_directories``, ``bad_leader_recovery_state``.
+  ``bad_broker_change``, ``unknown_acl``, ``bad_directories``, ``bad_leader_recovery_state``, ``bad_feature_level``.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,18 @@ def test_a_release_before_kip_915(kraftlog_command: Command) -> None:
     table = list(csv.reader(io.StringIO(done.stdout)))
     assert table[:2] == [["type", "outcome"], ["OffsetCommit", "fails"]]
     assert {outcome for _, outcome in table[1:]} == {"fails"}
+
+
+def test_replicas_are_one_log(kraftlog_command: Command, tmp_path: Path) -> None:
+    """The longest counts, for the records and for metadata.version."""
+    for broker in ("1", "2"):
+        shutil.copytree(METADATA / "__cluster_metadata-0", tmp_path / broker / "__cluster_metadata-0")
+    shorter = tmp_path / "2" / "__cluster_metadata-0" / "00000000000000000457.log"
+    shorter.write_bytes(shorter.read_bytes()[:-100])
+    one = kraftlog_command("downgrade-check", METADATA, "--to", "4.2", "--format", "jsonl")
+    two = kraftlog_command("downgrade-check", tmp_path / "1", tmp_path / "2", "--to", "4.2", "--format", "jsonl")
+    assert rows(one.stdout)
+    assert (two.returncode, two.stdout, two.stderr) == (one.returncode, one.stdout, one.stderr)
 
 
 @pytest.mark.parametrize("to", ["4.2", "4.2-IV1", "4.2.0"])

@@ -180,7 +180,7 @@ def test_diff_step_by_step(kraftlog_command: Command) -> None:
 
 def test_messages_are_objects_in_json_lines(kraftlog_command: Command) -> None:
     """Key and value are JSON within JSON, not text."""
-    done = kraftlog_command("messages", METADATA, "--format", "jsonl", "--columns", "offset,type,value")
+    done = kraftlog_command("messages", METADATA, "--format", "jsonl", "--columns", "offset,value", "--show-secrets")
     expected = [(one["offset"], one["data"]) for one in records_of_segments()]
     found = [(row["offset"], row["value"]) for row in map(json.loads, done.stdout.splitlines())]
     assert found == expected
@@ -192,6 +192,79 @@ def test_messages_of_one_type(kraftlog_command: Command) -> None:
     done = kraftlog_command("messages", METADATA, "--format", "jsonl", *wanted)
     expected = [(one["offset"], one["data"]["name"]) for one in records_of_segments() if one["type"] == "TOPIC_RECORD"]
     assert [tuple(json.loads(line).values()) for line in done.stdout.splitlines()] == expected
+
+
+def test_messages_without_secrets(kraftlog_command: Command) -> None:
+    """Salt and keys of SCRAM credentials are hidden, in the JSON and in the columns of their type."""
+    done = kraftlog_command("messages", METADATA, "--format", "jsonl", "--columns", "offset,type,value")
+    hidden = {"salt", "storedKey", "serverKey"}
+    shown = []
+    for one in records_of_segments():
+        is_secret = one["type"] == "USER_SCRAM_CREDENTIAL_RECORD"
+        data = {name: "[redacted]" if is_secret and name in hidden else value for name, value in one["data"].items()}
+        shown.append((one["offset"], data))
+    assert [(row["offset"], row["value"]) for row in map(json.loads, done.stdout.splitlines())] == shown
+    typed = ("--type", "UserScramCredentialRecord", "--format", "jsonl", "--columns", "offset,iterations,salt")
+    answer = [
+        (one["offset"], one["data"]["iterations"], one["data"]["salt"])
+        for one in records_of_segments()
+        if one["type"] == "USER_SCRAM_CREDENTIAL_RECORD"
+    ]
+    found = [json.loads(line) for line in kraftlog_command("messages", METADATA, *typed).stdout.splitlines()]
+    assert [(row["offset"], row["iterations"], row["salt"]) for row in found] == [
+        (offset, iterations, None) for offset, iterations, _ in answer
+    ]
+    found = [
+        json.loads(line)
+        for line in kraftlog_command("messages", METADATA, *typed, "--show-secrets").stdout.splitlines()
+    ]
+    assert [tuple(row.values()) for row in found] == answer
+
+
+def test_messages_of_control_records(kraftlog_command: Command) -> None:
+    """Each type of them is a table as well."""
+    wanted = ("--type", "LeaderChangeMessage", "--format", "jsonl", "--columns", "offset,leader_id")
+    done = kraftlog_command("messages", METADATA, *wanted)
+    answers = lines(GOLDEN / "metadata" / "expected" / "metadata_records.jsonl")
+    expected = [
+        (one["offset"], one["data"]["leaderId"])
+        for one in answers
+        if one["file"].endswith(".log") and one.get("control_type") == "LEADER_CHANGE"
+    ]
+    assert expected
+    assert [tuple(json.loads(line).values()) for line in done.stdout.splitlines()] == expected
+
+
+def test_limits(kraftlog_command: Command) -> None:
+    """The first rows, lines and steps of what is shown without a limit."""
+    for arguments, size in (
+        (("image", METADATA, "--type", "TopicRecord", "--format", "jsonl"), 3),
+        (("diff", METADATA, "--from", 10), 3),
+        (("diff", METADATA, "--from", 10, "--format", "jsonl"), 3),
+    ):
+        whole = kraftlog_command(*arguments).stdout.splitlines()
+        assert len(whole) > size
+        assert kraftlog_command(*arguments, "--limit", size).stdout.splitlines() == whole[:size]
+    steps = ("diff", METADATA, "--from", 7, "--to", 30, "--steps")
+    whole = kraftlog_command(*steps).stdout
+    assert kraftlog_command(*steps, "--limit", 2).stdout == "@".join(whole.split("@")[:3])
+
+
+def test_strict_shows_nothing_of_an_incomplete_log(kraftlog_command: Command, tmp_path: Path) -> None:
+    """Of a log with a damaged batch."""
+    folder = shutil.copytree(METADATA / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    for snapshot in folder.glob("*.checkpoint"):
+        snapshot.unlink()
+    log = folder / "00000000000000000000.log"
+    data = bytearray(log.read_bytes())
+    data[-3] ^= 1
+    log.write_bytes(data)
+    for arguments in (("image", tmp_path), ("diff", tmp_path), ("diff", tmp_path, "--steps")):
+        assert kraftlog_command(*arguments).returncode == 1
+        assert kraftlog_command(*arguments).stdout
+        done = kraftlog_command(*arguments, "--strict")
+        assert (done.returncode, done.stdout) == (1, ""), arguments
+        assert "offsets 56 to 71 are missing" in done.stderr
 
 
 def test_messages_of_ones_own_definitions(kraftlog_command: Command, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from kraftlog.messages.definition import Field
 from kraftlog.metadata.image import Image
 from kraftlog.metadata.schemas import schema_of
 
-Record = tuple[int, str, dict[str, Any]]  # offset, type, fields
+Fields = dict[str, Any]
+Record = tuple[int, str, Fields]  # offset, type, fields
 TYPES = BUILT_IN.formats["metadata"].types
 SCENARIOS = [GOLDEN / "metadata", GOLDEN / "metadata_dynamic"]
 

@@ -56,6 +56,8 @@ class ImageTwin:
         return found
 
     def FeatureLevelRecord(self, fields: Fields) -> None:  # noqa: N802
+        if fields["name"] == "metadata.version" and fields["feature_level"] < 1:
+            raise RefusedError("bad_feature_level")
         if fields["name"] != "kraft.version":
             self._put("FeatureLevelRecord", fields["name"], fields if fields["feature_level"] else None)
 

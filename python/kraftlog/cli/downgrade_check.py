@@ -27,7 +27,7 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
 from kraftlog.read.messages import format_of, typed_chunks
-from kraftlog.read.partitions import by_partition, topics_of
+from kraftlog.read.partitions import by_partition, longest_replicas, topics_of
 from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
 from kraftlog.tables.log import Log
@@ -78,7 +78,8 @@ def command(
 ) -> None:
     """Show what an older release could not read of the coordinators' topics and of the metadata log.
 
-    All records count, those that later ones overwrite as well: a coordinator reads them when it loads a partition. An
+    All records count, those that later ones overwrite as well: a coordinator reads them when it loads a partition. Of
+    several replicas of a partition the longest counts. An
     outcome is "fails" (the partition cannot be loaded), "skipped" (its state is not known there) or "field_ignored".
     For the metadata log there are also the rows of a downgrade of metadata.version, as `kraftlog downgrade` shows them.
 
@@ -117,7 +118,8 @@ def command(
 def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = None) -> Counts:
     """Count the records of internal topics: by format, and by topic and partition."""
     counts: Counts = {name: {} for name in FORMATS}
-    chosen = [segment for segment in log.found.segments if format_of(segment) in counts and not segment.state]
+    internal = [segment for segment in log.found.segments if format_of(segment) in counts]
+    chosen = [segment for group in longest_replicas(internal) for segment in group]
     for chunk in typed_chunks(chosen, [], ReadOptions(), faults, on_progress=on_progress):
         name = format_of(chunk.segment) or METADATA
         where = chunk.segment.topic or CLUSTER_METADATA, chunk.segment.partition
@@ -129,7 +131,7 @@ def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = 
 def _reports(log: Log, level: int, faults: list[Fault]) -> Iterator[DowngradeReport]:
     """Return what a downgrade would do to each metadata log that is at a higher level."""
     metadata = [segment for segment in log.found.segments if format_of(segment) == METADATA]
-    for segments in by_partition(metadata):
+    for segments in longest_replicas(metadata) or by_partition(metadata):  # a log, or snapshots alone
         image = image_of(segments, faults)
         from_level = image.metadata_version
         if from_level is not None and from_level > level:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import STANDARD_OUTPUT, check_target
 from kraftlog.codec.options import milliseconds
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.metadata.diff.diff import describe, diff
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
@@ -48,6 +49,10 @@ class Moment(click.ParamType[Any]):
 DIRECTORY = click.argument("directory", metavar="DIR", type=ExistingPath())
 
 
+STRICT = click.option("--strict", is_flag=True, help="Show nothing when the log cannot be read whole.")
+LIMIT = click.option("--limit", type=click.IntRange(min=0), help="Most rows, lines or steps to show.")
+
+
 def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
     return log.offset_at(milliseconds(moment)) if isinstance(moment, datetime) else moment
 
@@ -59,7 +64,9 @@ def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
 @click.option("--format", "form", type=click.Choice([JSON, *FORMATS]), help="json, or table with --type.")
 @click.option("--columns", type=Columns(), help="Names with commas between them, with --type.")
 @click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
+@LIMIT
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
+@STRICT
 @click.option(
     "--snapshot", type=click.Path(file_okay=False, path_type=Path), help="Write it to this folder, as a snapshot."
 )
@@ -70,7 +77,9 @@ def image(
     form: str | None,
     columns: list[str] | None,
     output: str | None,
+    limit: int | None,
     show_secrets: bool,
+    strict: bool,
     snapshot: Path | None,
 ) -> None:
     """Show the metadata image: topics, brokers, configs and all else that the metadata log says of the cluster.
@@ -85,25 +94,33 @@ def image(
     form = form or ("table" if record_type else JSON)
     if (form == JSON) == (record_type is not None):
         raise click.UsageError("--format json shows the whole image, all others need --type")
-    if columns and record_type is None:
-        raise click.UsageError("--columns goes with --type")
+    for option, given in (("--columns", columns), ("--limit", limit)):
+        if given is not None and record_type is None:
+            raise click.UsageError(f"{option} goes with --type")
     log, faults = MetadataLog.open(directory), list[Fault]()
     check_target(output, log.folders)
     check_target(snapshot, log.folders, "--snapshot")
     _check_form(form, output)
     offset = _offset(log, at)
     found = image_at(log, offset, faults)
+    _refuse(faults, strict=strict)
     _note_end(found, offset)
     if record_type is None:
         _write_json(found, output, show_secrets=show_secrets)
     else:
         table = image_table(found.image, record_type, show_secrets=show_secrets)
-        _write_table(table.select(_known(columns, table) if columns else table.column_names), form, output)
+        table = table.select(_known(columns, table) if columns else table.column_names)
+        _write_table(table.slice(0, limit), form, output)
     if snapshot is not None and not faults:
         print(write_image(snapshot, found), file=sys.stderr)
     elif snapshot is not None:
         print("no snapshot was written, since the log could not be read whole", file=sys.stderr)
     sys.exit(report_faults(faults, listed_by=None))
+
+
+def _refuse(faults: list[Fault], *, strict: bool) -> None:
+    if strict and faults:
+        raise error_from_fault(faults[0])
 
 
 def _known(columns: list[str], table: pa.Table) -> list[str]:
@@ -148,6 +165,8 @@ def _write_table(table: pa.Table, form: str, output: str | None) -> None:
 @click.option("--steps", is_flag=True, help="Show the changes of each image that Kafka publishes on the way.")
 @click.option("--format", "form", type=click.Choice([TEXT, *FORMATS]), default=TEXT, show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
+@LIMIT
+@STRICT
 def diff_command(
     directory: LogPath,
     start: int | datetime | None,
@@ -155,6 +174,8 @@ def diff_command(
     steps: bool,
     form: str,
     output: str | None,
+    limit: int | None,
+    strict: bool,
 ) -> None:
     """List what changed in the metadata image between two offsets.
 
@@ -172,20 +193,24 @@ def diff_command(
     _check_form(form, output)
     first, last = _offset(log, start), _offset(log, end)
     before = image_at(log, -1 if first is None else first, faults)
+    _refuse(faults, strict=strict)
     if steps:
         if form != TEXT:
             raise click.UsageError("--steps goes with --format text")
-        _write_text("".join(_steps(log, before, last, faults)), output)
+        shown = list(islice(_steps(log, before, last, faults), limit))
+        _refuse(faults, strict=strict)
+        _write_text("".join(shown), output)
         sys.exit(report_faults(faults, listed_by=None))
     found: list[Fault] = []
     after = image_at(log, last, found)
     faults += [fault for fault in found if fault not in faults]
+    _refuse(faults, strict=strict)
     _note_end(after, last)
     changes = diff(before.image, after.image)
     if form == TEXT:
-        _write_text("".join(f"{line}\n" for line in describe(changes)), output)
+        _write_text("".join(f"{line}\n" for line in islice(describe(changes), limit)), output)
     else:
-        _write_table(changes, form, output)
+        _write_table(changes.slice(0, limit), form, output)
     sys.exit(report_faults(faults, listed_by=None))
 
 

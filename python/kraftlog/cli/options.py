@@ -153,8 +153,12 @@ MESSAGES_ONLY = _apply(
         click.option(
             "--type",
             "message_type",
-            help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns. "
-            "All fields are shown as they are stored, those of SCRAM credentials too.",
+            help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns.",
+        ),
+        click.option(
+            "--show-secrets",
+            is_flag=True,
+            help="Show SCRAM credentials and passwords in messages; raw_value has them in any case.",
         ),
         click.option(
             "--definitions",

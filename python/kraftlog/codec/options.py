@@ -41,6 +41,9 @@ class ReadOptions:
     salvage : bool
         Whether batches are searched for behind damage, where no header says how to go on. What is found may lie inside
         of another batch's value. It is never part of ``read_committed``.
+    show_secrets : bool
+        Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs. Bytes of
+        records are not changed.
     """
 
     start_offset: int = -NO_BOUND
@@ -56,6 +59,7 @@ class ReadOptions:
     batch_bytes: int = CACHE_BYTES // 4 * 3  # measured: of more, a part is written to memory, and read from there
     include_deleted: bool = False
     salvage: bool = False
+    show_secrets: bool = True
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:

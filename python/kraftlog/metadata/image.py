@@ -81,7 +81,7 @@ class Image:
                 self._acl_ids, self._is_shared = set(self._acl_ids), False
             acls.apply(self._acl_ids, tables, faults)
         for keyed in self._keyed.values():
-            keyed.apply(tables, removed)
+            keyed.apply(tables, removed, faults)
         self.faults.extend(sorted(faults, key=lambda fault: fault.base_offset or 0))
         for batch in tables.values():
             if batch.num_rows:

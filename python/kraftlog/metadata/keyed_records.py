@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.metadata_version import METADATA_VERSION
+from kraftlog.errors import Fault
 from kraftlog.last_by_key import NOWHERE, Codes, Column, LastByKey, Rows, codes_of, last_of
 from kraftlog.metadata import schemas
 from kraftlog.metadata.kafka_names import KRAFT_VERSION, TOPIC_RESOURCE
@@ -59,7 +60,7 @@ class KeyedRecords(LastByKey):
         others = [name for name in self._schema.names[:-1] if name not in keyed.keys]
         super().__init__(keyed.keys, others, _IS_REMOVED)
 
-    def apply(self, batches: Mapping[str, pa.RecordBatch], removed_topics: RemovedTopics) -> None:
+    def apply(self, batches: Mapping[str, pa.RecordBatch], removed_topics: RemovedTopics, faults: list[Fault]) -> None:
         """Apply the records of a chunk.
 
         Parameters
@@ -67,15 +68,20 @@ class KeyedRecords(LastByKey):
         batches : Mapping of str to pyarrow.RecordBatch
         removed_topics : tuple
             Offsets and names of topics that the chunk removes, and with them their configs.
+        faults : list of Fault
+            Receives the records that Kafka refuses.
         """
         keyed = self._type
         parts: list[pa.RecordBatch] = []
         offsets: list[npt.NDArray[np.int64]] = []
         if keyed.name in batches and batches[keyed.name].num_rows:
-            rows = _normalised(keyed, schemas.rows_of_type(batches[keyed.name], keyed.name))
+            given_rows = batches[keyed.name]
+            if keyed is FEATURES:
+                given_rows = _features(given_rows, faults)
+            rows = _normalised(keyed, schemas.rows_of_type(given_rows, keyed.name))
             is_removed = keyed.is_removed(rows) if keyed.is_removed else pa.repeat(False, rows.num_rows)
             parts.append(pa.RecordBatch.from_arrays([*rows.columns, is_removed], schema=self._schema))
-            offsets.append(schemas.offsets_of(batches[keyed.name]))
+            offsets.append(schemas.offsets_of(given_rows))
         if keyed.remover in batches and batches[keyed.remover].num_rows:
             removing = batches[keyed.remover]
             given = {key: schemas.column_of(removing, keyed.remover, key) for key in keyed.keys}
@@ -91,8 +97,6 @@ class KeyedRecords(LastByKey):
         rows = pa.concat_batches(parts)
         if len(parts) > 1:
             rows = rows.take(pa.array(np.argsort(np.concatenate(offsets), kind="stable")))
-        if keyed is FEATURES:  # the version of KRaft is that of the log's control records
-            rows = rows.filter(pc.not_equal(rows.column("name"), KRAFT_VERSION))
         self.add(rows)
 
     def table(self) -> pa.Table:
@@ -129,6 +133,18 @@ class KeyedRecords(LastByKey):
 def _last_rows(codes: Codes) -> Rows:
     last = last_of(codes)
     return np.asarray(last[last != NOWHERE])
+
+
+def _features(rows: pa.RecordBatch, faults: list[Fault]) -> pa.RecordBatch:
+    """Leave out the version of KRaft, which control records say, and levels that metadata.version does not have."""
+    names, levels = rows.column("name"), rows.column("feature_level")
+    is_refused = pc.and_(pc.equal(names, METADATA_VERSION), pc.less(levels, 1))
+    for offset, level in zip(
+        rows.column(schemas.OFFSET).filter(is_refused).to_pylist(), levels.filter(is_refused).to_pylist(), strict=True
+    ):
+        words = f"offset {offset}: {FEATURES.name} of {METADATA_VERSION}: expected a level of 1 or more, found {level}"
+        faults.append(Fault("bad_feature_level", words, base_offset=offset))
+    return rows.filter(pc.invert(pc.or_(is_refused, pc.equal(names, KRAFT_VERSION))))
 
 
 def _normalised(keyed: ImageType, rows: pa.RecordBatch) -> pa.RecordBatch:

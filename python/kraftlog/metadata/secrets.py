@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata.record_types import CONFIGS, IMAGE_TYPES
 
 REDACTED = "[redacted]"
@@ -26,6 +28,8 @@ PASSWORDS = (
     "ssl.truststore.password",
 )
 
+TYPES_WITH_SECRETS = frozenset({CONFIGS.name, *(one.name for one in IMAGE_TYPES.values() if one.secrets)})
+
 
 def is_password(name: str) -> bool:
     """Whether a config holds a password or a key."""
@@ -37,6 +41,29 @@ def secret_columns(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     if name == CONFIGS.name:
         return ("value",) if is_password(row["name"]) else ()
     return IMAGE_TYPES[name].secrets if name in IMAGE_TYPES else ()
+
+
+def rows_with_secrets(name: str, fields: pa.RecordBatch) -> Iterable[int]:
+    """Return which records of one of ``TYPES_WITH_SECRETS`` have something to hide."""
+    if name == CONFIGS.name:
+        return (row for row, config in enumerate(fields.column("name").to_pylist()) if is_password(config))
+    return range(fields.num_rows)
+
+
+def json_without_secrets(name: str, text: str) -> str:
+    """Return the JSON of a record that has secrets, with ``REDACTED`` in their place.
+
+    Examples
+    --------
+    >>> json_without_secrets("ConfigRecord", '{"resourceType":2,"name":"ssl.key.password","value":"x"}')
+    '{"resourceType":2,"name":"ssl.key.password","value":"[redacted]"}'
+    """
+    fields = json.loads(text)
+    hidden = secret_columns(name, fields)
+    for field in BUILT_IN.messages[name].fields:
+        if field.column in hidden:
+            fields[field.name] = REDACTED
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def without_secrets(name: str, fields: pa.RecordBatch) -> pa.RecordBatch:

@@ -32,6 +32,15 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
     return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
 
 
+def longest_replicas(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Return the live segments of each partition; of several replicas of one that with the most of the log."""
+    live = [segment for segment in segments if not segment.state]
+    longest: dict[tuple[str, int], list[Segment]] = {}
+    for group in sorted(by_partition(live), key=lambda group: (group[-1].base_offset or 0, group[-1].size)):
+        longest[group[0].topic or "", group[0].partition or 0] = group
+    return [group for _, group in sorted(longest.items())]
+
+
 def topics_of(segments: Iterable[Segment]) -> list[str]:
     """Return the names of the topics that segments are of, for people."""
     return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})

@@ -21,7 +21,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk, typed_chunks
-from kraftlog.read.partitions import by_partition
+from kraftlog.read.partitions import longest_replicas
 from kraftlog.read.records import Progress
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
@@ -89,11 +89,7 @@ def fold_transactional_ids(
 
 def replicas(segments: Iterable[Segment], topic: str) -> list[list[Segment]]:
     """Return the live segments of each partition of a topic; of several replicas of one the longest counts."""
-    live = [segment for segment in segments if segment.topic == topic and not segment.state]
-    longest: dict[int, list[Segment]] = {}
-    for group in sorted(by_partition(live), key=lambda group: (group[-1].base_offset or 0, group[-1].size)):
-        longest[group[0].partition or 0] = group
-    return [group for _, group in sorted(longest.items())]
+    return longest_replicas(segment for segment in segments if segment.topic == topic)
 
 
 def _folds(

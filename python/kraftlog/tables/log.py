@@ -104,7 +104,8 @@ class Log:
             Only records of this type, their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it keys
             and values are JSON text with Kafka's field names.
         **bounds
-            As ``records`` has them.
+            As ``records`` has them; and ``show_secrets``, which is True by default: whether salt and keys of SCRAM
+            credentials, and passwords in configs, are shown.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,12 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import TAGGED_FIELD, UNKNOWN_TAGGED_FIELDS, arrow_type
 from kraftlog.messages.catalog import Catalog
+from kraftlog.messages.control_format import CONTROL, control_format
+from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.frames import NO_VERSION
-from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordType
+from kraftlog.messages.reader import Messages
+from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordFormat, RecordType
+from kraftlog.metadata.secrets import TYPES_WITH_SECRETS, json_without_secrets, rows_with_secrets, without_secrets
 from kraftlog.read.messages import TypedChunk, format_of, typed_chunks
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
@@ -37,9 +42,28 @@ def message_rows(
     wanted = [name for name in arrow_schema.names if name in _OF_RECORDS]
     for chunk in typed_chunks(segments, wanted, options, faults, notes=notes, on_progress=on_progress, catalog=catalog):
         json = dict(zip(("key", "value"), chunk.messages.json(), strict=True))
+        if not options.show_secrets:
+            json["value"] = _without_secrets(chunk.messages, json["value"])
         columns = [json[name] if name in json else _column(chunk, name) for name in arrow_schema.names]
         chunk.take_faults(faults, strict=options.strict)
         yield rows_of(columns, arrow_schema, chunk.records.num_rows)
+
+
+def _without_secrets(messages: Messages, values: pa.StringArray) -> pa.StringArray:
+    if messages.format.name != METADATA:
+        return values
+    hidden = {
+        int(typed.rows[row]): name
+        for name in TYPES_WITH_SECRETS.intersection(messages.types_there)
+        for typed in [messages.typed(name)]
+        for row in rows_with_secrets(name, typed.fields)
+    }
+    if not hidden:
+        return values
+    texts = values.to_pylist()
+    for row, name in hidden.items():
+        texts[row] = json_without_secrets(name, texts[row])
+    return pa.array(texts, pa.string())
 
 
 def _column(chunk: TypedChunk, name: str) -> pa.Array:
@@ -78,9 +102,22 @@ def type_schema(name: str, catalog: Catalog) -> schema.TableSchema | None:
     )
 
 
+def type_names(catalog: Catalog) -> list[str]:
+    """Return the names of the types that have a table."""
+    return sorted({one.name for one in _types(catalog)})
+
+
 def _type_named(name: str, catalog: Catalog) -> RecordType | None:
-    types = [one for of in catalog.formats.values() for one in of.types.values() if one.value is not None]
-    return next((one for one in types if one.name == name), None)
+    return next((one for one in _types(catalog) if one.name == name), None)
+
+
+def _types(catalog: Catalog) -> Iterator[RecordType]:
+    for of in _formats(catalog):
+        yield from (one for one in of.types.values() if one.value is not None)
+
+
+def _formats(catalog: Catalog) -> list[RecordFormat]:
+    return [*catalog.formats.values(), control_format(catalog)]
 
 
 def type_rows(
@@ -94,8 +131,10 @@ def type_rows(
     catalog: Catalog,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table of one type. A record of it that cannot be read is a row with an ``error``, its fields null."""
-    formats = {of.name for of in catalog.formats.values() if any(one.name == name for one in of.types.values())}
-    of_format = [segment for segment in segments if format_of(segment) in formats]
+    formats = {of.name for of in _formats(catalog) if any(one.name == name for one in of.types.values())}
+    is_control = CONTROL in formats
+    options = replace(options, include_control=is_control)
+    of_format = segments if is_control else [segment for segment in segments if format_of(segment) in formats]
     wanted = [column for column in arrow_schema.names if column in _OF_RECORDS]
     for chunk in typed_chunks(
         of_format, wanted, options, faults, notes=notes, on_progress=on_progress, catalog=catalog
@@ -109,6 +148,8 @@ def type_rows(
         if not len(rows):
             continue
         fields = typed.fields
+        if not options.show_secrets and chunk.messages.format.name == METADATA and name in TYPES_WITH_SECRETS:
+            fields = without_secrets(name, fields)
         if len(typed.rows) < len(rows):
             is_good = np.isin(rows, typed.rows)
             fields = fields.take(pa.array(np.cumsum(is_good) - 1, mask=~is_good))

@@ -84,13 +84,10 @@ def check_type(name: str, catalog: Catalog) -> str:
     ValueError
         When there is no such type.
     """
-    from kraftlog.tables.message_tables import type_schema
+    from kraftlog.tables.message_tables import type_names
 
-    if type_schema(name, catalog) is None:
-        types = sorted(
-            {one.name for of in catalog.formats.values() for one in of.types.values() if one.value is not None}
-        )
-        raise ValueError(f"{name!r} is not a type of message; there are {', '.join(types)}")
+    if name not in (known := type_names(catalog)):
+        raise ValueError(f"{name!r} is not a type of message; there are {', '.join(known)}")
     return name
 
 
