@@ -267,6 +267,27 @@ def test_strict_shows_nothing_of_an_incomplete_log(kraftlog_command: Command, tm
         assert "offsets 56 to 71 are missing" in done.stderr
 
 
+def test_health(kraftlog_command: Command) -> None:
+    """When the only node has stopped, no partition of Kafka's image has a leader; while it is there, all is well."""
+    answer = json.loads((GOLDEN / "metadata" / "expected" / "image_final.json").read_text())["records"]
+    topics = {one["data"]["topicId"]: one["data"]["name"] for one in answer if one["type"] == "TOPIC_RECORD"}
+    offline = sorted(
+        (topics[one["data"]["topicId"]], one["data"]["partitionId"])
+        for one in answer
+        if one["type"] == "PARTITION_RECORD" and one["data"]["leader"] == -1
+    )
+    done = kraftlog_command("health", METADATA, "--format", "jsonl", "--columns", "check,topic,partition")
+    assert [tuple(row.values()) for row in map(json.loads, done.stdout.splitlines())] == [
+        *(("offline", *one) for one in offline),
+        ("leader_imbalance", None, None),
+        ("fenced_broker", None, None),
+    ]
+    counts = f"{len(offline)} offline, 1 leader_imbalance, 1 fenced_broker"
+    assert done.stderr == f"{len(offline)} partitions at offset 522: {counts}\n"
+    done = kraftlog_command("health", METADATA, "--at", 206)
+    assert (done.returncode, done.stderr) == (0, "40 partitions at offset 206: nothing needs attention\n")
+
+
 def test_messages_of_ones_own_definitions(kraftlog_command: Command, tmp_path: Path) -> None:
     """A folder of Kafka's JSON takes the place of what this package knows."""
     definition = {

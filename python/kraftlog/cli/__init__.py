@@ -8,7 +8,20 @@ import sys
 import click
 
 import kraftlog
-from kraftlog.cli import demo, downgrade, downgrade_check, dump, image, pack, recover, shell, stats, tables, verify
+from kraftlog.cli import (
+    demo,
+    downgrade,
+    downgrade_check,
+    dump,
+    health,
+    image,
+    pack,
+    recover,
+    shell,
+    stats,
+    tables,
+    verify,
+)
 from kraftlog.errors import RecordError
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
@@ -42,6 +55,7 @@ for command in (
     *tables.COMMANDS,
     image.image,
     image.diff_command,
+    health.command,
     shell.shell,
     downgrade_check.command,
     downgrade.command,

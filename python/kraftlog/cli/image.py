@@ -8,18 +8,27 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import click
-import pyarrow as pa
 
-from kraftlog.cli.options import Columns, ExistingPath
-from kraftlog.cli.output import FORMATS, open_writer
+from kraftlog.cli.metadata_options import (
+    AT,
+    DIRECTORY,
+    LIMIT,
+    STRICT,
+    Moment,
+    check_form,
+    note_end,
+    offset_of,
+    refuse,
+    write_table,
+)
+from kraftlog.cli.options import Columns
+from kraftlog.cli.output import FORMATS
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import STANDARD_OUTPUT, check_target
-from kraftlog.codec.options import milliseconds
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import Fault
 from kraftlog.metadata.diff.diff import describe, diff
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
@@ -31,35 +40,9 @@ from kraftlog.metadata_log.image_snapshot import write_image
 JSON, TEXT = "json", "text"
 
 
-class Moment(click.ParamType[Any]):
-    """An offset; or a time as RFC 3339 text, UTC where it names no zone."""
-
-    name = "offset or timestamp"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | datetime:
-        """Return the offset or the time."""
-        if isinstance(value, int | datetime):
-            return value
-        try:
-            return int(value) if value.lstrip("-").isdigit() else datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither an offset nor a time like 2026-11-21T08:00:00Z", param, ctx)
-
-
-DIRECTORY = click.argument("directory", metavar="DIR", type=ExistingPath())
-
-
-STRICT = click.option("--strict", is_flag=True, help="Show nothing when the log cannot be read whole.")
-LIMIT = click.option("--limit", type=click.IntRange(min=0), help="Most rows, lines or steps to show.")
-
-
-def _offset(log: MetadataLog, moment: int | datetime | None) -> int | None:
-    return log.offset_at(milliseconds(moment)) if isinstance(moment, datetime) else moment
-
-
 @click.command()
 @DIRECTORY
-@click.option("--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end.")
+@AT
 @click.option("--type", "record_type", type=click.Choice(TYPES), help="Only these records, as a table.")
 @click.option("--format", "form", type=click.Choice([JSON, *FORMATS]), help="json, or table with --type.")
 @click.option("--columns", type=Columns(), help="Names with commas between them, with --type.")
@@ -100,34 +83,21 @@ def image(
     log, faults = MetadataLog.open(directory), list[Fault]()
     check_target(output, log.folders)
     check_target(snapshot, log.folders, "--snapshot")
-    _check_form(form, output)
-    offset = _offset(log, at)
+    check_form(form, output)
+    offset = offset_of(log, at)
     found = image_at(log, offset, faults)
-    _refuse(faults, strict=strict)
-    _note_end(found, offset)
+    refuse(faults, strict=strict)
+    note_end(found, offset)
     if record_type is None:
         _write_json(found, output, show_secrets=show_secrets)
     else:
         table = image_table(found.image, record_type, show_secrets=show_secrets)
-        table = table.select(_known(columns, table) if columns else table.column_names)
-        _write_table(table.slice(0, limit), form, output)
+        write_table(table, form, output, columns, limit)
     if snapshot is not None and not faults:
         print(write_image(snapshot, found), file=sys.stderr)
     elif snapshot is not None:
         print("no snapshot was written, since the log could not be read whole", file=sys.stderr)
     sys.exit(report_faults(faults, listed_by=None))
-
-
-def _refuse(faults: list[Fault], *, strict: bool) -> None:
-    if strict and faults:
-        raise error_from_fault(faults[0])
-
-
-def _known(columns: list[str], table: pa.Table) -> list[str]:
-    for column in columns:
-        if column not in table.column_names:
-            raise click.UsageError(f"there is no column {column!r}; there are {', '.join(table.column_names)}")
-    return columns
 
 
 def _write_json(found: ImageAt, output: str | None, *, show_secrets: bool) -> None:
@@ -140,22 +110,6 @@ def _write_text(text: str, output: str | None) -> None:
         print(text, end="")
     else:
         Path(str(output)).write_text(text, "utf-8")
-
-
-def _check_form(form: str, output: str | None) -> None:
-    if form == "parquet" and output in (None, STANDARD_OUTPUT):
-        raise click.UsageError("--format parquet needs --output")
-
-
-def _note_end(found: ImageAt, offset: int | None) -> None:
-    if offset is not None and offset > found.offset:
-        print(f"the log ends at offset {found.offset}", file=sys.stderr)
-
-
-def _write_table(table: pa.Table, form: str, output: str | None) -> None:
-    with open_writer(form, output, table.schema, "base64") as writer:
-        for batch in table.to_batches():
-            writer.write(batch)
 
 
 @click.command("diff")
@@ -190,27 +144,27 @@ def diff_command(
     if log.is_snapshot:
         raise click.UsageError(f"{directory} is a snapshot, which has one image only")
     check_target(output, log.folders)
-    _check_form(form, output)
-    first, last = _offset(log, start), _offset(log, end)
+    check_form(form, output)
+    first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, -1 if first is None else first, faults)
-    _refuse(faults, strict=strict)
+    refuse(faults, strict=strict)
     if steps:
         if form != TEXT:
             raise click.UsageError("--steps goes with --format text")
         shown = list(islice(_steps(log, before, last, faults), limit))
-        _refuse(faults, strict=strict)
+        refuse(faults, strict=strict)
         _write_text("".join(shown), output)
         sys.exit(report_faults(faults, listed_by=None))
     found: list[Fault] = []
     after = image_at(log, last, found)
     faults += [fault for fault in found if fault not in faults]
-    _refuse(faults, strict=strict)
-    _note_end(after, last)
+    refuse(faults, strict=strict)
+    note_end(after, last)
     changes = diff(before.image, after.image)
     if form == TEXT:
         _write_text("".join(f"{line}\n" for line in islice(describe(changes), limit)), output)
     else:
-        _write_table(changes.slice(0, limit), form, output)
+        write_table(changes, form, output, None, limit)
     sys.exit(report_faults(faults, listed_by=None))
 
 

@@ -1,0 +1,75 @@
+"""Options that the commands of the metadata image share, and how these commands end."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from kraftlog.cli.options import ExistingPath
+from kraftlog.cli.output import open_writer
+from kraftlog.cli.target import STANDARD_OUTPUT
+from kraftlog.codec.options import milliseconds
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import ImageAt
+
+
+class Moment(click.ParamType[Any]):
+    """An offset; or a time as RFC 3339 text, UTC where it names no zone."""
+
+    name = "offset or timestamp"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | datetime:
+        """Return the offset or the time."""
+        if isinstance(value, int | datetime):
+            return value
+        try:
+            return int(value) if value.lstrip("-").isdigit() else datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither an offset nor a time like 2026-11-21T08:00:00Z", param, ctx)
+
+
+DIRECTORY = click.argument("directory", metavar="DIR", type=ExistingPath())
+AT = click.option(
+    "--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end."
+)
+STRICT = click.option("--strict", is_flag=True, help="Show nothing when the log cannot be read whole.")
+LIMIT = click.option("--limit", type=click.IntRange(min=0), help="Most rows, lines or steps to show.")
+
+
+def offset_of(log: MetadataLog, moment: int | datetime | None) -> int | None:
+    """Return the offset that is meant; None for the end of the log."""
+    return log.offset_at(milliseconds(moment)) if isinstance(moment, datetime) else moment
+
+
+def refuse(faults: list[Fault], *, strict: bool) -> None:
+    """Raise for the first fault when nothing may be missing."""
+    if strict and faults:
+        raise error_from_fault(faults[0])
+
+
+def check_form(form: str, output: str | None) -> None:
+    """Refuse Parquet without a file."""
+    if form == "parquet" and output in (None, STANDARD_OUTPUT):
+        raise click.UsageError("--format parquet needs --output")
+
+
+def note_end(found: ImageAt, offset: int | None) -> None:
+    """Say on standard error where the log ends, when an offset behind it was asked for."""
+    if offset is not None and offset > found.offset:
+        print(f"the log ends at offset {found.offset}", file=sys.stderr)
+
+
+def write_table(table: pa.Table, form: str, output: str | None, columns: list[str] | None, limit: int | None) -> None:
+    """Write the rows of a table that are wanted."""
+    for column in columns or ():
+        if column not in table.column_names:
+            raise click.UsageError(f"there is no column {column!r}; there are {', '.join(table.column_names)}")
+    table = table.select(columns or table.column_names).slice(0, limit)
+    with open_writer(form, output, table.schema, "base64") as writer:
+        for batch in table.to_batches():
+            writer.write(batch)
