@@ -104,23 +104,17 @@ static inline int kr_lz4_feed(const kr_liblz4 *lib, void *context, const uint8_t
     return KR_OK;
 }
 
-/* One frame; what is behind it is not read. `mends_header`: the checksum of its header is not to be looked at. */
+/* One frame, of which kr_lz4_most knows; what is behind it is not read. The checksum of its header is not looked at. */
 static inline int kr_lz4_decompress(const kr_liblz4 *lib, void *context, const uint8_t *data, int64_t size,
-                                    int mends_header, kr_plain *plain) {
-    uint8_t header[KR_LZ4_HEADER + 12];
-    int64_t header_size = mends_header ? kr_lz4_header_size(data, size) : 0;
+                                    kr_plain *plain) {
+    uint8_t header[KR_LZ4_HEADER];
+    int64_t header_size = kr_lz4_header_size(data, size);
     size_t left = 1;
-    int status = KR_OK;
     plain->size = 0;
     lib->reset_context(context);
-    if (header_size > 0) {
-        memcpy(header, data, (size_t)header_size);
-        header[header_size - 1] = kr_lz4_header_checksum(data, header_size);
-        status = kr_lz4_feed(lib, context, header, header_size, plain, &left);
-        data += header_size;
-        size -= header_size;
-    }
-    if (status == KR_OK) status = kr_lz4_feed(lib, context, data, size, plain, &left);
+    kr_lz4_plain_header(data, header);
+    int status = kr_lz4_feed(lib, context, header, KR_LZ4_HEADER, plain, &left);
+    if (status == KR_OK) status = kr_lz4_feed(lib, context, data + header_size, size - header_size, plain, &left);
     if (status != KR_OK || !left) return status;
     if (plain->size == plain->room) return KR_DECOMPRESSION_LIMIT;
     plain->detail = "the frame ends early";
@@ -131,6 +125,10 @@ static inline int kr_lz4_decompress(const kr_liblz4 *lib, void *context, const u
  * again with more room, and what is there kept. */
 static inline int kr_gzip_decompress(const kr_libdeflate *lib, void *context, const uint8_t *data, int64_t size,
                                      int64_t *at, kr_plain *plain) {
+    if (*at == 0 && kr_gzip_header_size(data, size) < 0) {
+        plain->detail = "the header is damaged, or none";
+        return KR_DECOMPRESSION_FAILED;
+    }
     do {
         size_t used = 0, made = 0, left = (size_t)(size - *at);
         int result = lib->decompress(context, data + *at, left, plain->out + plain->size,
@@ -142,7 +140,7 @@ static inline int kr_gzip_decompress(const kr_libdeflate *lib, void *context, co
         }
         *at += (int64_t)used;
         plain->size += (int64_t)made;
-    } while (kr_is_gzip(data + *at, size - *at));
+    } while (kr_gzip_follows(data + *at, size - *at));
     return KR_OK;
 }
 

@@ -5,13 +5,20 @@
  *   zstd block:  last 1 bit | type 2 bits | size 21 bits, little endian | data
  *   lz4 frame:   magic 4 | flags 1 | block descriptor 1 | content size 0-8 | dictionary id 0-4 | checksum 1 | blocks
  *   lz4 block:   size 31 bits | is plain 1 bit, little endian | data | checksum 0-4
+ *   gzip member: magic 2 | method 1 | flags 1 | 6 | extra field, name, comment, crc of the header | data | crc 4 | size
+ * 4
  *
- * Both formats are specified: RFC 8878, and lz4_Frame_format.md of the lz4 project.
+ * The formats are specified: RFC 8878, lz4_Frame_format.md of the lz4 project, RFC 1952. Where a payload is odd, as
+ * much of it is read as Kafka's own reader takes: what follows an lz4 frame, a gzip member that cannot begin and a zstd
+ * frame that is cut off before its first block ends are passed over.
  */
 #ifndef KRAFTLOG_COMPRESSED_FRAMES_H
 #define KRAFTLOG_COMPRESSED_FRAMES_H
 
 #include <stdint.h>
+#include <string.h>
+
+#include "crc.h"
 
 enum {
     KR_ZSTD_MAGIC = (int32_t)0xFD2FB528,
@@ -19,7 +26,11 @@ enum {
     KR_ZSTD_LARGEST_BLOCK = 128 << 10,
     KR_LZ4_MAGIC = 0x184D2204,
     KR_LZ4_MAGIC_SIZE = 4,
-    KR_LZ4_HEADER = 7, /* bytes without content size and dictionary id */
+    KR_LZ4_HEADER = 7, /* bytes without a content size */
+    KR_LZ4_FLAGS_AT = 4,
+    KR_LZ4_DICTIONARY = 1,
+    KR_LZ4_CONTENT_CHECKSUM = 4,
+    KR_LZ4_CONTENT_SIZE = 8,
 };
 
 static inline uint64_t kr_little_long(const uint8_t *p, int64_t bytes) {
@@ -38,10 +49,9 @@ static inline const uint8_t *kr_zstd_blocks(const uint8_t *p, const uint8_t *end
         uint32_t header = kr_little(p, 3), type = header >> 1 & 3;
         int64_t size = header >> 3;
         is_last = header & 1;
+        if ((type == RLE ? 1 : size) > end - p - 3) return 0;
         *most += type == COMPRESSED ? largest : size;
-        if (type != RLE && size > end - p - 3) return 0;
         p += type == RLE ? 1 : size;
-        if (p > end - 3) return 0;
     }
     return p;
 }
@@ -73,19 +83,36 @@ static inline const uint8_t *kr_zstd_frame(const uint8_t *p, const uint8_t *end,
     return p && checksum <= end - p ? p + checksum : 0;
 }
 
-/* Of zstd frames one behind the other; -1 when one is cut, or is none. */
-static inline int64_t kr_zstd_most(const uint8_t *data, int64_t size) {
-    int64_t most = 0;
-    const uint8_t *p = data, *end = data + size;
-    while (p < end)
-        if (!(p = kr_zstd_frame(p, end, &most))) return -1;
-    return size ? most : -1;
+/* Whether the bytes are the start of a frame, as many as there are. */
+static inline int kr_zstd_is_begun(const uint8_t *p, int64_t size) {
+    static const uint8_t frame[] = {0x28, 0xB5, 0x2F, 0xFD}, skippable[] = {0x50, 0x2A, 0x4D, 0x18};
+    int64_t n = size < 4 ? size : 4;
+    uint8_t start[4] = {0};
+    memcpy(start, p, (size_t)n);
+    if (!memcmp(start, frame, (size_t)n)) return 1;
+    start[0] &= 0xF0;
+    return !memcmp(start, skippable, (size_t)n);
 }
 
+/* Of zstd frames one behind the other; returns where the last of them ends. -1 when one is cut, or is none, unless it
+ * is begun behind another one and has not got to the end of a block. */
+static inline int64_t kr_zstd_frames(const uint8_t *data, int64_t size, int64_t *most) {
+    const uint8_t *p = data, *end = data + size;
+    *most = 0;
+    while (p < end) {
+        int64_t before = *most;
+        const uint8_t *next = kr_zstd_frame(p, end, most);
+        if (!next) return p > data && *most == before && kr_zstd_is_begun(p, end - p) ? p - data : -1;
+        p = next;
+    }
+    return size ? size : -1;
+}
+
+/* -1: there is none, or one that asks for a dictionary. */
 static inline int64_t kr_lz4_header_size(const uint8_t *data, int64_t size) {
     if (size < KR_LZ4_HEADER || kr_little(data, 4) != KR_LZ4_MAGIC) return -1;
-    int64_t header = KR_LZ4_HEADER + (data[4] >> 3 & 1) * 8 + (data[4] & 1) * 4;
-    return header <= size ? header : -1;
+    int64_t header = KR_LZ4_HEADER + (data[KR_LZ4_FLAGS_AT] & KR_LZ4_CONTENT_SIZE ? 8 : 0);
+    return header <= size && !(data[KR_LZ4_FLAGS_AT] & KR_LZ4_DICTIONARY) ? header : -1;
 }
 
 /* Of an lz4 frame, as much as its blocks are decompressed into without a copy; -1 when it is cut, or is none. */
@@ -98,15 +125,37 @@ static inline int64_t kr_lz4_most(const uint8_t *data, int64_t size) {
         if (end - p < 4) return -1;
         int64_t block = kr_little(p, 4) & 0x7FFFFFFF;
         p += 4;
-        if (!block) return most;
+        if (!block) return (data[KR_LZ4_FLAGS_AT] & KR_LZ4_CONTENT_CHECKSUM ? 4 : 0) <= end - p ? most : -1;
         if (block + checksum > end - p) return -1;
         p += block + checksum;
         most += largest;
     }
 }
 
-static inline int kr_is_gzip(const uint8_t *data, int64_t size) {
-    return size >= 2 && data[0] == 0x1F && data[1] == 0x8B;
+/* How long the header of a gzip member is; -1 when there is none, it is cut, or its crc does not match. */
+static inline int64_t kr_gzip_header_size(const uint8_t *p, int64_t size) {
+    enum { DEFLATE = 8, HEADER_CRC = 2, EXTRA = 4, NAME = 8, COMMENT = 16, LEAST = 10 };
+    int64_t at = LEAST;
+    if (size < LEAST || p[0] != 0x1F || p[1] != 0x8B || p[2] != DEFLATE) return -1;
+    if (p[3] & EXTRA) {
+        if (size - at < 2) return -1;
+        at += 2 + kr_little(p + at, 2);
+    }
+    for (int field = NAME; field <= COMMENT; field <<= 1) { /* each ends with a zero */
+        if (!(p[3] & field)) continue;
+        while (at < size && p[at]) at++;
+        at++;
+    }
+    if (at > size) return -1;
+    if (!(p[3] & HEADER_CRC)) return at;
+    return size - at >= 2 && kr_little(p + at, 2) == (kr_crc32(0, p, (size_t)at) & 0xFFFF) ? at + 2 : -1;
+}
+
+/* Whether another member follows one that has ended. Java's reader looks for none in less than a header and what
+ * stands behind the data. */
+static inline int kr_gzip_follows(const uint8_t *p, int64_t size) {
+    enum { TOO_SHORT = 18 };
+    return size > TOO_SHORT && kr_gzip_header_size(p, size) >= 0;
 }
 
 /* How many bytes a gzip stream says that it holds: right when it has one member and nothing is behind it. */
@@ -138,6 +187,14 @@ static inline uint32_t kr_xxhash32_short(const uint8_t *p, int64_t size) {
  * number. Kafka 0.8 and 0.9 counted the magic number in, so that readers of message format 0 put the right one in. */
 static inline uint8_t kr_lz4_header_checksum(const uint8_t *data, int64_t header) {
     return (uint8_t)(kr_xxhash32_short(data + KR_LZ4_MAGIC_SIZE, header - KR_LZ4_MAGIC_SIZE - 1) >> 8);
+}
+
+/* The header of a frame that does not say how many bytes it holds nor what their checksum is: Kafka's reader compares
+ * neither. */
+static inline void kr_lz4_plain_header(const uint8_t *data, uint8_t plain[KR_LZ4_HEADER]) {
+    memcpy(plain, data, KR_LZ4_HEADER - 1);
+    plain[KR_LZ4_FLAGS_AT] &= (uint8_t)~(KR_LZ4_CONTENT_SIZE | KR_LZ4_CONTENT_CHECKSUM);
+    plain[KR_LZ4_HEADER - 1] = kr_lz4_header_checksum(plain, KR_LZ4_HEADER);
 }
 
 #endif

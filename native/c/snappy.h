@@ -3,7 +3,7 @@
  *   block:   uvarint plain size | elements
  *   element: two bits of kind in a tag of one byte: a literal, of up to 60 bytes or with its size in 1-4 bytes more, or
  *            a copy of 1-64 bytes from 1-4 bytes of offset back
- *   xerial:  magic 8 | version int32 | compatible int32 | (int32 size | block)*
+ *   xerial:  magic 8 | version int32 | compatible int32 | (int32 size | block)*, once or more often
  *
  * Specified in format_description.txt of the snappy project, and by snappy-java for xerial.
  */
@@ -46,7 +46,8 @@ static inline const uint8_t *kr_snappy_size(const uint8_t *p, const uint8_t *end
     return 0;
 }
 
-/* The next block of xerial framing, or all of the data without it. 0 at the end, -1 when the framing is broken. */
+/* The next block of xerial framing, or all of the data without it. 0 at the end, -1 when the framing is broken. As in
+ * snappy-java, the end is also where too few bytes for a size are left, or what begins as a header does and is none. */
 static inline int kr_snappy_block(const uint8_t *data, int64_t size, int64_t *at, const uint8_t **block,
                                   int64_t *block_size) {
     if (*at == size) return 0;
@@ -55,12 +56,16 @@ static inline int kr_snappy_block(const uint8_t *data, int64_t size, int64_t *at
         *block_size = *at = size;
         return 1;
     }
-    if (*at == 0) *at = KR_XERIAL_HEADER;
-    if (*at == size) return 0;
-    if (size - *at < 4) return -1;
+    for (;;) {
+        int is_header = size - *at >= 4 && !memcmp(data + *at, kr_xerial_header, 4);
+        if (size - *at < (is_header ? KR_XERIAL_HEADER : 4)) return is_header ? -1 : 0;
+        if (!is_header) break;
+        if (!kr_is_xerial(data + *at, size - *at)) return 0;
+        *at += KR_XERIAL_HEADER;
+    }
     *block_size = kr_load_int32(data + *at);
     *block = data + *at + 4;
-    if (*block_size < 0 || *block_size > size - *at - 4) return -1;
+    if (*block_size <= 0 || *block_size > size - *at - 4) return -1;
     *at += 4 + *block_size;
     return 1;
 }
@@ -71,7 +76,6 @@ static inline int64_t kr_snappy_most(const uint8_t *data, int64_t size) {
     const uint8_t *block;
     int status;
     while ((status = kr_snappy_block(data, size, &at, &block, &block_size)) > 0) {
-        if (!block_size) continue;
         if (!kr_snappy_size(block, block + block_size, &plain)) return -1;
         if (plain > KR_SNAPPY_LARGEST_EXPANSION * block_size) return -1;
         most += plain;
@@ -127,7 +131,7 @@ static inline int64_t kr_snappy_decompress(const uint8_t *data, int64_t size, ui
     int64_t made = 0, at = 0, block_size;
     const uint8_t *block;
     while (kr_snappy_block(data, size, &at, &block, &block_size) > 0) {
-        int64_t n = block_size ? kr_snappy_uncompress(block, block + block_size, out + made, room - made) : 0;
+        int64_t n = kr_snappy_uncompress(block, block + block_size, out + made, room - made);
         if (n < 0) return -1;
         made += n;
     }

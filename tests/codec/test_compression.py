@@ -207,7 +207,10 @@ def test_gzip_has_no_level_10():
 @PROFILE
 @given(data=st.data())
 def test_damaged_frames(codec: str, data: st.DataObject, by_libraries: bool):
-    """A frame with bytes changed is refused, or it makes what other packages make of it."""
+    """A frame with bytes changed is refused, or it makes what other packages make of it.
+
+    Of lz4, the size of all and the checksum over all are not compared, as in Kafka.
+    """
     frame = bytearray(COMPRESS[codec](PLAIN["text"][: data.draw(st.integers(0, 3000))]))
     for _ in range(data.draw(st.integers(1, 3))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
@@ -217,7 +220,13 @@ def test_damaged_frames(codec: str, data: st.DataObject, by_libraries: bool):
         size = plain.decompress(frame, COMPRESSION_TYPES.index(codec), 2)
     except compression.DecompressionError:
         return
-    assert size == len(DECOMPRESS[codec](bytes(frame)))
+    try:
+        expected = len(DECOMPRESS[codec](bytes(frame)))
+    except RuntimeError as error:
+        if codec != "lz4" or not str(error).endswith(("frameSize_wrong", "contentChecksum_invalid")):
+            raise
+    else:
+        assert size == expected
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

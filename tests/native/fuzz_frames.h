@@ -29,13 +29,21 @@ static inline void check_snappy(const uint8_t *p, int64_t size) {
 }
 
 static inline void check_frame_headers(const uint8_t *p, int64_t size) {
-    int64_t zstd = kr_zstd_most(p, size), lz4 = kr_lz4_most(p, size), header = kr_lz4_header_size(p, size);
-    CHECK_TRUE(zstd >= -1 && lz4 >= -1 && header <= size);
+    uint8_t plain[KR_LZ4_HEADER];
+    int64_t most, zstd = kr_zstd_frames(p, size, &most), lz4 = kr_lz4_most(p, size);
+    int64_t header = kr_lz4_header_size(p, size);
+    CHECK_TRUE(zstd >= -1 && zstd <= size && most >= 0 && lz4 >= -1 && header <= size);
+    if (zstd > 0) CHECK_INT(zstd, kr_zstd_frames(p, zstd, &most)); /* without what was left out */
     CHECK_TRUE(lz4 <= ((int64_t)4 << 20) * (size / 4));
     CHECK_TRUE(lz4 < 0 || header > 0);
-    if (header > 0) (void)kr_lz4_header_checksum(p, header);
+    if (header > 0) {
+        kr_lz4_plain_header(p, plain);
+        CHECK_INT(KR_LZ4_HEADER, kr_lz4_header_size(plain, KR_LZ4_HEADER));
+    }
     CHECK_TRUE(kr_gzip_guess(p, size) <= 1032 * size);
-    CHECK_TRUE(!kr_is_gzip(p, size) || size >= 2);
+    int64_t gzip = kr_gzip_header_size(p, size);
+    CHECK_TRUE(gzip >= -1 && gzip <= size);
+    CHECK_TRUE(!kr_gzip_follows(p, size) || gzip >= 10);
 }
 
 static void fuzz_frames(const corpus *c) {

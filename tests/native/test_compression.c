@@ -72,22 +72,57 @@ static int64_t most_of(int64_t (*most)(const uint8_t *, int64_t), const char *he
 
 #define ZSTD_MAGIC "28b52ffd"
 
+static int64_t zstd_end(const uint8_t *p, int64_t size) {
+    int64_t most;
+    return kr_zstd_frames(p, size, &most);
+}
+
+static int64_t zstd_most(const uint8_t *p, int64_t size) {
+    int64_t most;
+    return kr_zstd_frames(p, size, &most) < 0 ? -1 : most;
+}
+
 static void test_zstd_frames(void) {
-    CHECK_INT(-1, most_of(kr_zstd_most, ""));
-    CHECK_INT(-1, most_of(kr_zstd_most, "0102030405060708"));
-    CHECK_INT(3, most_of(kr_zstd_most, ZSTD_MAGIC "00 58 190000 616263"));          /* a raw block */
-    CHECK_INT(5, most_of(kr_zstd_most, ZSTD_MAGIC "00 58 2b0000 61"));              /* a byte five times */
-    CHECK_INT(128 << 10, most_of(kr_zstd_most, ZSTD_MAGIC "00 58 150000 0102"));    /* a compressed one */
-    CHECK_INT(1024, most_of(kr_zstd_most, ZSTD_MAGIC "00 00 150000 0102"));         /* that a window bounds */
-    CHECK_INT(9, most_of(kr_zstd_most, ZSTD_MAGIC "20 09 150000 0102"));            /* or the size that is said */
-    CHECK_INT(256 + 2, most_of(kr_zstd_most, ZSTD_MAGIC "60 0200 150000 0102"));    /* in two bytes */
-    CHECK_INT(3, most_of(kr_zstd_most, ZSTD_MAGIC "04 58 190000 616263 00000000")); /* a checksum */
-    CHECK_INT(-1, most_of(kr_zstd_most, ZSTD_MAGIC "04 58 190000 616263 000000"));
-    CHECK_INT(-1, most_of(kr_zstd_most, ZSTD_MAGIC "00 58 180000 616263")); /* no last block */
-    CHECK_INT(-1, most_of(kr_zstd_most, ZSTD_MAGIC "00 58 210000 616263")); /* more than is there */
-    CHECK_INT(6, most_of(kr_zstd_most, ZSTD_MAGIC "00 58 190000 616263" ZSTD_MAGIC "00 58 190000 616263"));
-    CHECK_INT(3, most_of(kr_zstd_most, "502a4d18 02000000 ffff" ZSTD_MAGIC "00 58 190000 616263"));
-    CHECK_INT(-1, most_of(kr_zstd_most, "502a4d18 03000000 ffff"));
+    CHECK_INT(-1, most_of(zstd_most, ""));
+    CHECK_INT(-1, most_of(zstd_most, "0102030405060708"));
+    CHECK_INT(3, most_of(zstd_most, ZSTD_MAGIC "00 58 190000 616263"));          /* a raw block */
+    CHECK_INT(5, most_of(zstd_most, ZSTD_MAGIC "00 58 2b0000 61"));              /* a byte five times */
+    CHECK_INT(128 << 10, most_of(zstd_most, ZSTD_MAGIC "00 58 150000 0102"));    /* a compressed one */
+    CHECK_INT(1024, most_of(zstd_most, ZSTD_MAGIC "00 00 150000 0102"));         /* that a window bounds */
+    CHECK_INT(9, most_of(zstd_most, ZSTD_MAGIC "20 09 150000 0102"));            /* or the size that is said */
+    CHECK_INT(256 + 2, most_of(zstd_most, ZSTD_MAGIC "60 0200 150000 0102"));    /* in two bytes */
+    CHECK_INT(3, most_of(zstd_most, ZSTD_MAGIC "04 58 190000 616263 00000000")); /* a checksum */
+    CHECK_INT(-1, most_of(zstd_most, ZSTD_MAGIC "04 58 190000 616263 000000"));
+    CHECK_INT(-1, most_of(zstd_most, ZSTD_MAGIC "00 58 180000 616263")); /* no last block */
+    CHECK_INT(-1, most_of(zstd_most, ZSTD_MAGIC "00 58 210000 616263")); /* more than is there */
+    CHECK_INT(6, most_of(zstd_most, ZSTD_MAGIC "00 58 190000 616263" ZSTD_MAGIC "00 58 190000 616263"));
+    CHECK_INT(3, most_of(zstd_most, "502a4d18 02000000 ffff" ZSTD_MAGIC "00 58 190000 616263"));
+    CHECK_INT(-1, most_of(zstd_most, "502a4d18 03000000 ffff"));
+}
+
+/* What is begun behind a whole frame is left out, as long as no block of it is whole. */
+static void test_cut_zstd_frames(void) {
+    static const char whole[] = ZSTD_MAGIC "00 58 190000 616263"; /* 12 bytes */
+    static const struct {
+        const char *behind;
+        int64_t end;
+    } tails[] = {{"", 12},
+                 {"28", 12},
+                 {"28b52f", 12},
+                 {"28b52e", -1},
+                 {"00", -1},
+                 {ZSTD_MAGIC "00 58 1900", 12},
+                 {ZSTD_MAGIC "00 58 190000 6162", 12},
+                 {ZSTD_MAGIC "00 58 000000 190000 6162", 12},
+                 {ZSTD_MAGIC "00 58 180000 616263 19", -1},
+                 {"502a4d18 03000000 ffff", 12},
+                 {"5f2a", 12}};
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        char hex[200];
+        snprintf(hex, sizeof hex, "%s %s", whole, tails[i].behind);
+        CHECK_INT(tails[i].end, most_of(zstd_end, hex));
+        if (tails[i].end > 0) CHECK_INT(3, most_of(zstd_most, hex));
+    }
 }
 
 #define LZ4_MAGIC "04224d18"
@@ -102,6 +137,49 @@ static void test_lz4_frames(void) {
     CHECK_INT(-1, most_of(kr_lz4_most, LZ4_MAGIC "60 30 82 00000000"));
     CHECK_INT(-1, most_of(kr_lz4_most, LZ4_MAGIC "60 40 82 04000080 616263"));
     CHECK_INT(-1, most_of(kr_lz4_most, LZ4_MAGIC "60 40 82 03000080 616263"));
+    CHECK_INT(0, most_of(kr_lz4_most, LZ4_MAGIC "64 40 82 00000000 ffffffff")); /* a content checksum */
+    CHECK_INT(-1, most_of(kr_lz4_most, LZ4_MAGIC "64 40 82 00000000 ffffff"));
+    CHECK_INT(-1, most_of(kr_lz4_most, LZ4_MAGIC "61 40 ffffffff 82 00000000")); /* a dictionary */
+}
+
+#define GZIP(flags) "1f8b08 " flags " 00000000 0003 "
+
+static void test_gzip_headers(void) {
+    CHECK_INT(10, most_of(kr_gzip_header_size, GZIP("00") "ff"));
+    CHECK_INT(-1, most_of(kr_gzip_header_size, "1f8b0800"));
+    CHECK_INT(-1, most_of(kr_gzip_header_size, "1f8b0700 00000000 0003"));
+    CHECK_INT(14, most_of(kr_gzip_header_size, GZIP("04") "0200 ffff"));
+    CHECK_INT(-1, most_of(kr_gzip_header_size, GZIP("04") "0300 ffff"));
+    CHECK_INT(13, most_of(kr_gzip_header_size, GZIP("08") "616200 ff"));
+    CHECK_INT(-1, most_of(kr_gzip_header_size, GZIP("08") "6162"));
+    CHECK_INT(18, most_of(kr_gzip_header_size, GZIP("1c") "0100 ff 616200 6300"));
+    CHECK_INT(-1, most_of(kr_gzip_header_size, GZIP("02") "0000"));
+    static bytes b;
+    put_hex(&b, GZIP("02"));
+    uint32_t crc = kr_crc32(0, b.at, (size_t)b.size) & 0xFFFF;
+    put_fill(&b, (int)(crc & 0xFF), 1);
+    put_fill(&b, (int)(crc >> 8), 1);
+    CHECK_INT(12, kr_gzip_header_size(b.at, b.size));
+    b.size = 0;
+    put_hex(&b, GZIP("00"));
+    put_fill(&b, 0, 9);
+    CHECK_INT(1, kr_gzip_follows(b.at, 19));
+    CHECK_INT(0, kr_gzip_follows(b.at, 18));
+}
+
+#define XERIAL "82534e41505059 00 00000001 00000001"
+
+static void test_xerial(void) {
+    CHECK_INT(3, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263"));
+    CHECK_INT(3, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263 000000"));
+    CHECK_INT(-1, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263 00000000"));
+    CHECK_INT(-1, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263 00000001"));
+    CHECK_INT(-1, most_of(kr_snappy_most, XERIAL "ffffffff 03 08 616263"));
+    CHECK_INT(6, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263" XERIAL "00000005 03 08 616263"));
+    CHECK_INT(3, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263" XERIAL));
+    CHECK_INT(-1, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263 82534e41"));
+    CHECK_INT(3, most_of(kr_snappy_most, XERIAL "00000005 03 08 616263 82534e41 00000000 00000000 00000000 00000005"));
+    CHECK_INT(-1, most_of(kr_snappy_most, "82534e41505059 00 00000001"));
 }
 
 static void test_gzip_guess(void) {
@@ -118,9 +196,13 @@ static void test_header_checksum(void) {
 }
 
 int main(void) {
+    kr_crc_init();
     test_snappy_both_ways();
     test_zstd_frames();
+    test_cut_zstd_frames();
     test_lz4_frames();
+    test_gzip_headers();
+    test_xerial();
     test_gzip_guess();
     test_header_checksum();
     return check_report("compression");

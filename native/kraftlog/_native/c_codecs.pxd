@@ -2,11 +2,16 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 cdef extern from "compressed_frames.h" nogil:
-    int64_t kr_zstd_most(const uint8_t *data, int64_t size)
+    enum:
+        KR_LZ4_HEADER
+
+    int64_t kr_zstd_frames(const uint8_t *data, int64_t size, int64_t *most)
     int64_t kr_lz4_most(const uint8_t *data, int64_t size)
     int64_t kr_lz4_header_size(const uint8_t *data, int64_t size)
     uint8_t kr_lz4_header_checksum(const uint8_t *data, int64_t header)
+    void kr_lz4_plain_header(const uint8_t *data, uint8_t *plain)
     int64_t kr_gzip_guess(const uint8_t *data, int64_t size)
+    int kr_gzip_follows(const uint8_t *data, int64_t size)
 
 
 cdef extern from "snappy.h" nogil:
@@ -65,8 +70,7 @@ cdef extern from "codecs.h" nogil:
         const char *detail
 
     int kr_zstd_decompress(const kr_libzstd *lib, void *context, const uint8_t *data, int64_t size, kr_plain *plain)
-    int kr_lz4_decompress(const kr_liblz4 *lib, void *context, const uint8_t *data, int64_t size, int mends_header,
-                          kr_plain *plain)
+    int kr_lz4_decompress(const kr_liblz4 *lib, void *context, const uint8_t *data, int64_t size, kr_plain *plain)
     int kr_gzip_decompress(const kr_libdeflate *lib, void *context, const uint8_t *data, int64_t size, int64_t *at,
                            kr_plain *plain)
     kr_lz4_preferences kr_lz4_prefer(int level)

@@ -14,7 +14,6 @@ cdef class Decompressor:
     cdef int run(self, const uint8_t *data, int64_t size, int compression, int magic) noexcept nogil
     cdef int _reserve(self, int64_t room) noexcept nogil
     cdef int _unsnappy(self, const uint8_t *data, int64_t size, int64_t most) noexcept nogil
-    cdef int _by_library(self, const uint8_t *data, int64_t size, int compression, int magic,
-                         int64_t most) noexcept nogil
+    cdef int _by_library(self, const uint8_t *data, int64_t size, int compression, int64_t most) noexcept nogil
     cdef int _gunzip(self, void *context, const uint8_t *data, int64_t size) noexcept nogil
-    cdef int _by_fallback(self, const uint8_t *data, int64_t size, int compression, int magic) noexcept
+    cdef int _by_fallback(self, const uint8_t *data, int64_t size, int compression) noexcept

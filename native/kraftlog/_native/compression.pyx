@@ -17,7 +17,9 @@ from kraftlog._native.c_codecs cimport (
     kr_context_give,
     kr_context_pool,
     kr_context_take,
+    KR_LZ4_HEADER,
     kr_gzip_decompress,
+    kr_gzip_follows,
     kr_gzip_guess,
     kr_libdeflate,
     kr_liblz4,
@@ -26,6 +28,7 @@ from kraftlog._native.c_codecs cimport (
     kr_lz4_header_checksum,
     kr_lz4_header_size,
     kr_lz4_most,
+    kr_lz4_plain_header,
     kr_lz4_prefer,
     kr_lz4_preferences,
     kr_snappy_bound,
@@ -33,7 +36,7 @@ from kraftlog._native.c_codecs cimport (
     kr_snappy_decompress,
     kr_snappy_most,
     kr_zstd_decompress,
-    kr_zstd_most,
+    kr_zstd_frames,
 )
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport (
@@ -154,6 +157,16 @@ cdef void give_compressor(int compression, int level, void *context) noexcept no
         libdeflate.free_compressor(context)
 
 
+cdef bint is_lz4_header_sound(const uint8_t *data, int64_t size) noexcept nogil:
+    cdef int64_t header_size = kr_lz4_header_size(data, size)
+    return kr_lz4_header_checksum(data, header_size) == data[header_size - 1]
+
+
+def gzip_follows(const uint8_t[::1] data not None):
+    """Whether a member follows one that has ended, as Java's reader sees it."""
+    return data.shape[0] > 0 and kr_gzip_follows(&data[0], data.shape[0]) != 0
+
+
 class DecompressionError(ValueError):
     """Compressed bytes that cannot be decompressed."""
 
@@ -198,22 +211,25 @@ cdef class Decompressor:
         cdef int64_t most = 0
         cdef int status
         if compression == ZSTD:
-            most = kr_zstd_most(data, size)
+            size = kr_zstd_frames(data, size, &most)
         elif compression == LZ4:
             most = kr_lz4_most(data, size)
         elif compression == SNAPPY:
             most = kr_snappy_most(data, size)
         self.plain.detail = "the data is cut short, or none"
         self.plain.size = 0
-        if most < 0:
+        if most < 0 or size < 0:
+            status = KR_DECOMPRESSION_FAILED
+        elif compression == LZ4 and magic > 0 and not is_lz4_header_sound(data, size):
+            self.plain.detail = "the checksum of the header does not match"
             status = KR_DECOMPRESSION_FAILED
         elif compression == SNAPPY:
             status = self._unsnappy(data, size, most)
         elif self.by_libraries and is_loaded(compression):
-            status = self._by_library(data, size, compression, magic, most)
+            status = self._by_library(data, size, compression, most)
         else:
             with gil:
-                return self._by_fallback(data, size, compression, magic)
+                return self._by_fallback(data, size, compression)
         if status == KR_DECOMPRESSION_FAILED:
             with gil:
                 self.detail = f"{NAMES[compression]}: {self.plain.detail.decode()}"
@@ -248,8 +264,7 @@ cdef class Decompressor:
         self.plain.detail = "a block is damaged"
         return KR_OK if self.plain.size >= 0 else KR_DECOMPRESSION_FAILED
 
-    cdef int _by_library(self, const uint8_t *data, int64_t size, int compression, int magic,
-                         int64_t most) noexcept nogil:
+    cdef int _by_library(self, const uint8_t *data, int64_t size, int compression, int64_t most) noexcept nogil:
         cdef void *context = take_decompressor(compression)
         cdef int status = KR_UNREADABLE
         if context == NULL:
@@ -260,7 +275,7 @@ cdef class Decompressor:
             if compression == ZSTD:
                 status = kr_zstd_decompress(&libzstd, context, data, size, &self.plain)
             else:
-                status = kr_lz4_decompress(&liblz4, context, data, size, magic == 0, &self.plain)
+                status = kr_lz4_decompress(&liblz4, context, data, size, &self.plain)
         give_decompressor(compression, context, status == KR_OK)
         return status
 
@@ -276,15 +291,14 @@ cdef class Decompressor:
             status = self._reserve(min(max(4 * self.plain.room, SMALLEST_ROOM), self.limit))
         return status
 
-    cdef int _by_fallback(self, const uint8_t *data, int64_t size, int compression, int magic) noexcept:
+    cdef int _by_fallback(self, const uint8_t *data, int64_t size, int compression) noexcept:
         cdef Input plain
-        cdef int64_t header_size
+        cdef uint8_t header[KR_LZ4_HEADER]
         try:
             frame = PyMemoryView_FromMemory(<char *>data, size, PyBUF_READ) if size else b""
-            if compression == LZ4 and magic == 0:
-                frame = bytearray(frame)
-                header_size = kr_lz4_header_size(data, size)
-                frame[header_size - 1] = kr_lz4_header_checksum(data, header_size)
+            if compression == LZ4:
+                kr_lz4_plain_header(data, header)
+                frame = header[:KR_LZ4_HEADER] + bytes(frame[kr_lz4_header_size(data, size):])
             plain = Input(self.fallback(frame, compression, self.limit))
             if self._reserve(plain.size) != KR_OK:
                 raise MemoryError("no memory to decompress a batch")

@@ -4,6 +4,11 @@ All run without the GIL: snappy in C, the others by the functions of libzstd, li
 packages ``backports.zstd`` (Python's own ``_zstd`` from 3.14 on), ``lz4`` and ``deflate``. Where a package was built so
 that they cannot be found, the functions here take their place.
 
+Of odd payloads as much is read as Kafka's reader takes. It refuses a few that are read here: of zstd, windows above
+128 MiB and blocks larger than their window; of lz4, blocks that depend on each other, and, where the package takes the
+library's place, an empty plain block before others. The other way round, gzip members with reserved flags are refused
+here alone, as RFC 1952 asks.
+
 Compression makes what Kafka's own client makes: xerial framing for snappy, independent blocks for lz4 (Kafka refuses
 others).
 """
@@ -36,7 +41,6 @@ DEFAULT_LEVELS = (0, 6, 0, 0, 3)
 GZIP_LEVELS = range(10)
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
-GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WBITS = 31
 MOST_MEMBERS = 1024  # of one batch, by Python's packages: each costs a copy of what is left
 
@@ -89,7 +93,7 @@ def _decompress(data: Buffer, compression: int, limit: int) -> bytes:
         if not member.eof:
             raise DecompressionError(f"{COMPRESSION_TYPES[compression]}: the stream ends early")
         rest: bytes = member.unused_data
-        if not rest or compression == LZ4 or (compression == GZIP and not rest.startswith(GZIP_MAGIC)):
+        if not rest or compression == LZ4 or (compression == GZIP and not native.gzip_follows(rest)):
             return parts[0] if len(parts) == 1 else b"".join(parts)
         data = rest
     raise DecompressionError(f"{COMPRESSION_TYPES[compression]}: more than {MOST_MEMBERS} members")

@@ -89,6 +89,9 @@ def validate(
     sequence, its transaction) is not checked. Of records in a compressed batch a broker does not look at keys, values
     and headers; here each byte is checked, since no consumer could read them.
 
+    A few odd compressed payloads are read here and refused by a broker, or the other way round;
+    ``kraftlog.codec.compression`` names them.
+
     Parameters
     ----------
     buffer : buffer

@@ -6,14 +6,13 @@ import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.utils.Utils;
 
-/** Iterates over the records in bytes with every check, as a consumer does: rows, and the error that ends them. */
+/** Iterates over the records in bytes with every check, as a consumer does: rows, and whatever ends them. */
 public final class Iterate {
     private static final HexFormat HEX = HexFormat.of();
 
@@ -38,8 +37,8 @@ public final class Iterate {
                 }
             }
             return null;
-        } catch (KafkaException e) {
-            return e.getMessage();
+        } catch (RuntimeException | Error e) {
+            return e.toString();
         }
     }
 
