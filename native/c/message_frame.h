@@ -8,9 +8,10 @@
 
 #include "endian.h"
 #include "message_columns.h"
+#include "metadata_marker.h"
 #include "reader.h"
 
-enum { KR_NO_TYPE = INT32_MIN, KR_NO_VERSION = INT32_MIN, KR_FRAME_VERSION = 1, KR_FRAME_MOST = 32767 };
+enum { KR_NO_TYPE = INT32_MIN, KR_NO_VERSION = INT32_MIN, KR_FRAME_MOST = 32767 };
 
 /* An Arrow column of binary values. */
 typedef struct {

@@ -5,7 +5,7 @@
 
 #include "record.h"
 
-enum { KR_METADATA_FRAME = 1, KR_FEATURE_LEVEL_KEY = 12, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
+enum { KR_FRAME_VERSION = 1, KR_FEATURE_LEVEL_KEY = 12, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
 
 static inline const uint8_t *kr_uvarint_read(const uint8_t *p, const uint8_t *end, uint32_t *out) {
     *out = 0;
@@ -22,14 +22,14 @@ KR_ALWAYS_INLINE int kr_is_marker_key(uint32_t key) { return key >= KR_FIRST_MAR
  * what is no metadata record. */
 static inline uint32_t kr_odd_api_key(const uint8_t *p, const uint8_t *end) {
     uint32_t frame, key;
-    return (p = kr_uvarint_read(p, end, &frame)) && frame == KR_METADATA_FRAME && kr_uvarint_read(p, end, &key) ? key
-                                                                                                                : 0;
+    return (p = kr_uvarint_read(p, end, &frame)) && frame == KR_FRAME_VERSION && kr_uvarint_read(p, end, &key) ? key
+                                                                                                               : 0;
 }
 
 KR_ALWAYS_INLINE uint32_t kr_api_key(const kr_record *r) {
     const uint8_t *p = r->value;
     if (r->value_length < 2) return 0;
-    if (KR_LIKELY((p[0] | p[1]) < 0x80)) return p[0] == KR_METADATA_FRAME ? p[1] : 0;
+    if (KR_LIKELY((p[0] | p[1]) < 0x80)) return p[0] == KR_FRAME_VERSION ? p[1] : 0;
     return kr_odd_api_key(p, p + r->value_length);
 }
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import random
 import struct
 import zlib
 
 import cramjam
-import pyarrow as pa
 from jvm import Jvm
 
 import kraftlog
-from kraftlog import crc32c, schema
 
 GZIP, ZSTD, APPEND_TIME = 1, 4, 8
 Row = list[object]
@@ -79,29 +76,3 @@ def test_legacy_wrappers(java: Jvm) -> None:
         assert rows == answer["rows"], (case.hex(), fault, answer["error"])
         is_cut_off = fault in ("bad_record_length", "truncated_field")
         assert is_cut_off or (fault is None) == (answer["error"] is None), (case.hex(), fault, answer["error"])
-
-
-def test_header_keys(java: Jvm) -> None:
-    """What is not UTF-8 becomes the characters that Java makes of it."""
-    interesting = bytes.fromhex("41 7f 80 9f a0 bf c2 e0 ed ee ef f0 f1 f4 f5")
-    keys = [bytes(key) for size in (1, 2, 3) for key in itertools.product(interesting, repeat=size)]
-    chosen = random.Random(1)
-    keys += [bytes(chosen.choices(interesting, k=chosen.randint(4, 9))) for _ in range(3000)]
-    data = with_header_keys(keys)
-    (answer,) = kafka(java, [data])
-    assert answer["error"] is None
-    expected = [row[4] for row in answer["rows"]]
-    assert [row[4] for row in ours(data)[0]] == expected
-
-
-def with_header_keys(keys: list[bytes]) -> bytes:
-    """Return a batch of records with these keys of headers, put in the place of sound ones as long."""
-    headers = [[{"key": f"{at:08x}"[-len(key) :].rjust(len(key), "_"), "value": b"v"}] for at, key in enumerate(keys)]
-    rows = pa.table({"value": [b"value"] * len(keys), "headers": pa.array(headers, schema.HEADERS)})
-    data = bytearray(kraftlog.encode(rows, max_batch_bytes=1 << 20))
-    at = 0
-    for key, (header,) in zip(keys, headers, strict=True):
-        at = data.index(header["key"].encode() + b"\x02v", at)
-        data[at : at + len(key)] = key
-    data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
-    return bytes(data)
