@@ -51,6 +51,7 @@ KR_ALWAYS_INLINE int kr_record_put(kr_columns *c, const kr_batch_header *h, cons
     int is_row = !(want & KR_ONLY_MARKERS) || !KR_LIKELY(!kr_is_marker_or_level(r));
     if (r->headers_count && !KR_LIKELY(kr_headers_put(c, r, padded, (want & KR_WANT_HEADERS) && is_row))) return 0;
     if (!is_row) return 1;
+    if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);
     if (want & (KR_WANT_TIMESTAMP | KR_WANT_TIMESTAMP_MS)) {
         int64_t ms = h->attributes & KR_TIMESTAMP_TYPE_BIT ? h->max_timestamp
                                                            : kr_add_wrapping(h->base_timestamp, r->timestamp_delta);
@@ -64,7 +65,6 @@ KR_ALWAYS_INLINE int kr_record_put(kr_columns *c, const kr_batch_header *h, cons
         if (want & KR_WANT_KEY) kr_put_binary(&c->key, row, r->key, r->key_length, padded);
         if (want & KR_WANT_VALUE) kr_put_binary(&c->value, row, r->value, r->value_length, padded);
     }
-    if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);
     if (want & KR_WANT_HEADERS) c->header_ends[row + 1] = (int32_t)c->headers;
     if (want & KR_WANT_CONTROL_TYPE)
         c->control_type[row] = kr_is_control(h) ? kr_control_type_of(r) : KR_NO_CONTROL_TYPE;

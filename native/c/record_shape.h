@@ -40,17 +40,16 @@ KR_TARGET_SHAPE KR_ALWAYS_INLINE int kr_record_shaped(const uint8_t *p, const ui
     uint32_t y;
     uint64_t x = kr_load_word(p);
     int64_t length = (int64_t)_pext_u64(x, s->length), key_length = (int64_t)_pext_u64(x, s->key_length);
-    if (!KR_LIKELY((x & s->fixed) == s->expected && length <= end - p - s->length_size && key_length <= length))
-        return 0;
+    int64_t left = length - key_length - s->others;                             /* for the value */
+    uintptr_t record_end = (uintptr_t)p + (uintptr_t)(s->length_size + length); /* may lie far behind `end` */
+    if (!KR_LIKELY((x & s->fixed) == s->expected && record_end <= (uintptr_t)end && left >= 0)) return 0;
     r->timestamp_delta = kr_unzigzag64(_pext_u64(x, s->timestamp_delta));
     r->offset_delta = (int32_t)_pext_u64(x, s->offset_delta);
     r->end = p + s->length_size + length;
     r->key = p + s->size;
     memcpy(&y, r->key + key_length, 4);
     int64_t value_length = (int64_t)_pext_u32(y, s->value_length);
-    if (!KR_LIKELY((y & s->value_fixed) == s->value_expected && key_length + value_length + s->others == length &&
-                   r->end[-1] == 0))
-        return 0;
+    if (!KR_LIKELY((y & s->value_fixed) == s->value_expected && value_length == left && r->end[-1] == 0)) return 0;
     r->value = r->key + key_length + s->value_length_size;
     r->key_length = (int32_t)key_length | s->key_is_null;
     r->value_length = (int32_t)value_length | s->value_is_null;
