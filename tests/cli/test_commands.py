@@ -10,6 +10,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import click
 import pytest
 
 import kraftlog
@@ -114,7 +115,7 @@ def test_stats(kraftlog_command):
 
 
 def test_help_shows_examples_that_work(kraftlog_command, tmp_path: Path):
-    for name in commands.commands:
+    for name in commands.list_commands(click.Context(commands)):
         text = kraftlog_command(name, "--help").stdout
         example = text.split("Example:")[1].strip().splitlines()[0].strip()
         assert f"kraftlog {name}" in example, text

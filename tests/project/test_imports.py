@@ -75,3 +75,28 @@ print(json.dumps(kraftlog.plan_batches(sizes, 9000).tolist()))
 def test_an_image_needs_no_numba():
     code = f"import kraftlog; image = kraftlog.open({str(METADATA)!r}).image().image; image.tables()"
     assert "numba" not in imported(code)
+
+
+def command(*arguments: str) -> str:
+    """Return code that runs the command line."""
+    return f"""
+import sys
+sys.argv = {["kraftlog", *arguments]!r}
+import kraftlog.cli
+try:
+    kraftlog.cli.main()
+except SystemExit:
+    pass
+"""
+
+
+def test_a_command_imports_what_it_uses():
+    found = imported(command("image", str(METADATA), "--output", "/dev/null"))
+    assert "kraftlog.cli.image" in found
+    assert not {"numba", "pandas", "rich", "pyarrow.parquet", "kraftlog.cli.dump", "kraftlog.store"} & found
+
+
+def test_pandas_is_there_behind_a_command():
+    code = command("segments", str(METADATA), "--format", "csv", "--output", "/dev/null")
+    shown = run(f"{code}\nimport pyarrow as pa; print(pa.table({{'a': [1]}}).to_pandas().shape)")
+    assert shown == ["(1, 1)"]

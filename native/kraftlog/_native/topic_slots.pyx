@@ -132,7 +132,7 @@ cdef class TopicSlots:
                 count += 1
         return at[:, 0], at[:, 1], ids
 
-    def rename(self, const int64_t[::1] topics):
+    def renumber_names(self, const int64_t[::1] topics):
         """Number the names of topics anew, in this order."""
         cdef int64_t i
         for i in range(topics.shape[0]):

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
+from typing import Any
 
 import click
 
 import kraftlog
-from kraftlog.cli import (
-    demo,
-    downgrade,
-    downgrade_check,
-    dump,
-    health,
-    image,
-    pack,
-    recover,
-    shell,
-    stats,
-    tables,
-    verify,
-)
 from kraftlog.errors import RecordError
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
+TABLES = "tables"
+MODULES = {
+    "image": "image",
+    "diff": "image",
+    "health": "health",
+    "shell": "shell",
+    "downgrade-check": "downgrade_check",
+    "downgrade": "downgrade",
+    "dump": "dump",
+    "verify": "verify",
+    "stats": "stats",
+    "recover": "recover",
+    "pack": "pack",
+    "demo": "demo",
+}
 
 
 class Commands(click.Group):
-    """A group of commands that ends without an error when the reader of its output closes the pipe."""
+    """A group of commands: the module of a command is imported when it is used, and those of tables together.
+
+    It ends without an error when the reader of its output closes the pipe.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return sorted([*_commands_of(TABLES), *MODULES])
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command; None when there is none of that name."""
+        return _commands_of(MODULES.get(name, TABLES)).get(name)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command."""
@@ -51,26 +65,36 @@ def commands() -> None:
     """
 
 
-for command in (
-    *tables.COMMANDS,
-    image.image,
-    image.diff_command,
-    health.command,
-    shell.shell,
-    downgrade_check.command,
-    downgrade.command,
-    dump.dump,
-    verify.verify,
-    stats.stats,
-    recover.recover,
-    pack.pack,
-    demo.demo,
-):
-    commands.add_command(command)
+def _commands_of(module: str) -> dict[str, click.Command]:
+    found = import_module(f"kraftlog.cli.{module}")
+    return {command.name or "": command for command in found.COMMANDS}
+
+
+class _NoPandas:
+    """Finds all modules but pandas as others do."""
+
+    @staticmethod
+    def find_spec(name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not used on the command line", name=name)
+
+
+def _keep_pandas_out() -> None:
+    """Let pyarrow look for pandas in vain: it imports it where it can, which takes longer than most commands do."""
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, _NoPandas)
+    try:
+        pa.array([])  # it looks once, with the first values that it is given
+    finally:
+        sys.meta_path.remove(_NoPandas)
 
 
 def main() -> None:
     """Run the command line."""
+    _keep_pandas_out()
     try:
         commands(standalone_mode=False)
     except click.exceptions.Exit as done:

@@ -72,3 +72,6 @@ def demo(folder: str, output: str, spark: bool) -> None:
         _show(console, log, table)
     if spark:
         _spark_job(console, folder, Path(output).absolute())
+
+
+COMMANDS = [demo]

@@ -95,3 +95,6 @@ def _check_target(target: Path, directory: Path) -> None:
         raise click.UsageError(f"--output {target} exists and is not an empty directory")
     if target.resolve().is_relative_to(directory.resolve()):
         raise click.UsageError(f"--output {target} lies in {directory}, which is being read; choose another directory")
+
+
+COMMANDS = [command]

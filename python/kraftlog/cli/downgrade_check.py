@@ -168,3 +168,6 @@ def _summary(found: pa.Table, release: Release) -> Iterator[str]:
     }
     said = [f"{counts[outcome]} {word}" for outcome, word in words.items() if counts[outcome]]
     yield f"{release}: {', '.join(said) or 'reads all records'}"
+
+
+COMMANDS = [command]

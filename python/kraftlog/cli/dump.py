@@ -314,3 +314,6 @@ def dump(paths: tuple[str, ...], print_data_log: bool, deep_iteration: bool) -> 
 def _is_folder(path: LogPath) -> bool:
     entry = disk().entry(path)
     return entry is not None and entry.is_dir
+
+
+COMMANDS = [dump]

@@ -69,3 +69,6 @@ def command(
     shown = ", ".join(f"{one['counts']} {one['values']}" for one in counts) or "nothing needs attention"
     print(f"{found.image.partitions_count} partitions at offset {found.offset}: {shown}", file=sys.stderr)
     sys.exit(report_faults(faults, listed_by=None))
+
+
+COMMANDS = [command]

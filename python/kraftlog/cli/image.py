@@ -175,3 +175,6 @@ def _steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fau
         if lines:
             yield f"@{step.offset}\n" + "".join(f"  {line}\n" for line in lines)
         before = step
+
+
+COMMANDS = [image, diff_command]

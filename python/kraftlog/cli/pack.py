@@ -155,3 +155,6 @@ def _values(batch: pa.RecordBatch, done: int) -> pa.RecordBatch:
     if "value" not in batch.schema.names:
         raise InputError("no column value")
     return batch.select(["value"])
+
+
+COMMANDS = [pack]

@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
-
 QUIET_SECONDS = 1.0
 
 
@@ -25,6 +22,9 @@ def progress_bar(total_bytes: int, *, wanted: bool) -> Iterator[Callable[[int], 
     if not wanted or not is_terminal(sys.stderr):
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
     bar = Progress(
         BarColumn(),
         DownloadColumn(),

@@ -125,3 +125,6 @@ def _summary(counts: Counter[str], *, done: bool) -> str:
 def _fault(folder: PartitionFolder, action: Action) -> Fault:
     fault = Fault("not_recovered", action.reason, size_in_bytes=0)
     return fault.located(file_of(action), folder.topic, folder.partition, None)
+
+
+COMMANDS = [recover]

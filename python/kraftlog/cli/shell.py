@@ -83,3 +83,6 @@ def _check_history_file(history_file: Path | None, directory: LogPath) -> None:
     folder = directory.resolve() if directory.is_dir() else directory.resolve().parent
     if history_file.resolve().is_relative_to(folder):
         raise click.UsageError(f"--history-file {history_file} lies in {folder}, which is being read")
+
+
+COMMANDS = [shell]

@@ -53,3 +53,6 @@ def stats(
         for batch in table.to_batches():
             writer.write(batch)
     sys.exit(report_faults(faults))
+
+
+COMMANDS = [stats]

@@ -66,3 +66,6 @@ def verify(
     summary = ", ".join(f"{count} {code}" for code, count in sorted(counts.items())) or "no errors"
     print(f"{log.size_in_bytes} bytes in {log.segments_count} segments: {summary}", file=sys.stderr)
     sys.exit(EXIT_FAULTS if counts else 0)
+
+
+COMMANDS = [verify]

@@ -20,7 +20,7 @@ from kraftlog.metadata.topics.types import PARTITION, PARTITION_CHANGE, REMOVE_T
 Removed = tuple[npt.NDArray[np.int64], pa.Array]
 NONE_REMOVED: Removed = np.empty(0, np.int64), pa.nulls(0, pa.string())
 _LEAST = 1024
-_NO_NAMES = pa.array([], pa.string())
+_NO_NAMES = pa.nulls(0, pa.string())
 _NULL_WHEN_EMPTY = ("eligible_leader_replicas", "last_known_elr")
 
 
@@ -76,7 +76,7 @@ class TopicsState:
         if self._names.end > 2 * self._slots.counts[0] + _LEAST:
             topics, names, _ = self._slots.topics()
             self._names = Names((self._names.take(names),))
-            self._slots.rename(topics)
+            self._slots.renumber_names(topics)
 
     @property
     def counts(self) -> tuple[int, int]:
