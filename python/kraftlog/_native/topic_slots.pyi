@@ -2,10 +2,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
-Uuids = npt.NDArray[np.uint64]
+_Ints = npt.NDArray[np.int64]
+_Uuids = npt.NDArray[np.uint64]
 
 UNKNOWN_TOPIC: int
 UNKNOWN_PARTITION: int
@@ -16,25 +15,25 @@ SCALARS: tuple[str, ...]
 NONE: int
 
 class PartitionRows:
-    def __init__(self, batch: pa.RecordBatch, places: tuple[int, ...]) -> None: ...
+    def __init__(self, batch: Any, places: tuple[int, ...]) -> None: ...
     def __len__(self) -> int: ...
 
 class TopicSlots:
     def copy(self) -> TopicSlots: ...
     @property
     def counts(self) -> tuple[int, int]: ...
-    def topics(self) -> tuple[Ints, Ints, Uuids]: ...
-    def renumber_names(self, topics: Ints) -> None: ...
+    def topics(self) -> tuple[_Ints, _Ints, _Uuids]: ...
+    def renumber_names(self, topics: _Ints) -> None: ...
     def replay(
         self,
-        topics: tuple[Ints, Uuids],
+        topics: tuple[_Ints, _Uuids],
         first_name: int,
-        cleared: Ints,
-        removals: tuple[Ints, Uuids],
+        cleared: _Ints,
+        removals: tuple[_Ints, _Uuids],
         partitions: PartitionRows,
         changes: PartitionRows,
-        clearings: tuple[Ints, Ints],
-        candidates: Ints,
+        clearings: tuple[_Ints, _Ints],
+        candidates: _Ints,
         candidates_count: int,
-    ) -> tuple[Ints, Ints]: ...
-    def partitions(self, topics: Ints) -> dict[str, Any]: ...
+    ) -> tuple[_Ints, _Ints]: ...
+    def partitions(self, topics: _Ints) -> dict[str, Any]: ...

@@ -68,8 +68,8 @@ def scan_markers(
 
 def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> MarkerBlock:
     headers, offsets = rows.headers, rows.numbers("offset")
-    values = tuple(rows.array("value", pa.binary()).to_pylist())
-    keys = np.array([api_key(value) for value in values], np.int64)
+    array = rows.array("value", pa.binary())
+    values, keys = tuple(array.to_pylist()), _api_keys(array)
     is_level = keys == FEATURE_LEVEL
     if not is_level.any():
         return MarkerBlock(headers, offsets, keys, values, cut, position, [])
@@ -80,6 +80,16 @@ def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> Mark
     values = tuple(values[at] for at in np.flatnonzero(~is_level).tolist())
     levels = [(offset, level) for offset, level in found if level is not None]
     return MarkerBlock(headers, offsets[~is_level], keys[~is_level], values, cut, position, levels)
+
+
+def _api_keys(markers: pa.BinaryArray) -> npt.NDArray[np.int64]:
+    _, ends, data = markers.buffers()
+    starts = np.frombuffer(ends, np.int32, len(markers), 4 * markers.offset)
+    cells = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    keys = (cells[starts + 1] & 0x7F).astype(np.int64)
+    for at in np.flatnonzero(cells[starts] >= 0x80).tolist():  # a frame version that takes more than one byte
+        keys[at] = api_key(markers[at].as_py())
+    return keys
 
 
 def api_key(marker: bytes) -> int:

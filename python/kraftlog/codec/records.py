@@ -128,7 +128,8 @@ def _transaction_state(rows: DecodedRows) -> pa.Array:
 
 def _visible_at(rows: DecodedRows) -> pa.Array:
     offsets = _view(rows).visible_at(rows.headers, rows.numbers("offset"))
-    return pa.array(offsets, mask=offsets == NEVER)
+    is_never = offsets == NEVER
+    return pa.array(offsets, mask=is_never if is_never.any() else None)
 
 
 def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
