@@ -34,11 +34,13 @@ static inline int64_t kr_items_shown(const kr_list *lists, int list) {
     return list == KR_DIRECTORIES ? lists[KR_REPLICAS].count : lists[list].count;
 }
 
-static inline void kr_items_count(const kr_topics *s, const int64_t *slots, int64_t n, int64_t *counts) {
+/* Of some lines: of slots, or of those that were noted. */
+static inline void kr_items_count(const kr_topics *s, const kr_partition *lines, const int64_t *at, int64_t n,
+                                  int64_t *counts) {
     kr_list lists[KR_LISTS];
     memset(counts, 0, KR_LISTS * sizeof *counts);
     for (int64_t i = 0; i < n; i++) {
-        kr_lists_of(s, &kr_slots_at(s)[slots[i]], lists);
+        kr_lists_of(s, &lines[at[i]], lists);
         for (int list = 0; list < KR_LISTS; list++) counts[list] += kr_items_shown(lists, list);
     }
 }
@@ -50,12 +52,12 @@ typedef struct {
     int32_t *ends[KR_LISTS], *items[KR_LISTS];
 } kr_partition_columns;
 
-static inline void kr_partitions_gather(const kr_topics *s, const int64_t *slots, int64_t n,
+static inline void kr_partitions_gather(const kr_topics *s, const kr_partition *lines, const int64_t *at, int64_t n,
                                         const kr_partition_columns *out) {
     kr_list lists[KR_LISTS];
     for (int list = 0; list < KR_LISTS; list++) out->ends[list][0] = 0;
     for (int64_t i = 0; i < n; i++) {
-        const kr_partition *p = &kr_slots_at(s)[slots[i]];
+        const kr_partition *p = &lines[at[i]];
         out->topics[i] = p->topic;
         out->partition_ids[i] = p->partition_id;
         out->leaders[i] = p->leader;

@@ -3,7 +3,7 @@
 #ifndef KRAFTLOG_TOPIC_REPLAY_H
 #define KRAFTLOG_TOPIC_REPLAY_H
 
-#include "topic_lists.h"
+#include "topic_notes.h"
 #include "topic_rows.h"
 
 enum { KR_OF_TOPIC, KR_OF_REMOVAL, KR_OF_PARTITION, KR_OF_CHANGE, KR_OF_CLEARING, KR_TOPIC_KINDS };
@@ -70,10 +70,12 @@ static inline int kr_partition_put(kr_topics *s, const kr_partition_rows *rows, 
     if (rows->recovery_states[row] != 0 && rows->recovery_states[row] != 1) return KR_BAD_RECOVERY_STATE;
     if (!kr_are_known(directories)) directories->count = 0;
     int32_t slot = kr_partition_find(s, &kr_topics_at(s)[topic], id);
+    if (!kr_note_partition(s, topic, id, slot == KR_NOWHERE ? 0 : &kr_slots_at(s)[slot])) return KR_NO_MEMORY_LEFT;
     if (slot == KR_NOWHERE) slot = kr_partition_add(s, topic, id);
     if (slot == KR_NOWHERE || !kr_words_reserve(s, kr_lists_units(lists))) return KR_NO_MEMORY_LEFT;
     kr_partition *p = &kr_slots_at(s)[slot];
     kr_lists_put(s, p, lists);
+    p->noted = s->round;
     p->leader = rows->leaders[row];
     p->leader_recovery_state = (uint8_t)rows->recovery_states[row];
     p->leader_epoch = rows->leader_epochs[row];
@@ -177,6 +179,9 @@ static inline int kr_partitions_change(kr_topics *s, kr_topic_chunk *chunk, int6
         }
         for (int i = 0; i < count; i++) {
             int is_known = found[i] != KR_NOWHERE && slots[found[i]].is_used;
+            if (is_known &&
+                !kr_note_partition(s, slots[found[i]].topic, slots[found[i]].partition_id, &slots[found[i]]))
+                return KR_NO_MEMORY_LEFT;
             int fault = is_known ? kr_partition_change(s, rows, row + i, &slots[found[i]]) : KR_UNKNOWN_PARTITION;
             if (!kr_note_refusal(chunk, KR_OF_CHANGE, row + i, fault)) return fault;
         }
@@ -189,6 +194,7 @@ static inline int kr_topic_put(kr_topics *s, kr_topic_chunk *chunk, int64_t row)
     uint64_t low, high;
     kr_topic_id_at(chunk->topics.ids, row, &low, &high);
     int32_t topic = kr_topic_find(s, low, high);
+    if (!kr_note_topic(s, low, high, topic)) return KR_NO_MEMORY_LEFT;
     if (topic == KR_NOWHERE)
         topic = kr_topic_add(s, low, high);
     else
@@ -208,6 +214,7 @@ static inline int kr_topic_remove(kr_topics *s, kr_topic_chunk *chunk, int64_t r
     int32_t at = kr_entry_topic(kr_entries_at(s)[entry]);
     chunk->removed[row] = KR_NOWHERE;
     if (at == KR_NOWHERE) return KR_UNKNOWN_TOPIC;
+    if (!kr_note_topic(s, low, high, at)) return KR_NO_MEMORY_LEFT;
     kr_topic *topic = &kr_topics_at(s)[at];
     chunk->removed[row] = topic->name;
     kr_partitions_drop(s, topic);
@@ -224,6 +231,7 @@ static inline int kr_slab_clear(kr_topics *s, int64_t first, int64_t room) {
     for (int64_t slot = first; slot < first + room; slot++) {
         kr_partition *p = &kr_slots_at(s)[slot];
         if (!p->is_used || !p->has_elr) continue;
+        if (!kr_note_partition(s, p->topic, p->partition_id, p)) return KR_NO_MEMORY_LEFT;
         if (!kr_lists_replace(s, p, none, 1 << KR_ELR | 1 << KR_LAST_KNOWN_ELR)) return KR_NO_MEMORY_LEFT;
         p->partition_epoch = kr_more(p->partition_epoch);
     }

@@ -21,7 +21,7 @@ typedef struct {
     int32_t topic;  /* of a free slab, the next one */
     uint32_t words; /* the first unit of its block, 0 for none */
     uint8_t isr_length, leader_recovery_state, is_used, has_elr;
-    uint32_t spare;
+    uint32_t noted; /* the last round of notes that has it */
 } kr_partition;
 _Static_assert(sizeof(kr_partition) == 64, "a line of the cache");
 
@@ -43,6 +43,9 @@ typedef struct {
 
 typedef struct {
     kr_growing topics, slots, words, entries;
+    kr_growing notes, lines; /* what changed, see topic_notes.h */
+    uint32_t round;
+    int is_noting;
     int64_t mask; /* of the entries: hash of a topic's id, and the topic */
     int64_t topics_count, partitions_count, with_elr;
     int32_t free_topic;
@@ -99,17 +102,18 @@ static inline int kr_topics_open(kr_topics *s) {
 }
 
 static inline void kr_topics_close(kr_topics *s) {
-    kr_growing *all[] = {&s->topics, &s->slots, &s->words, &s->entries};
-    for (int i = 0; i < 4; i++) kr_growing_free(all[i]);
+    kr_growing *all[] = {&s->topics, &s->slots, &s->words, &s->entries, &s->notes, &s->lines};
+    for (int i = 0; i < 6; i++) kr_growing_free(all[i]);
 }
 
 /* The same in memory of its own; 0 when memory is short. */
 static inline int kr_topics_copy(kr_topics *to, const kr_topics *from) {
     *to = *from;
-    const kr_growing *sources[] = {&from->topics, &from->slots, &from->words, &from->entries};
-    kr_growing *targets[] = {&to->topics, &to->slots, &to->words, &to->entries};
-    for (int i = 0; i < 4; i++) *targets[i] = (kr_growing){0, 0, 0};
-    for (int i = 0; i < 4; i++) {
+    const kr_growing *sources[] = {&from->topics,  &from->slots, &from->words,
+                                   &from->entries, &from->notes, &from->lines};
+    kr_growing *targets[] = {&to->topics, &to->slots, &to->words, &to->entries, &to->notes, &to->lines};
+    for (int i = 0; i < 6; i++) *targets[i] = (kr_growing){0, 0, 0};
+    for (int i = 0; i < 6; i++) {
         if (!sources[i]->size) continue;
         if (!kr_reserve(targets[i], sources[i]->size)) return 0;
         memcpy(targets[i]->bytes, sources[i]->bytes, (size_t)sources[i]->size);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.writer import encode_messages
+from kraftlog.metadata.diff.diff import diff, diff_tables
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import ImageAt, image_at, image_steps
@@ -74,13 +76,23 @@ def test_image_is_kafkas(path: Path, use_snapshots: bool) -> None:
     assert records_of(at) == expected_records(path)
 
 
+def steps_of(log: MetadataLog, before: ImageAt, faults: list[Fault]) -> list[ImageAt]:
+    """Return the steps to the end; what each of them changed is what two whole images show."""
+    steps = []
+    for step in image_steps(log, before, None, faults):
+        after = replace(step, image=step.image.copy())
+        assert diff_tables(*step.image.changed()).equals(diff((steps[-1] if steps else before).image, after.image))
+        steps.append(after)
+    return steps
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_steps_are_those_that_kafka_publishes(scenario: str) -> None:
     """Offsets, epochs, times, topics and partitions of every image; batches without records change nothing."""
     published = {one["offset"]: one for one in lines(GOLDEN / scenario / "expected" / "published_images.jsonl")}
     log = MetadataLog.open(folder_of(scenario))
     faults: list[Fault] = []
-    steps = list(image_steps(log, EMPTY, None, faults))
+    steps = steps_of(log, EMPTY, faults)
     assert faults == []
     assert [step.offset for step in steps] == sorted(step.offset for step in steps)
     seen: dict[str, Any] = {"topics": [], "partitions": 0}
@@ -364,7 +376,7 @@ def test_steps_from_within_a_transaction() -> None:
     log = MetadataLog.open(GOLDEN / "metadata_txn" / "committed_many_batches" / "log")
     whole = image_at(log, None, [])
     for offset in range(log.end_offset - 1):
-        steps = list(image_steps(log, image_at(log, offset, []), None, faults := []))
+        steps = steps_of(log, image_at(log, offset, []), faults := [])
         assert faults == []
         if steps:
             assert records_of_tables(steps[-1]) == records_of_tables(whole)

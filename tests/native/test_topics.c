@@ -196,8 +196,8 @@ static void check_partition(const kr_topics *s, int32_t slot, const partition *e
         out.items[which] = items[which];
     }
     int64_t at = slot, counts[KR_LISTS];
-    kr_items_count(s, &at, 1, counts);
-    kr_partitions_gather(s, &at, 1, &out);
+    kr_items_count(s, kr_slots_at(s), &at, 1, counts);
+    kr_partitions_gather(s, kr_slots_at(s), &at, 1, &out);
     CHECK_INT(expected->leader, numbers[2]);
     CHECK_INT(expected->leader_epoch, numbers[3]);
     CHECK_INT(expected->partition_epoch, numbers[4]);
@@ -250,6 +250,7 @@ static void test_random_records(void) {
             replay_partitions(&s, kind > 10);
         }
         check_all(&s);
+        if (!random_below(9)) kr_notes_begin(&s, 1);
         if (!random_below(50)) {
             CHECK_TRUE(kr_topics_copy(&copied, &s));
             kr_topics_close(&s);

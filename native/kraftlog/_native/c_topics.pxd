@@ -14,6 +14,9 @@ cdef extern from "topic_slots.h" nogil:
         uint64_t low, high
         int64_t name
 
+    ctypedef struct kr_partition:
+        pass
+
     ctypedef struct kr_topics:
         int64_t topics_count, partitions_count
 
@@ -22,6 +25,22 @@ cdef extern from "topic_slots.h" nogil:
     int kr_topics_copy(kr_topics *to, const kr_topics *source)
     kr_topic *kr_topics_at(const kr_topics *s)
     int64_t kr_topics_end(const kr_topics *s)
+    int32_t kr_topic_find(const kr_topics *s, uint64_t low, uint64_t high)
+    int32_t kr_partition_find(const kr_topics *s, const kr_topic *topic, int32_t partition_id)
+    kr_partition *kr_slots_at(const kr_topics *s)
+
+
+cdef extern from "topic_notes.h" nogil:
+    ctypedef struct kr_note:
+        uint64_t low, high
+        int64_t name
+        int32_t partition_id
+        uint8_t is_topic, was_there
+
+    void kr_notes_begin(kr_topics *s, int is_noting)
+    int64_t kr_notes_count(const kr_topics *s)
+    kr_note *kr_notes_at(const kr_topics *s)
+    kr_partition *kr_lines_at(const kr_topics *s)
 
 
 cdef extern from "topic_rows.h" nogil:
@@ -79,5 +98,6 @@ cdef extern from "topic_columns.h" nogil:
         int32_t *items[7]
 
     int64_t kr_slots_of(const kr_topics *s, const int64_t *topics, int64_t n, int64_t *out)
-    void kr_items_count(const kr_topics *s, const int64_t *slots, int64_t n, int64_t *counts)
-    void kr_partitions_gather(const kr_topics *s, const int64_t *slots, int64_t n, const kr_partition_columns *out)
+    void kr_items_count(const kr_topics *s, const kr_partition *lines, const int64_t *at, int64_t n, int64_t *counts)
+    void kr_partitions_gather(const kr_topics *s, const kr_partition *lines, const int64_t *at, int64_t n,
+                              const kr_partition_columns *out)

@@ -18,13 +18,22 @@ from kraftlog._native.c_topics cimport (
     KR_UNKNOWN_TOPIC,
     kr_candidate,
     kr_items_count,
+    kr_lines_at,
+    kr_note,
+    kr_notes_at,
+    kr_notes_begin,
+    kr_notes_count,
+    kr_partition,
     kr_partition_columns,
+    kr_partition_find,
     kr_partition_places,
     kr_partition_rows,
     kr_partition_rows_of,
     kr_partitions_gather,
+    kr_slots_at,
     kr_slots_of,
     kr_topic_chunk,
+    kr_topic_find,
     kr_topic_rows,
     kr_topics,
     kr_topics_at,
@@ -188,8 +197,70 @@ cdef class TopicSlots:
         slots = np.empty(self.state.partitions_count + 1, np.int64)
         cdef int64_t[::1] at = slots
         cdef int64_t count = kr_slots_of(&self.state, numbers(topics), topics.shape[0], &at[0])
+        return self._columns(kr_slots_at(&self.state), at, count)
+
+    def begin_notes(self, bint is_noting=True):
+        """Note what records change from here on, or end that; what was noted is forgotten."""
+        kr_notes_begin(&self.state, is_noting)
+
+    def notes(self):
+        """Return what was noted, in the order of the records; of several notes of one thing the first counts.
+
+        Returns
+        -------
+        list of tuple
+            Id of the topic as two numbers, partition or None for the topic itself, whether it was there, and the number
+            that the topic's name had; -1 for none.
+        """
+        cdef int64_t i
+        cdef const kr_note *note
+        found = []
+        for i in range(kr_notes_count(&self.state)):
+            note = &kr_notes_at(&self.state)[i]
+            partition = None if note.is_topic else note.partition_id
+            found.append((note.low, note.high, partition, bool(note.was_there), note.name))
+        return found
+
+    def noted_partitions(self, const int64_t[::1] notes not None):
+        """Return the partitions of some notes as they were, as ``partitions`` does."""
+        cdef int64_t i
+        for i in range(notes.shape[0]):
+            if not 0 <= notes[i] < kr_notes_count(&self.state):
+                raise IndexError(f"note {notes[i]} of {kr_notes_count(&self.state)}")
+        at = np.append(notes, 0).astype(np.int64)
+        return self._columns(kr_lines_at(&self.state), at, notes.shape[0])
+
+    def name_of(self, uint64_t low, uint64_t high):
+        """Return the number of a topic's name; -1 when there is no such topic."""
+        cdef int32_t topic = kr_topic_find(&self.state, low, high)
+        return -1 if topic == KR_NOWHERE else kr_topics_at(&self.state)[topic].name
+
+    def partitions_at(self, partitions):
+        """Return those of some partitions that are there, which they are, and their columns as ``partitions`` does.
+
+        Each is the topic's id as two numbers, and the partition.
+        """
+        slots = np.zeros(len(partitions) + 1, np.int64)
+        cdef int64_t[::1] at = slots
+        cdef int64_t count = 0
+        cdef int32_t topic, slot
+        there = []
+        for i, (low, high, partition) in enumerate(partitions):
+            topic = kr_topic_find(&self.state, low, high)
+            if topic == KR_NOWHERE:
+                continue
+            slot = kr_partition_find(&self.state, &kr_topics_at(&self.state)[topic], partition)
+            if slot != KR_NOWHERE:
+                at[count] = slot
+                count += 1
+                there.append(i)
+        return there, self._columns(kr_slots_at(&self.state), at, count)
+
+    cdef _columns(self, const kr_partition *lines, int64_t[::1] at, int64_t count):
+        """Return the columns of lines; ``at`` has one index more."""
+        cdef int64_t i
         cdef int64_t totals[7]
-        kr_items_count(&self.state, &at[0], count, totals)
+        kr_items_count(&self.state, lines, &at[0], count, totals)
         cdef kr_partition_columns out
         found = {name: np.empty(count + 1, np.int32) for name in ("topic", *SCALARS[2:])}
         found["leader_recovery_state"] = np.empty(count + 1, np.int8)
@@ -214,7 +285,7 @@ cdef class TopicSlots:
             lists[name] = np.empty(count + 1, np.int32), np.empty(width * (totals[i] + 1), np.int32)
             ends, items = lists[name]
             out.ends[i], out.items[i] = &ends[0], &items[0]
-        kr_partitions_gather(&self.state, &at[0], count, &out)
+        kr_partitions_gather(&self.state, lines, &at[0], count, &out)
         columns = {name: values[:count] for name, values in found.items()}
         for i, (name, (ended, values)) in enumerate(lists.items()):
             width = 4 if name == "directories" else 1

@@ -29,7 +29,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import STANDARD_OUTPUT, check_target
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.metadata.diff.diff import describe, diff
+from kraftlog.metadata.diff.diff import describe, diff, diff_tables
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
 from kraftlog.metadata.tree.json import json_tree
@@ -171,10 +171,9 @@ def diff_command(
 def _steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault]) -> Iterator[str]:
     """Return the changes of each image that Kafka publishes."""
     for step in image_steps(log, before, last, faults):
-        lines = list(describe(diff(before.image, step.image)))
+        lines = list(describe(diff_tables(*step.image.changed())))
         if lines:
             yield f"@{step.offset}\n" + "".join(f"  {line}\n" for line in lines)
-        before = step
 
 
 COMMANDS = [image, diff_command]

@@ -45,6 +45,8 @@ class Image:
         self._keyed = {keyed.name: KeyedRecords(keyed) for keyed in KEYED}
         self._acl_ids: set[bytes] = set()
         self._is_shared = False
+        self._before: tuple[brokers.Brokers, dict[str, KeyedRecords]] | None = None
+        self._changed: set[str] = set()
 
     @classmethod
     def empty(cls) -> Image:
@@ -80,12 +82,32 @@ class Image:
             if self._is_shared:
                 self._acl_ids, self._is_shared = set(self._acl_ids), False
             acls.apply(self._acl_ids, tables, faults)
-        for keyed in self._keyed.values():
-            keyed.apply(tables, removed, faults)
+        self._changed |= {name for name, keyed in self._keyed.items() if keyed.apply(tables, removed, faults)}
         self.faults.extend(sorted(faults, key=lambda fault: fault.base_offset or 0))
         for batch in tables.values():
             if batch.num_rows:
                 self.offset = max(self.offset, int(np.max(schemas.offsets_of(batch))))
+
+    def begin_notes(self) -> None:
+        """Note what records change from here on; what was noted is forgotten. A copy of the image takes no notes."""
+        self._topics.begin_notes()
+        self._before = self._brokers, {name: keyed.copy() for name, keyed in self._keyed.items()}
+        self._changed = set()
+
+    def changed(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+        """Return records as they were when notes began, and as they are.
+
+        Only those topics and partitions that records have changed since then; of other types all records, or none where
+        none of the type has changed.
+        """
+        assert self._before is not None
+        before, after = self._topics.changed()
+        registered, keyed = self._before
+        if registered is not self._brokers:
+            before[brokers.REGISTER], after[brokers.REGISTER] = brokers.table(registered), brokers.table(self._brokers)
+        for name in self._changed:
+            before[name], after[name] = keyed[name].table(), self._keyed[name].table()
+        return before, after
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the image's records by the name of their type, each type in a fixed order.

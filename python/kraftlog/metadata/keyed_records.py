@@ -60,8 +60,8 @@ class KeyedRecords(LastByKey):
         others = [name for name in self._schema.names[:-1] if name not in keyed.keys]
         super().__init__(keyed.keys, others, _IS_REMOVED)
 
-    def apply(self, batches: Mapping[str, pa.RecordBatch], removed_topics: RemovedTopics, faults: list[Fault]) -> None:
-        """Apply the records of a chunk.
+    def apply(self, batches: Mapping[str, pa.RecordBatch], removed_topics: RemovedTopics, faults: list[Fault]) -> bool:
+        """Apply the records of a chunk; return whether there are any of this type.
 
         Parameters
         ----------
@@ -93,11 +93,12 @@ class KeyedRecords(LastByKey):
             parts.append(self._removals(given | {"resource_name": removed_topics[1]}, count))
             offsets.append(removed_topics[0])
         if not parts:
-            return
+            return False
         rows = pa.concat_batches(parts)
         if len(parts) > 1:
             rows = rows.take(pa.array(np.argsort(np.concatenate(offsets), kind="stable")))
         self.add(rows)
+        return True
 
     def table(self) -> pa.Table:
         """Return the records, by key; of features ``metadata.version`` is the first."""

@@ -104,6 +104,8 @@ def image_at(
 def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[ImageAt]:
     """Return the images that Kafka publishes one after the other: after each batch, and transactions whole.
 
+    It is one image, which the next step changes: copy those to keep. ``Image.changed`` says what a step changed.
+
     Parameters
     ----------
     log : MetadataLog
@@ -118,17 +120,20 @@ def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: l
     end = NO_BOUND if offset is None else offset + 1
     start = before.offset + 1 if before.open_since is None else before.open_since
     replay = Replay(log, start, end, Batches(end, keeps_all=True))
+    image.begin_notes()
     step: BatchAt | None = None
     for records in replay.visible(faults, range_bytes=STEP_BYTES):
         is_shown = (records.visible_at >= 0) & (records.visible_at < end)
         published = replay.batches.with_offsets(np.where(is_shown, records.visible_at, NO_BOUND))
-        for last in np.unique(published["last_offset"][is_shown]).tolist():
+        last_offsets = np.where(is_shown, published["last_offset"], -1)
+        lasts, rows = np.unique(last_offsets, return_index=True)
+        batches = dict(zip(lasts.tolist(), published[rows], strict=True))
+        for last, tables in records.groups(last_offsets):
             if step is not None and step.last_offset != last:
                 yield _step(log, image, step, end, faults)
-            of_step = is_shown & (published["last_offset"] == last)
-            image.apply(records.tables(of_step))
-            row = published[of_step][0]
-            step = BatchAt(last, int(row["epoch"]), int(row["timestamp"]))
+                image.begin_notes()
+            image.apply(tables)
+            step = BatchAt(last, int(batches[last]["epoch"]), int(batches[last]["timestamp"]))
         replay.batches.forget(int(records.offsets.min()))
     if step is not None:
         yield _step(log, image, step, end, faults)
@@ -182,7 +187,7 @@ def _last_contained_timestamp(log: MetadataLog) -> int:
 def _step(log: MetadataLog, image: Image, batch: BatchAt, end: int, faults: list[Fault]) -> ImageAt:
     at = _at(log, image, batch, end, faults)
     assert at is not None
-    return replace(at, image=image.copy())
+    return at
 
 
 def _at(log: MetadataLog, image: Image, batch: BatchAt | None, end: int, faults: list[Fault]) -> ImageAt | None:

@@ -50,6 +50,24 @@ class Visible:
             found[name] = batch if every else batch.filter(pa.array(wanted[typed.rows]))
         return found
 
+    def groups(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, dict[str, pa.RecordBatch]]]:
+        """Return the records in groups, by a number of each record, as ``Image.apply`` takes them.
+
+        Groups come by number, without those of negative numbers. Each costs what its own records cost.
+        """
+        present = np.unique(numbers[numbers >= 0])
+        cuts = []
+        for name, batch in self.tables(np.ones(len(numbers), bool)).items():
+            of_type = numbers[self.typed[name].rows]
+            if (of_type[1:] < of_type[:-1]).any():
+                order = np.argsort(of_type, kind="stable")
+                of_type, batch = of_type[order], batch.take(pa.array(order))
+            starts = np.searchsorted(of_type, present).tolist()
+            cuts.append((name, batch, starts, np.searchsorted(of_type, present, "right").tolist()))
+        for at, number in enumerate(present.tolist()):
+            sliced = ((name, batch, starts[at], ends[at]) for name, batch, starts, ends in cuts)
+            yield number, {name: batch.slice(start, end - start) for name, batch, start, end in sliced if end > start}
+
 
 class Replay:
     """Reads a metadata log, or a snapshot, while one scan ahead of it decides about transactions.

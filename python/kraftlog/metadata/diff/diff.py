@@ -47,10 +47,14 @@ def diff(before: Image, after: Image) -> pa.Table:
         ``removed``, ``changed``), ``field``, ``before`` and ``after``, all text. A field that changed has a row of its
         own; the main fields of what was added or removed are in one row. Secrets are hidden.
     """
-    old, new = before.tables(), after.tables()
+    return diff_tables(before.tables(), after.tables())
+
+
+def diff_tables(old: Tables, new: Tables) -> pa.Table:
+    """Return what changed, as ``diff`` does, from the records of two images; types that are in neither are the same."""
     found: list[tuple[Any, ...]] = []
     for name in TYPES:
-        if not old[name].equals(new[name]):
+        if name in new and not old[name].equals(new[name]):
             found += sorted(_changes(name, old, new), key=lambda change: (change[0], _ORDER[change[1][2]]))
     columns = zip(*(change[1] for change in found), strict=True) if found else [()] * len(SCHEMA)
     return pa.Table.from_arrays([pa.array(column, pa.string()) for column in columns], schema=SCHEMA)

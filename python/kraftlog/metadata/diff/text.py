@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata.readable import Row, readable_text
 from kraftlog.metadata.record_types import IMAGE_TYPES
 from kraftlog.metadata.secrets import REDACTED, secret_columns
 
 _LABELS = {"topic_id": "id", "feature_level": "level"}
+
+
+@cache
+def _columns(name: str) -> list[str]:
+    return [field.column for field in BUILT_IN.messages[name].fields]
 
 
 class Texts:
@@ -26,7 +33,7 @@ class Texts:
     @property
     def columns(self) -> list[str]:
         """The columns of the type's fields."""
-        return [field.column for field in BUILT_IN.messages[self._name].fields]
+        return _columns(self._name)
 
     def part(self, row: Row) -> str | None:
         """Return the name of the part that a record describes, such as a config's name; None if there are no parts."""

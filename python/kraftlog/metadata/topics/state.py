@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +34,11 @@ class TopicsState:
     def __init__(self) -> None:
         self._slots = TopicSlots()
         self._names = Names()
-        self._is_shared = False
+        self._is_shared = self._is_noting = False
         self._tables: dict[str, pa.Table] = {}
 
     def copy(self) -> TopicsState:
-        """Return the same topics; changes of one of the two are not in the other."""
+        """Return the same topics, without notes; changes of one of the two are not in the other."""
         copied = TopicsState()
         self._is_shared = copied._is_shared = True
         copied._slots, copied._names, copied._tables = self._slots, self._names, self._tables
@@ -48,8 +49,7 @@ class TopicsState:
         concerned = {name: batches[name] for name in TYPES if name in batches and batches[name].num_rows}
         if not concerned:
             return NONE_REMOVED
-        if self._is_shared:
-            self._slots, self._is_shared = self._slots.copy(), False
+        self._unshare()
         self._tables = {}
         created = schemas.column_of(concerned[TOPIC], TOPIC, "name") if TOPIC in concerned else _NO_NAMES
         clearings = given.clearings_of(concerned, self._slots, self._names, created)
@@ -72,7 +72,57 @@ class TopicsState:
         self._drop_names()
         return gone
 
+    def _unshare(self) -> None:
+        if self._is_shared:
+            self._slots, self._is_shared = self._slots.copy(), False
+            if not self._is_noting:
+                self._slots.begin_notes(is_noting=False)
+
+    def begin_notes(self) -> None:
+        """Note what records change from here on; what was noted is forgotten."""
+        self._unshare()
+        self._is_noting = False
+        self._drop_names()
+        self._is_noting = True
+        self._slots.begin_notes()
+
+    def changed(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+        """Return the topics and partitions that were noted as they were, and as they are; in any order.
+
+        A topic is among them when one of its partitions is.
+        """
+        partitions: dict[tuple[int, int, int], tuple[int, bool]] = {}
+        topics: dict[tuple[int, int], int] = {}
+        for at, (low, high, partition, was_there, name) in enumerate(self._slots.notes()):
+            if partition is None:
+                topics.setdefault((low, high), name)
+            else:
+                partitions.setdefault((low, high, partition), (at, was_there))
+        for low, high, _ in partitions:
+            topics.setdefault((low, high), self._slots.name_of(low, high))
+        were = [(key, at) for key, (at, was_there) in partitions.items() if was_there]
+        keys = list(partitions)
+        there, held = self._slots.partitions_at(keys)
+        noted = self._slots.noted_partitions(np.array([at for _, at in were], np.int64))
+        before = {
+            TOPIC: self._named({key: name for key, name in topics.items() if name >= 0}),
+            PARTITION: _partitions(noted, _ids([key[:2] for key, _ in were])),
+        }
+        names = {key: self._slots.name_of(*key) for key in topics}
+        after = {
+            TOPIC: self._named({key: name for key, name in names.items() if name >= 0}),
+            PARTITION: _partitions(held, _ids([keys[at][:2] for at in there])),
+        }
+        return before, after
+
+    def _named(self, topics: Mapping[tuple[int, int], int]) -> pa.Table:
+        names = self._names.take(np.array(list(topics.values()), np.int64))
+        rows = pa.table({"name": names, "topic_id": columns.uuid_array(_ids(list(topics)))})
+        return _topics(rows.take(_order(rows)))
+
     def _drop_names(self) -> None:
+        if self._is_noting:
+            return
         if self._names.end > 2 * self._slots.counts[0] + _LEAST:
             topics, names, _ = self._slots.topics()
             self._names = Names((self._names.take(names),))
@@ -88,28 +138,38 @@ class TopicsState:
         if not self._tables:
             numbers, names, ids = self._slots.topics()
             rows = pa.table({"name": self._names.take(names), "topic_id": columns.uuid_array(ids)})
-            order = pc.sort_indices(rows, [("name", "ascending"), ("topic_id", "ascending")])
-            sorted_rows = rows.take(order).combine_chunks()
-            found = {name: sorted_rows.column(name) for name in rows.column_names}
-            self._tables[TOPIC] = _table(TOPIC, found, len(order))
-            self._tables[PARTITION] = self._partitions(numbers[order.to_numpy()], numbers, ids)
+            order = _order(rows)
+            self._tables[TOPIC] = _topics(rows.take(order))
+            held = self._slots.partitions(np.ascontiguousarray(numbers[order.to_numpy()]))
+            self._tables[PARTITION] = _partitions(held, ids[np.searchsorted(numbers, held["topic"])])
         return dict(self._tables)
 
-    def _partitions(
-        self, ordered: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], ids: npt.NDArray[np.uint64]
-    ) -> pa.Table:
-        held = self._slots.partitions(np.ascontiguousarray(ordered))
-        topics = np.searchsorted(numbers, held["topic"])
-        found: dict[str, pa.Array] = {"topic_id": columns.uuid_array(ids[topics])}
-        for name in SCALARS[2:]:
-            found[name] = pa.array(held[name])
-        for name in LISTS:
-            ends, values = held[name]
-            items = (
-                columns.uuid_array(values.view(np.uint64).reshape(-1, 2)) if name == "directories" else pa.array(values)
-            )
-            found[name] = columns.list_array(ends, items, empty_is_null=name in _NULL_WHEN_EMPTY)
-        return _table(PARTITION, found, len(topics))
+
+def _order(topics: pa.Table) -> pa.Array:
+    """Return the order of an image's topics."""
+    return pc.sort_indices(topics, [("name", "ascending"), ("topic_id", "ascending")])
+
+
+def _topics(rows: pa.Table) -> pa.Table:
+    columns_of = dict(zip(rows.column_names, rows.combine_chunks().columns, strict=True))
+    return _table(TOPIC, columns_of, rows.num_rows)
+
+
+def _ids(topics: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint64]:
+    return np.array(topics, np.uint64).reshape(-1, 2)
+
+
+def _partitions(held: Mapping[str, Any], ids: npt.NDArray[np.uint64]) -> pa.Table:
+    """Return partitions as PartitionRecords; the ids are those of their topics."""
+    found: dict[str, pa.Array] = {"topic_id": columns.uuid_array(ids)}
+    for name in SCALARS[2:]:
+        found[name] = pa.array(held[name])
+    for name in LISTS:
+        ends, values = held[name]
+        is_uuid = name == "directories"
+        items = columns.uuid_array(values.view(np.uint64).reshape(-1, 2)) if is_uuid else pa.array(values)
+        found[name] = columns.list_array(ends, items, empty_is_null=name in _NULL_WHEN_EMPTY)
+    return _table(PARTITION, found, len(ids))
 
 
 def _table(name: str, found: Mapping[str, pa.Array], count: int) -> pa.Table:
