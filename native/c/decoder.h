@@ -38,7 +38,7 @@ typedef struct {
     const kr_aborted *aborted;
     int64_t aborted_count;
     int8_t aborted_by_offset;
-    int8_t follows; /* whether only what stands before `known` may be decoded (follow.h) */
+    int8_t follows; /* whether transactional batches may be decoded only before `known` (follow.h) */
     int64_t known;
     int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
     kr_columns columns;
@@ -89,6 +89,11 @@ static inline int kr_is_outside(const kr_decoder *d, const kr_batch_header *h) {
     int is_wrapper = h->magic < 2 && kr_compression(h);
     int bounded = d->end_offset != INT64_MAX; /* else the largest offset is within it as well */
     return last < d->start_offset || (bounded && !is_wrapper && h->base_offset >= d->end_offset);
+}
+
+/* Whether it may begin, go on with or end a transaction. */
+static inline int kr_is_of_transaction(const kr_batch_header *h) {
+    return h->magic >= 2 && h->attributes & (KR_TRANSACTIONAL_BIT | KR_CONTROL_BIT);
 }
 
 static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
@@ -275,6 +280,7 @@ static inline int kr_decode_next(kr_decoder *d) {
         d->position = next;
         return KR_OK;
     }
+    if (d->follows && position >= d->known && kr_is_of_transaction(&h)) return KR_NEEDS_TRANSACTIONS;
     if (next < d->input.until) __builtin_prefetch(d->input.start + next);
     if (kr_is_passed(d, &h)) {
         kr_pass(d, &h);
@@ -298,7 +304,6 @@ static inline int kr_decode_next(kr_decoder *d) {
 
 static inline int kr_decoder_run(kr_decoder *d) {
     while (d->position < d->end) {
-        if (d->follows && d->position >= d->known) return KR_NEEDS_TRANSACTIONS;
         if (d->faults_count > (d->strict ? 0 : KR_MAX_FAULTS - KR_FAULTS_OF_A_BATCH)) return KR_CHUNK_FULL;
         int64_t position = d->position;
         int32_t faults = d->faults_count;

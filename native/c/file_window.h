@@ -4,6 +4,9 @@
  *   file   ......|batch|batch|ba tch|batch|....
  *   block        [batch|batch|ba]                 the part of a batch that is cut off moves to the front
  *   block                     [batch|batch|....   and the bytes behind it are read
+ *
+ * Of a window that is held (follow.h) much stays. Further bytes are read behind it, and it moves to the front when at
+ * least as much in front of it is no longer needed: no more bytes are copied than read.
  */
 #ifndef KRAFTLOG_FILE_WINDOW_H
 #define KRAFTLOG_FILE_WINDOW_H
@@ -81,20 +84,27 @@ static inline void kr_window_advise(kr_window *w, int64_t start) {
 /* The `move` of an input whose owner is a kr_window. */
 static int kr_window_move(kr_input *in, int64_t a, int64_t b) {
     kr_window *w = (kr_window *)in->owner;
-    int64_t stop = in->stop < in->size ? in->stop : in->size, end = b, kept = 0;
+    int64_t stop = in->stop < in->size ? in->stop : in->size, end = b, kept = 0, front = 0;
     if (stop - a > in->ahead) stop = a + in->ahead;
     if (end < stop) end = stop;
     const uint8_t *old = in->start + a;
-    if (a >= in->from && a < in->until) kept = (in->until < end ? in->until : end) - a;
-    if (end - a > w->capacity) {
-        if (!w->grow(w, end - a, old, kept)) return kr_window_fail(w, in, a, b, KR_WINDOW_FAILED);
-    } else if (kept) {
+    if (a >= in->from && a < in->until) {
+        kept = (in->until < end ? in->until : end) - a;
+        front = in->is_held ? old - w->block : 0;
+    }
+    if (kept <= front) front = 0;
+    if (front + end - a > w->capacity) {
+        int64_t capacity = in->is_held ? 2 * (end - a) : end - a;
+        if (!w->grow(w, capacity, old, kept)) return kr_window_fail(w, in, a, b, KR_WINDOW_FAILED);
+        front = 0;
+    } else if (kept && !front) {
         memmove(w->block, old, (size_t)kept);
     }
+    uint8_t *target = w->block + front;
     if (!in->ahead) kr_window_advise(w, a);
-    int64_t got = kr_window_read(w, w->block + kept, a + kept, end - a - kept, b - a - kept);
+    int64_t got = kr_window_read(w, target + kept, a + kept, end - a - kept, b - a - kept);
     if (got < b - a - kept) return kr_window_fail(w, in, a, b, KR_WINDOW_FAILED);
-    in->start = (const uint8_t *)((uintptr_t)w->block - (uintptr_t)a);
+    in->start = (const uint8_t *)((uintptr_t)target - (uintptr_t)a);
     in->from = a;
     in->until = a + kept + got;
     if (in->ahead || end - w->checked >= KR_WINDOW_CHECK) {

@@ -1,11 +1,13 @@
 /* Decoding what is committed of a file whose transactions are not known before.
  *
- *            position          known                    ahead->position
- *   .........|  in the window  |  headers by small reads |  not looked at
+ *            position              known                     ahead->position
+ *   .........|  is decided         |  in the window or not   |  not looked at
  *
- * The headers in the decoder's window are looked at when it comes there, which costs next to nothing, as their bytes
- * are read anyway. Only where transactions that began in it have not ended yet, further headers of the file are read,
- * until all of these have ended. What is decoded up to `known` is then decided.
+ * Batches without a transaction are decoded as they come. Where the decoder meets another one, the headers behind it
+ * are looked at. Where a transaction that begins there has not ended in the window, the next bytes of the file are read
+ * behind it, to be decoded from there later. That way the window gets as large as KR_FOLLOW_WINDOWS; what is further
+ * away is looked at by a small read of each header, until the transaction has ended. What is decoded up to `known` is
+ * then decided.
  */
 #ifndef KRAFTLOG_FOLLOW_H
 #define KRAFTLOG_FOLLOW_H
@@ -15,10 +17,15 @@
 #include "decoder.h"
 #include "lookahead.h"
 
-enum { KR_FOLLOW_STEP = 64 << 10 }; /* bytes of headers between two looks at what is still open */
+enum {
+    KR_FOLLOW_STEP = 64 << 10, /* bytes of headers between two looks at what is still open */
+    KR_FOLLOW_WINDOWS = 16,    /* usual windows that are held at most; the block can get twice as large */
+    KR_FOLLOW_PARTS = 4        /* parts of a usual window by which it grows */
+};
 
 typedef struct {
     kr_lookahead *ahead;
+    kr_input near; /* the decoder's window as it was last, and the last header in it */
     kr_input *far; /* of the same file, with a window of its own */
     kr_aborted *aborted;
     int64_t aborted_capacity;
@@ -60,39 +67,68 @@ static inline int kr_follow_hide(kr_follow *f, kr_decoder *d) {
     return KR_OK;
 }
 
-/* Looks at the headers in the window. One without a whole batch is moved to the decoder's position first, and a batch
- * that is larger than it is looked at in the file. */
-static inline int kr_follow_window(kr_follow *f, kr_decoder *d) {
-    int64_t end = d->position + d->input.window_bytes, size = d->input.size;
-    for (int moved = 0; moved < 2; moved++) {
-        if (moved && !kr_need(&d->input, d->position, end < size ? end : size)) return KR_UNREADABLE;
-        kr_input seen = d->input;
-        seen.move = 0; /* what is not in the window makes it fail, and that is where it ends */
-        int status = kr_lookahead_run(f->ahead, &seen, size);
-        if (status == KR_NEEDS_ROOM) return status;
-        if (f->ahead->position > d->position) return KR_OK;
+static int kr_window_ends(kr_input *in, int64_t a, int64_t b) {
+    (void)in;
+    (void)a;
+    (void)b;
+    return -1;
+}
+
+/* Looks at the headers in the window: up to the first that is not whole, or is not followed by a whole one. */
+static inline int kr_follow_near(kr_follow *f, const kr_decoder *d) {
+    int64_t seen_at = f->near.seen_at;
+    uint8_t seen[KR_SEEN_BYTES];
+    memcpy(seen, f->near.seen, KR_SEEN_BYTES);
+    f->near = d->input;
+    if (seen_at > d->input.seen_at) {
+        f->near.seen_at = seen_at;
+        memcpy(f->near.seen, seen, KR_SEEN_BYTES);
     }
-    return kr_lookahead_run(f->ahead, f->far, d->position + 1);
+    if (f->near.move) f->near.move = kr_window_ends;
+    return kr_lookahead_run(f->ahead, &f->near, d->input.size);
+}
+
+/* Reads on up to byte `end`, behind what is in the window. */
+static inline int kr_follow_read(kr_follow *f, kr_decoder *d, int64_t end) {
+    kr_input *in = &d->input;
+    if (f->near.seen_at > in->seen_at) {
+        in->seen_at = f->near.seen_at;
+        memcpy(in->seen, f->near.seen, KR_SEEN_BYTES);
+    }
+    in->is_held = 1;
+    int is_there = kr_need(in, d->position, end);
+    in->is_held = 0;
+    return is_there ? KR_OK : KR_UNREADABLE;
+}
+
+/* Looks at more headers. As kr_lookahead_run. */
+static inline int kr_follow_on(kr_follow *f, kr_decoder *d) {
+    int64_t from = f->ahead->position, until = d->input.until, usual = d->input.window_bytes;
+    if (from >= d->input.size) return KR_END;
+    if (from < until) {
+        int status = kr_follow_near(f, d);
+        if (status != KR_UNREADABLE || f->ahead->position > from) return status == KR_UNREADABLE ? KR_OK : status;
+    }
+    int64_t end = (from > until ? from : until) + usual / KR_FOLLOW_PARTS + 1;
+    if (end > d->input.size) end = d->input.size;
+    if (end > until && end - d->position <= KR_FOLLOW_WINDOWS * usual) return kr_follow_read(f, d, end);
+    return kr_lookahead_run(f->ahead, f->far, from + KR_FOLLOW_STEP);
 }
 
 /* After KR_NEEDS_TRANSACTIONS: KR_OK, and the decoder can go on; KR_NEEDS_ROOM, for tables or f->aborted, and it is to
  * be called again; KR_UNREADABLE; KR_END, when a transaction that begins at the decoder's position has no end in the
  * file. */
 static inline int kr_follow_run(kr_follow *f, kr_decoder *d) {
-    int status = f->ahead->position <= d->position ? kr_follow_window(f, d) : KR_OK;
-    if (status == KR_NEEDS_ROOM || status == KR_UNREADABLE) return status;
-    int64_t seen = d->input.until < f->ahead->position ? d->input.until : f->ahead->position;
-    int64_t known = seen > d->position ? seen : f->ahead->position;
-    status = KR_OK;
-    while (status != KR_END && kr_first_open(&f->ahead->open) < known) {
-        status = kr_lookahead_run(f->ahead, f->far, f->ahead->position + KR_FOLLOW_STEP);
+    int status = KR_OK;
+    if (f->ahead->position < d->position) f->ahead->position = d->position;
+    for (;;) {
+        int64_t open = kr_first_open(&f->ahead->open);
+        d->known = open < f->ahead->position ? open : f->ahead->position;
+        if (d->known > d->position) return kr_follow_hide(f, d);
+        if (status == KR_END) return KR_END;
+        status = kr_follow_on(f, d);
         if (status == KR_NEEDS_ROOM || status == KR_UNREADABLE) return status;
     }
-    int64_t open = kr_first_open(&f->ahead->open);
-    if (open < known) known = open;
-    if (known <= d->position) return KR_END;
-    d->known = known;
-    return kr_follow_hide(f, d);
 }
 
 #endif

@@ -30,6 +30,7 @@ typedef struct kr_input {
     int64_t ahead, stop;
     int64_t window_bytes;
     int64_t long_batch; /* bytes of a batch from which a reader of headers alone does better with a read for each */
+    int is_held;        /* whether much of the window stays when it moves */
     int failed;
     int64_t seen_at; /* -1, or the position of the last header of the walk, and its first bytes */
     uint8_t seen[KR_SEEN_BYTES];
@@ -43,7 +44,7 @@ enum {
 };
 
 static inline kr_input kr_input_make(const uint8_t *start, int64_t size) {
-    kr_input in = {start, size, 0, size, 0, 0, 0, 0, 0, 0, 0, 0, -1, {0}, 0};
+    kr_input in = {start, size, 0, size, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, {0}, 0};
     return in;
 }
 

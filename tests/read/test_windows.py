@@ -123,6 +123,60 @@ def test_a_file_that_is_truncated_and_written_again(tmp_path: Path, monkeypatch:
     assert caught.value.position < file.size
 
 
+def transactions_of(batches_of_each: list[int], value: bytes) -> list[bytes]:
+    """Batches of one record each, of committed transactions one after the other."""
+    of_producer = {"producer_id": 3, "producer_epoch": 0}
+    parts: list[bytes] = []
+    for count in batches_of_each:
+        for _ in range(count):
+            rows = pa.table({"value": [value]})
+            parts.append(bytes(kraftlog.encode(rows, base_offset=len(parts), is_transactional=True, **of_producer)))
+        parts.append(bytes(kraftlog.encode_marker("COMMIT", base_offset=len(parts), **of_producer)))
+    return parts
+
+
+def committed_of(path: Path, batch_rows: int) -> RecordDecoder:
+    options = ReadOptions(isolation_level="read_committed", batch_rows=batch_rows)
+    plan = DecodePlan(schema.RECORDS.select(["offset"]), options)
+    return RecordDecoder(LocalFile(path), 0, NO_BOUND, plan, follows=True)
+
+
+def test_a_file_that_is_written_again_behind_transactions_that_were_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The header that the decoder is at is still there; the last one in the window is not."""
+    monkeypatch.setattr(LocalFile, "window_bytes", 64 << 10, raising=False)
+    parts = transactions_of([100] * 10, b"x" * 1000)
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(parts))
+    batches = committed_of(path, batch_rows=10).batches([])
+    offsets = next(batches)["offset"].to_pylist()
+    kept = b"".join(parts[:103])  # the first two batches of the second transaction are still the same
+    path.write_bytes(kept + kraftlog.encode(pa.table({"value": [b"x" * 1000] * 1000}), base_offset=7000))
+    with pytest.raises(InputError, match="were truncated and written again meanwhile"):
+        offsets.extend(offset for batch in batches for offset in batch["offset"].to_pylist())
+    assert offsets == [*range(100)]
+
+
+def test_a_file_that_is_written_again_behind_headers_that_were_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The last header that was looked at in the window is still there; the one that the decoder is at is not."""
+    monkeypatch.setattr(LocalFile, "window_bytes", 16 << 10, raising=False)
+    counts = [281, 200]  # more than is held of the first; the window ends in the first batch of the second
+    parts = transactions_of(counts, b"x" * 1000)
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"".join(parts))
+    batches = committed_of(path, batch_rows=1).batches([])
+    offsets: list[int] = []
+    while len(offsets) < counts[0] - 1:
+        offsets.extend(next(batches)["offset"].to_pylist())
+    path.write_bytes(b"".join(parts[: counts[0]] + transactions_of(counts, b"y" * 1000)[counts[0] :]))
+    with pytest.raises(InputError, match="were truncated and written again meanwhile"):
+        offsets.extend(offset for batch in batches for offset in batch["offset"].to_pylist())
+    assert offsets == [*range(counts[0])]
+
+
 def test_what_is_appended_after_the_listing_does_not_count(tmp_path: Path):
     path = log_of(tmp_path, 10)
     log = kraftlog.open(path.parent)

@@ -63,7 +63,8 @@ class RecordDecoder:
         Whether all rows are kept: they are then decoded into larger pieces of memory than the plan's options say.
     follows : bool
         Whether records of aborted transactions are left out by what the file itself says, which is looked at as far as
-        it is needed. Nothing may be open where the file begins.
+        it is needed. Nothing may be open where the file begins. While transactions are open, the window holds up to 16
+        times as much of the file as usual, in a block of at most 32 times.
 
     Attributes
     ----------
