@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from strategies import COLUMNS
 
@@ -58,21 +58,26 @@ def test_any_mutation(data: bytes, cuts: list[tuple[int, bytes, int]], check_crc
 
 
 @settings(derandomize=True, max_examples=200, deadline=None)
+@example(FILES[1], 5577, 0)  # the highest byte of a length
 @given(data=st.sampled_from(FILES[:2]), position=st.integers(0, 2**20), bit=st.integers(0, 7))
 def test_one_bit(data: bytes, position: int, bit: int):
-    """One flipped bit costs the batch that it is in, and no other."""
+    """One flipped bit costs the batch that it is in and no other; in its length, it may cost those that follow."""
     position %= len(data)
     headers = next(HeaderScan(data).headers())
     hit = int(headers["position"].searchsorted(position, side="right")) - 1
-    expected = [
-        row
-        for row in kraftlog.decode(data, columns=[*COLUMNS, "position"]).to_table().to_pylist()
-        if row["position"] != headers["position"][hit]
-    ]
+    batch = int(headers["position"][hit])
+    rows = kraftlog.decode(data, columns=[*COLUMNS, "position"]).to_table().to_pylist()
+    expected = [row for row in rows if row["position"] != batch]
     broken = bytearray(data)
     broken[position] ^= 1 << bit
     stream = kraftlog.decode(broken, columns=[*COLUMNS, "position"])
-    got = [row for row in stream.to_table().to_pylist() if row["position"] != headers["position"][hit]]
+    got = [row for row in stream.to_table().to_pylist() if row["position"] != batch]
+    if position - batch in range(8, 12):  # tests/codec/test_walk.py says what follows then
+        before = sum(row["position"] < batch for row in rows)
+        assert got[:before] == expected[:before]
+        assert got[before:] in ([], expected[before:])
+        assert got == expected or stream.faults or stream.consumed == batch
+        return
     assert got == expected
-    uncovered = position - int(headers["position"][hit]) in (*range(8), *range(12, 17))  # not covered by the crc
+    uncovered = position - batch in (*range(8), *range(12, 17))  # not covered by the crc
     assert uncovered or len(stream.faults) == 1 or hit == len(headers) - 1
