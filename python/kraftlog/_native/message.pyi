@@ -3,7 +3,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from kraftlog.types import Buffer
 
@@ -44,9 +43,7 @@ class Columns:
     ) -> list[MessageFault]: ...
     size: int
 
-def to_record_batch(
-    parts: list[Columns], rows: int, take: Callable[[int, pa.Schema], pa.RecordBatch], arrow_schema: pa.Schema
-) -> pa.RecordBatch: ...
+def to_record_batch(parts: list[Columns], rows: int, take: Callable[[int, Any], Any], arrow_schema: Any) -> Any: ...
 
 class Source:
     def __init__(self, list_level: Any = None, item_level: Any = None, tags: Any = None) -> None: ...
