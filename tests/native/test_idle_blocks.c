@@ -2,7 +2,8 @@
 #include "check.h"
 #include "idle_blocks.h"
 
-enum { LARGE = 16 << 20, OF_ALLOCATION = 2 * KR_LEAST_PAGE };
+/* The allocation writes to a page at each end, of which the system may make large ones. */
+enum { LARGE = 16 << 20, OF_ALLOCATION = 2 * KR_LARGE_PAGE };
 
 static kr_idle_blocks idle;
 static kr_freed_blocks freed;
