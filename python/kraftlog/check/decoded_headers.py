@@ -13,9 +13,9 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
-from kraftlog.errors import RECORD_FAULTS, Fault, RecordError
+from kraftlog.errors import RECORD_FAULTS, Fault, RecordError, error_from_fault
 from kraftlog.read.ranges import Range
-from kraftlog.read.records import Progress
+from kraftlog.read.records import Progress, cut_off_batch
 from kraftlog.read.segment_reader import located, relocated, segment_file
 from kraftlog.schema import RECORDS
 
@@ -63,6 +63,11 @@ def decoded_headers(
         except RecordError as error:
             raise relocated(segment, error) from None
         rest = _with_undecoded(file, rest, found)
+        cut_off = cut_off_batch(part, decoder, file)
+        if cut_off is not None:
+            if options.strict:
+                raise error_from_fault(cut_off)
+            unreadable.append(cut_off)
     yield [*(located(segment, fault) for fault in found), *unreadable], rest
 
 

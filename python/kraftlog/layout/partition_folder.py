@@ -135,10 +135,14 @@ class PartitionFolder:
                 others[base_offset, state] = (*others.get((base_offset, state), ()), kind)
             elif (size := entry.size) is not None:
                 logs[base_offset, state] = name, size
+        last = max((base_offset for base_offset, state in logs if not state), default=None)
         for of in sorted(logs):
             (base_offset, state), (name, size) = of, logs[of]
             start, beside = 0 if state else log_start_offset, others.get(of, ())
-            segment = Segment(self.path, name, size, base_offset, self.topic, self.partition, state, beside, start)
+            is_closed = not state and base_offset != last
+            segment = Segment(
+                self.path, name, size, base_offset, self.topic, self.partition, state, beside, start, is_closed
+            )
             (self.set_aside if state else self.segments).append(segment)
         self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
 

@@ -53,6 +53,8 @@ class Segment:
     log_start_offset : int
         Of the partition, as ``log-start-offset-checkpoint`` has it; 0 when it has none. A consumer does not see the
         records before it.
+    is_closed : bool
+        Whether a live segment follows it in its folder.
     """
 
     folder: LogPath
@@ -64,6 +66,7 @@ class Segment:
     state: str = ""
     kinds_beside: tuple[str, ...] = ()
     log_start_offset: int = 0
+    is_closed: bool = False
 
     @property
     def path(self) -> LogPath:

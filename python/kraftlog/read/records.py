@@ -13,12 +13,14 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.disk.in_order import streams_in_order
-from kraftlog.errors import Fault, RecordError
+from kraftlog.errors import Fault, RecordError, error_from_fault
 from kraftlog.read.ranges import Range
 from kraftlog.read.segment_reader import located, relocated, segment_file
 
 Progress = Callable[[int], None]
 
+CUT_OFF = "batch_cut_off"
+OFFSET_AND_LENGTH = 12  # bytes: what says how long a batch is
 AHEAD_BYTES = 64 << 20  # of rows that wait for their turn, whatever was compressed
 
 
@@ -64,6 +66,11 @@ def read_range(
             raise relocated(segment, error) from None
         finally:
             faults.extend(located(segment, fault) for fault in found)
+        cut_off = cut_off_batch(part, decoder, file)
+        if cut_off is not None:
+            if options.strict:
+                raise error_from_fault(cut_off)
+            faults.append(cut_off)
         if notes is not None:
             notes.extend(f"{segment.name}: {note}" for note in _notes_of(decoder, file))
     if part.undecided is not None and decoder.is_undecided:
@@ -111,11 +118,28 @@ def _bytes_of(result: pa.RecordBatch | _Remarks) -> int:
     return 0 if isinstance(result, _Remarks) else int(result.nbytes)
 
 
+def cut_off_batch(part: Range, decoder: RecordDecoder, file: ReadableFile) -> Fault | None:
+    """Return the batch that a closed segment ends in: its records are missing, and those of batches behind it.
+
+    In the last segment a batch may be on its way to the disk, or was, when a broker stopped. Zeros are preallocated.
+    """
+    position = decoder.torn_at
+    if position < 0 or not part.segment.is_closed:
+        return None
+    header = file.read(position, min(position + OFFSET_AND_LENGTH, file.size))
+    if not any(header):
+        return None
+    left = file.size - position
+    message = f"batch at byte {position}: expected a whole batch before the next segment, found {left} bytes of one"
+    return located(part.segment, Fault(CUT_OFF, message, position, left))
+
+
 def _notes_of(decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:
     if decoder.salvaged_rows:
         yield f"{decoder.salvaged_rows} records were salvaged from behind damage; the column salvaged says which"
     if decoder.torn_at >= 0:
-        batch_length = int.from_bytes(file.read(decoder.torn_at, min(decoder.torn_at + 12, file.size))[8:], signed=True)
+        header = file.read(decoder.torn_at, min(decoder.torn_at + OFFSET_AND_LENGTH, file.size))
+        batch_length = int.from_bytes(header[8:], signed=True)
         if batch_length:  # else nothing was written there yet
             left = file.size - decoder.torn_at
             yield f"{left} bytes at byte {decoder.torn_at}, the end of the file, hold no complete batch"
