@@ -344,7 +344,7 @@ def test_crashes(copy: Callable[[Path], Path]):
     for folder in crashes(copy, golden):
         stream = kraftlog.open(folder).records(["offset", "value"])
         table = stream.to_table()
-        assert stream.faults == []
+        assert {fault.error for fault in stream.faults} <= {"batch_cut_off"}  # the torn bytes, while they are there
         assert table.slice(0, kept.num_rows).equals(kept)
         run(folder, options)
         assert changes(run(folder, options)) == {}
