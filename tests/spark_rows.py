@@ -34,7 +34,9 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
     """Return what the command line writes for a table, with Spark's column for the timestamp type."""
     output = folder / f"{table}.arrow"
     command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
-    arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress", *options]
+    secrets = ["--show-secrets"] if table == "messages" else []
+    arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
+    arguments += [*secrets, *options]
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)
     assert not isinstance(result.exception, Exception), result.output
     rows = plain_rows(pa.ipc.open_stream(output).read_all())

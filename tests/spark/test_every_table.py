@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import kraftlog
 from golden_files import GOLDEN, damaged_cases, name_of, scenarios
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.spark.options import parse_request
@@ -34,6 +35,16 @@ def rows_by_parts(found: list[Fault] | None = None, **options: str) -> list[dict
         if found is not None:
             found += faults
     return plain_rows(pa.Table.from_batches(batches, schema=request.schema))
+
+
+def test_messages_without_secrets():
+    """They are shown unless that is switched off; the command line shows them on request."""
+    log = str(GOLDEN / "metadata" / "log")
+    values = [row["value"] for row in rows_by_parts(path=log, table="messages", showSecrets="false")]
+    expected = kraftlog.open(log).messages(["value"], show_secrets=False).to_table().column("value").to_pylist()
+    assert sorted(map(str, values)) == sorted(map(str, expected))
+    hidden = [value for value in expected if value and '"salt":"[redacted]"' in value]
+    assert len(hidden) == sum('"salt":' in (value or "") for value in expected) > 0
 
 
 @pytest.mark.parametrize("table", TABLES)
