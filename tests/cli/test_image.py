@@ -309,6 +309,37 @@ def test_messages_of_ones_own_definitions(kraftlog_command: Command, tmp_path: P
     assert done.stdout == '{"called_so":"meta-0"}\n'
 
 
+def test_secrets_of_ones_own_definitions(kraftlog_command: Command, tmp_path: Path) -> None:
+    """Where a definition does not tell passwords from other configs, all values are hidden; what it lacks is not."""
+    configs = [("Kind", "int8"), ("ResourceName", "string"), ("Setting", "string"), ("Value", "string")]
+    credentials = [("Name", "string"), ("Kind", "int8"), ("Salt", "bytes"), ("A", "bytes"), ("B", "bytes")]
+    for name, api_key, fields in (
+        ("ConfigRecord", 4, configs),
+        ("UserScramCredentialRecord", 11, [*credentials, ("C", "int32")]),
+    ):
+        definition = {"apiKey": api_key, "type": "metadata", "name": name, "validVersions": "0"}
+        definition |= {"flexibleVersions": "0+", "fields": []}
+        for field, kind in fields:
+            nullable = {"nullableVersions": "0+"} if kind == "string" else {}
+            definition["fields"].append({"name": field, "type": kind, "versions": "0+", **nullable})
+        (tmp_path / f"{name}.json").write_text(json.dumps(definition))
+    shown = ("--definitions", tmp_path, "--format", "jsonl")
+    done = kraftlog_command("messages", METADATA, *shown, "--columns", "type,value")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    configs_shown = [row["value"] for row in rows if row["type"] == "ConfigRecord"]
+    assert configs_shown
+    assert {row["value"] for row in configs_shown} == {"[redacted]"}
+    assert all(row["setting"] for row in configs_shown)
+    salts = [row["value"]["salt"] for row in rows if row["type"] == "UserScramCredentialRecord"]
+    assert salts
+    assert set(salts) == {"[redacted]"}
+    for name, column in (("ConfigRecord", "value"), ("UserScramCredentialRecord", "salt")):
+        done = kraftlog_command("messages", METADATA, *shown, "--type", name, "--columns", column)
+        found = [json.loads(line)[column] for line in done.stdout.splitlines()]
+        assert len(found) > 1
+        assert set(found) == ({"[redacted]"} if column == "value" else {None})
+
+
 def test_what_cannot_be_read_is_a_row_and_told(kraftlog_command: Command) -> None:
     """Unknown types are counted and no error; what Kafka's coordinator refuses is one, and with --strict the end."""
     log = GOLDEN / "coordinator_future" / "log" / "__transaction_state-0"

@@ -96,5 +96,26 @@ def _config(kind: int, resource: str, name: str, value: str) -> dict[str, Any]:
     return record("ConfigRecord", resource_type=kind, resource_name=resource, name=name, value=value)
 
 
+def test_odd_records() -> None:
+    """A partition without replicas, and configs that are no numbers."""
+    topic = bytes(15) + b"\1"
+    partition = record("PartitionRecord", topic_id=topic, replicas=[], isr=[], leader=-1)
+    values = ["\u00b2", "9" * 30, "", "-3", "two"]
+    given_records = [
+        ("TopicRecord", record("TopicRecord", name="orders", topic_id=topic)),
+        ("PartitionRecord", partition),
+        *(("ConfigRecord", _config(4, "", "min.insync.replicas", value)) for value in values),
+    ]
+    for count in range(2, len(given_records) + 1):
+        image = applied([(offset, *one) for offset, one in enumerate(given_records[:count])])
+        assert [(row["check"], row["message"]) for row in told(image)] == [
+            ("offline", "no leader"),
+            ("under_min_isr", "0 in sync, min.insync.replicas 1"),
+        ]
+    spaced = _config(2, "orders", "min.insync.replicas", " 2 ")
+    image = applied([*((offset, *one) for offset, one in enumerate(given_records)), (99, "ConfigRecord", spaced)])
+    assert told(image)[1]["message"] == "0 in sync, min.insync.replicas 2"
+
+
 def test_an_empty_image_is_well() -> None:
     assert told(Image.empty()) == []

@@ -79,9 +79,9 @@ def command(
     """Show what an older release could not read of the coordinators' topics and of the metadata log.
 
     All records count, those that later ones overwrite as well: a coordinator reads them when it loads a partition. Of
-    several replicas of a partition the longest counts. An
-    outcome is "fails" (the partition cannot be loaded), "skipped" (its state is not known there) or "field_ignored".
-    For the metadata log there are also the rows of a downgrade of metadata.version, as `kraftlog downgrade` shows them.
+    several replicas of a partition the longest counts. An outcome is "fails" (the partition cannot be loaded),
+    "skipped" (its state is not known there) or "field_ignored". For the metadata log there are also the rows of a
+    downgrade of metadata.version, as `kraftlog downgrade` shows them.
 
     The exit code is 0 when the release reads everything, though it may ignore fields, else 1.
 

@@ -42,8 +42,8 @@ def verify(
     Of transactions: markers of the metadata log in their places, sequences of producers without gaps, nothing foreign
     between the batches of a transaction, and .txnindex and .snapshot files that say what the log says.
 
-    Rows are those of the table errors. The exit code is 0 when all is well, 1 when not. A torn tail, which an unclean
-    shutdown leaves, is no error.
+    Rows are those of the table errors. The exit code is 0 when all is well, 1 when not. A torn tail of the last
+    segment, which an unclean shutdown leaves, is no error.
 
     \b
     Example:

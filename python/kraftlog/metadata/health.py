@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -27,6 +28,7 @@ HEALTH = TableSchema(
 )
 MIN_ISR = "min.insync.replicas"
 DEFAULT_MIN_ISR = 1
+_IS_INT = re.compile(r"\s*[0-9]{1,9}\s*")  # others Kafka takes for no number, or for more than any partition has
 
 Rows = npt.NDArray[np.intp]
 
@@ -101,13 +103,11 @@ def _of_partitions(tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
 def _of_brokers(tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
     partitions = tables[PARTITIONS.name].combine_chunks()
     leader = partitions.column("leader").to_numpy()
-    flat = partitions.column("replicas").combine_chunks()
-    preferred = flat.flatten().to_numpy()[flat.offsets.to_numpy()[:-1]] if len(flat) else np.empty(0, np.int32)
+    has_replicas = _lengths(partitions, "replicas") > 0
+    some = partitions.column("replicas").filter(pa.array(has_replicas))
+    preferred = pc.list_element(some, 0).to_numpy()
     brokers, of = np.unique(preferred, return_inverse=True)
-    every, others = (
-        np.bincount(of, minlength=len(brokers)),
-        np.bincount(of[leader != preferred], minlength=len(brokers)),
-    )
+    every, others = np.bincount(of), np.bincount(of[leader[has_replicas] != preferred], minlength=len(brokers))
     at = np.flatnonzero(others)
     message = _text(["", others[at], " of ", every[at], " partitions that prefer it have another leader, or none"])
     yield _table("leader_imbalance", message, broker=pa.array(brokers[at], pa.int32()))
@@ -141,7 +141,9 @@ def _min_isr(configs: pa.Table, topics: pa.Array) -> npt.NDArray[np.int64]:
     """Return how many replicas of each partition must be in sync."""
     of_name = configs.filter(pc.equal(configs.column("name"), MIN_ISR)).to_pylist()
     least = {
-        (row["resource_type"], row["resource_name"]): int(row["value"]) for row in of_name if row["value"].isdigit()
+        (row["resource_type"], row["resource_name"]): int(row["value"])
+        for row in of_name
+        if _IS_INT.fullmatch(row["value"])
     }
     others = least.get((BROKER_RESOURCE, ""), DEFAULT_MIN_ISR)
     of_topics = {name: value for (kind, name), value in least.items() if kind == TOPIC_RESOURCE}

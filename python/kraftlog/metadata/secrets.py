@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -44,9 +45,14 @@ def secret_columns(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def rows_with_secrets(name: str, fields: pa.RecordBatch) -> Iterable[int]:
-    """Return which records of one of ``TYPES_WITH_SECRETS`` have something to hide."""
-    if name == CONFIGS.name:
-        return (row for row, config in enumerate(fields.column("name").to_pylist()) if is_password(config))
+    """Return which records of one of ``TYPES_WITH_SECRETS`` have something to hide.
+
+    Their columns are those of a definition that a user may have given: where it does not tell passwords from other
+    configs, all are hidden.
+    """
+    if name == CONFIGS.name and "name" in fields.schema.names:
+        configs = fields.column("name").to_pylist()
+        return [row for row, config in enumerate(configs) if not isinstance(config, str) or is_password(config)]
     return range(fields.num_rows)
 
 
@@ -59,9 +65,9 @@ def json_without_secrets(name: str, text: str) -> str:
     '{"resourceType":2,"name":"ssl.key.password","value":"[redacted]"}'
     """
     fields = json.loads(text)
-    hidden = secret_columns(name, fields)
+    hidden = ("value",) if name == CONFIGS.name else IMAGE_TYPES[name].secrets
     for field in BUILT_IN.messages[name].fields:
-        if field.column in hidden:
+        if field.column in hidden and field.name in fields:
             fields[field.name] = REDACTED
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
@@ -70,8 +76,12 @@ def without_secrets(name: str, fields: pa.RecordBatch) -> pa.RecordBatch:
     """Return records of a type with their secrets hidden: passwords are ``REDACTED``, secret fields null."""
     columns = dict(zip(fields.schema.names, fields.columns, strict=True))
     for secret in IMAGE_TYPES[name].secrets:
-        columns[secret] = pa.nulls(fields.num_rows, columns[secret].type)
-    if name == CONFIGS.name:
-        is_secret = pa.array([is_password(config) for config in columns["name"].to_pylist()], pa.bool_())
-        columns["value"] = pc.if_else(is_secret, REDACTED, columns["value"])
+        if secret in columns:
+            columns[secret] = pa.nulls(fields.num_rows, columns[secret].type)
+    if name == CONFIGS.name and "value" in columns:
+        is_secret = np.zeros(fields.num_rows, bool)
+        is_secret[list(rows_with_secrets(name, fields))] = True
+        value_type = columns["value"].type
+        shown = pa.scalar(REDACTED if value_type == pa.string() else None, value_type)
+        columns["value"] = pc.if_else(pa.array(is_secret), shown, columns["value"])
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=fields.schema)
