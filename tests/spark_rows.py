@@ -32,7 +32,7 @@ def expected_rows(table: str, folder: Path) -> list[dict[str, Any]]:
 
 def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str) -> list[dict[str, Any]]:
     """Return what the command line writes for a table, with Spark's column for the timestamp type."""
-    output = folder / f"{table}.arrow"
+    output = folder / f"{table}.arrows"
     command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
     secrets = ["--show-secrets"] if table == "messages" else []
     arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]

@@ -201,6 +201,6 @@ def test_arrow_output(kraftlog_command: Command, tmp_path: Path) -> None:
     """The table with its types."""
     path = tmp_path / "check.arrow"
     kraftlog_command("downgrade-check", GROUPS, "--to", "3.4.0", "--format", "arrow", "--output", path)
-    table = pa.ipc.open_stream(path.read_bytes()).read_all()
+    table = pa.ipc.open_file(path.read_bytes()).read_all()
     assert table.num_rows > 0
     assert str(table.schema.field("records_count").type) == "int64"

@@ -95,7 +95,7 @@ def test_formats_have_the_same_rows(kraftlog_command, tmp_path: Path):
     assert kraftlog_command(*arguments, "--format", "parquet", "--output", tmp_path / "r.parquet").returncode == 0
     assert pq.read_table(tmp_path / "r.parquet").cast(table.schema).equals(table)
     assert kraftlog_command(*arguments, "--format", "arrow", "--output", tmp_path / "r.arrow").returncode == 0
-    assert pa.ipc.open_stream((tmp_path / "r.arrow").read_bytes()).read_all().equals(table)
+    assert pa.ipc.open_file((tmp_path / "r.arrow").read_bytes()).read_all().equals(table)
     text = kraftlog_command(*arguments, "--format", "csv").stdout
     parsed = list(csv.DictReader(io.StringIO(text)))
     assert [row["offset"] for row in parsed] == [str(offset) for offset in table["offset"].to_pylist()]

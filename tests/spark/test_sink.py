@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 import kraftlog
 from kraftlog.codec.options import ReadOptions
@@ -96,11 +97,31 @@ def test_append_and_overwrite(spark, tmp_path: Path):
     write(spark.createDataFrame([("t", "1"), ("u", "other")], "topic string, value string"), tmp_path)
     write(spark.createDataFrame([("2",)], "value string"), tmp_path, topic="t")
     assert values(tmp_path) == ["1", "2", "other"]
-    write(spark.createDataFrame([("3",)], "value string"), tmp_path, "overwrite", topic="t")
+    write(spark.createDataFrame([("3",)], "value string"), tmp_path, "overwrite", topic="t", overwriteTopics="true")
     assert values(tmp_path) == ["3", "other"]
     assert_sound(tmp_path)
-    write(spark.createDataFrame([], "value string"), tmp_path, "overwrite", topic="t")
+    write(spark.createDataFrame([], "value string"), tmp_path, "overwrite", topic="t", overwriteTopics="true")
     assert values(tmp_path) == ["other"]
+
+
+def test_records_are_removed_on_request_only(spark, tmp_path: Path):
+    rows = spark.createDataFrame([("1",)], "value string")
+    write(rows, tmp_path, topic="t")
+    with pytest.raises(PySparkException, match="mode overwrite removes all records that"):
+        write(rows, tmp_path, "overwrite", topic="t")
+    with pytest.raises(PySparkException, match="overwriteTopics goes with mode overwrite"):
+        write(rows, tmp_path, topic="t", overwriteTopics="true")
+    assert values(tmp_path) == ["1"]
+
+
+def test_a_folder_of_other_things_is_refused(spark, tmp_path: Path):
+    (tmp_path / "keep.txt").write_text("mine")
+    with pytest.raises(PySparkException, match=r"expected a log directory or an empty folder, found keep\.txt"):
+        write(spark.createDataFrame([("1",)], "value string"), tmp_path, topic="t")
+    assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    write(spark.createDataFrame([("1",)], "value string"), tmp_path, topic="t")
+    assert values(tmp_path) == ["1"]
 
 
 def test_a_failed_job_leaves_nothing(spark, tmp_path: Path):
@@ -177,23 +198,23 @@ def test_what_cannot_be_written(spark, tmp_path: Path, select: str, options: dic
 )
 def test_options(tmp_path: Path, options: dict[str, str], text: str):
     with pytest.raises(ValueError, match=text):
-        parse_sink_options({"path": str(tmp_path), **options}, is_streaming=False)
+        parse_sink_options({"path": str(tmp_path), **options}, is_streaming=False, overwrite=False)
 
 
 def test_options_of_streams(tmp_path: Path):
     path = {"path": str(tmp_path)}
     with pytest.raises(ValueError, match="batchId is not for streams"):
-        parse_sink_options({**path, "batchId": "1", "transactionalId": "a"}, is_streaming=True)
-    assert parse_sink_options({**path, "CHECKPOINTLOCATION": "c"}, is_streaming=True).checkpoint == "c"
+        parse_sink_options({**path, "batchId": "1", "transactionalId": "a"}, is_streaming=True, overwrite=False)
+    assert parse_sink_options({**path, "CHECKPOINTLOCATION": "c"}, is_streaming=True, overwrite=False).checkpoint == "c"
     with pytest.raises(ValueError, match="no path"):
-        parse_sink_options({}, is_streaming=True)
+        parse_sink_options({}, is_streaming=True, overwrite=False)
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://", "FILE:"])
 @pytest.mark.parametrize("name", ["a", "a%20b", "a#b", "a?b", "a:b"])
 def test_paths(tmp_path: Path, prefix: str, name: str):
     given = f"{prefix}{tmp_path}/{name}"
-    assert parse_sink_options({"path": given}, is_streaming=False).log_directory == tmp_path / name
+    assert parse_sink_options({"path": given}, is_streaming=False, overwrite=False).log_directory == tmp_path / name
     assert local_folder("output", given) == tmp_path / name
 
 
@@ -203,7 +224,7 @@ def test_paths(tmp_path: Path, prefix: str, name: str):
 )
 def test_paths_of_other_file_systems(path: str):
     with pytest.raises(ValueError, match=f"path is {path}, not a folder of a mounted file system"):
-        parse_sink_options({"path": path}, is_streaming=False)
+        parse_sink_options({"path": path}, is_streaming=False, overwrite=False)
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ def test_each_row_once(retrying_spark, tmp_path: Path):
         frame = retrying_spark.range(first, first + 3000, 1, 4).selectExpr("string(id) value")
         frame = frame.mapInArrow(fails_at_random, "value string")
         writer = frame.write.format("kraftlog").option("topic", "t").option("partitions", "3").mode(mode)
+        writer.option("overwriteTopics", mode == "overwrite")
         writer.option("batchSize", "3000").option("segmentBytes", "9000").save(str(tmp_path))
         log = kraftlog.open(tmp_path)
         rows = log.records(["value"], isolation_level="read_committed").to_table()["value"].to_pylist()

@@ -40,7 +40,8 @@ class Stream:
         self._options = {"path": str(directory), "topic": "t", "checkpointLocation": "s3a://bucket/c", **options}
 
     def writer(self, *, overwrite: bool = False) -> KraftlogStreamWriter:
-        return KraftlogStreamWriter(self._options, SCHEMA, overwrite)
+        options = self._options | ({"overwriteTopics": "true"} if overwrite else {})
+        return KraftlogStreamWriter(options, SCHEMA, overwrite)
 
     def stage(self, batch_id: int, *values: str) -> StagedMessage:
         self._patch.setattr(sink, "_task", lambda: Task(self._query_id, batch_id))

@@ -15,7 +15,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import RECORD_FAULTS, Fault, RecordError, error_from_fault
 from kraftlog.read.ranges import Range
-from kraftlog.read.records import Progress, cut_off_batch
+from kraftlog.read.records import Progress, cut_off_batch, notes_of
 from kraftlog.read.segment_reader import located, relocated, segment_file
 from kraftlog.schema import RECORDS
 
@@ -24,7 +24,7 @@ SOUND_HEADER = RECORD_FAULTS | {"decompression_failed", "decompression_limit", "
 
 
 def decoded_headers(
-    part: Range, options: ReadOptions, on_progress: Progress | None = None
+    part: Range, options: ReadOptions, on_progress: Progress | None = None, notes: list[str] | None = None
 ) -> Iterator[tuple[list[Fault], Headers]]:
     """Decode the records of a range.
 
@@ -35,6 +35,8 @@ def decoded_headers(
         Without bounds: what lies outside of bounds is not decoded.
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
+    notes : list of str, optional
+        Receives where a torn tail is.
 
     Returns
     -------
@@ -68,6 +70,8 @@ def decoded_headers(
             if options.strict:
                 raise error_from_fault(cut_off)
             unreadable.append(cut_off)
+        elif notes is not None:
+            notes.extend(notes_of(segment, decoder, file))
     yield [*(located(segment, fault) for fault in found), *unreadable], rest
 
 

@@ -34,6 +34,7 @@ def check_segments(
     compares: bool = True,
     workers: int = 1,
     on_progress: Progress | None = None,
+    notes: list[str] | None = None,
 ) -> Iterator[Fault]:
     """Read everything and return what does not hold, partition by partition, in the order of the files.
 
@@ -49,12 +50,15 @@ def check_segments(
         Threads that decode.
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
+    notes : list of str, optional
+        Receives where a torn tail is.
     """
+    notes = [] if notes is None else notes
     options = replace(options, include_deleted=True)
     for group in by_partition(segments):
         check = _PartitionCheck(group, compares=compares)
         for segment in group:
-            yield from check.segment(segment, _decoded(segment, options, workers, on_progress))
+            yield from check.segment(segment, _decoded(segment, options, workers, on_progress, notes))
         yield from check.finish()
         yield from metadata_faults(group)
 
@@ -72,18 +76,20 @@ def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
 _Pass = Iterator[tuple[list[Fault], Headers]]
 
 
-def _decoded(segment: Segment, options: ReadOptions, workers: int, on_progress: Progress | None) -> _Pass:
+def _decoded(
+    segment: Segment, options: ReadOptions, workers: int, on_progress: Progress | None, notes: list[str]
+) -> _Pass:
     """Decode a segment; returns faults, each time with the headers that follow them."""
 
     def whole(part: Range) -> list[tuple[list[Fault], Headers]]:
-        return list(decoded_headers(part, options, on_progress))
+        return list(decoded_headers(part, options, on_progress, notes))
 
     if workers > 1:
         for found in in_order(whole, plan([segment], options, RANGE_BYTES), workers, ahead=1):
             yield from found
     else:
         for part in plan([segment], options, None):
-            yield from decoded_headers(part, options, on_progress)
+            yield from decoded_headers(part, options, on_progress, notes)
 
 
 class _PartitionCheck:

@@ -12,7 +12,7 @@ import click
 import kraftlog
 from kraftlog.errors import RecordError
 
-EXIT_ERROR, EXIT_USAGE = 1, 2
+EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TABLES = "tables"
 MODULES = {
     "image": "image",
@@ -102,8 +102,9 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_USAGE)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, click.Abort):
+        print("kraftlog: interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
     except RecordError as error:
         print(f"kraftlog: {error}", file=sys.stderr)
         sys.exit(EXIT_ERROR)

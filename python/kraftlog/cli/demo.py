@@ -25,7 +25,7 @@ def _show(console: Console, log: Log, table: str) -> None:
     console.print(
         f"\n[bold]{table}[/bold]: {rows.num_rows} rows" + (f", the first {SHOWN}:" if rows.num_rows > SHOWN else ":")
     )
-    with open_writer("table", None, rows.schema, "utf8") as writer:
+    with open_writer("table", None, rows.schema, "utf8", force=False) as writer:
         for batch in rows.slice(0, SHOWN).combine_chunks().to_batches():
             writer.write(batch)
 
@@ -33,16 +33,15 @@ def _show(console: Console, log: Log, table: str) -> None:
 def _spark_job(console: Console, folder: str, output: Path) -> None:
     from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
 
-    from kraftlog.spark import register
+    from kraftlog.spark.export import to_parquet
     from kraftlog.spark.session import local_session
 
     spark = local_session()
     try:
-        register(spark)
-        records = spark.read.format("kraftlog").load(folder)
-        records.write.mode("overwrite").option("compression", "zstd").parquet(str(output))
+        export = to_parquet(spark, folder, str(output), overwrite=True)
         totals = (
-            spark.read.parquet(str(output))
+            spark.read.schema(export.schema)
+            .parquet(str(output))
             .groupBy("topic", "partition")
             .agg(F.count("*").alias("records"), F.sum(F.length("value")).alias("value_bytes"))
             .orderBy("topic", "partition")
@@ -51,15 +50,17 @@ def _spark_job(console: Console, folder: str, output: Path) -> None:
         totals.show(truncate=False)
     finally:
         spark.stop()
-    console.print(f"Parquet file: {output}")
+    console.print(f"Parquet files: {output}")
 
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False), default="tests/golden/codecs/log")
-@click.option("--output", type=click.Path(file_okay=False), default="demo-output/records.parquet", show_default=True)
+@click.option("--output", type=click.Path(file_okay=False), default="demo-output", show_default=True)
 @click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark job too.")
 def demo(folder: str, output: str, spark: bool) -> None:
-    """Show what is in FOLDER, and turn it into a Parquet file with Spark.
+    """Show what is in FOLDER, and turn it into Parquet files with Spark.
+
+    The folder of --output is new, empty, or holds files of an earlier demo, which are replaced; any other is refused.
 
     \b
     Example:

@@ -51,7 +51,7 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
         raise ValueError(f"{directory}: its metadata log says no metadata.version")
     tables = at.image.tables()
     report = downgrade_report(tables, from_level, level)
-    with open_writer(form, None, COLUMNS, "base64") as writer:
+    with open_writer(form, None, COLUMNS, "base64", force=False) as writer:
         for batch in report.table.to_batches():
             writer.write(batch)
     for line in verdict_lines(report):

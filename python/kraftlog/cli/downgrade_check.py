@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 
 from kraftlog.cli import options
 from kraftlog.cli.downgrade import image_of, verdict_lines
-from kraftlog.cli.output import open_writer
+from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
-from kraftlog.cli.target import check_output
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.downgrade_check import FAILS, FIELD_IGNORED, SKIPPED, downgrade_check
 from kraftlog.coordinator.message_counts import count_messages
@@ -69,11 +68,7 @@ def command(
     to: str,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
-    form: str,
-    output: str | None,
-    columns: list[str] | None,
-    limit: int | None,
-    binary: str,
+    output: Output,
     no_progress: bool,
 ) -> None:
     """Show what an older release could not read of the coordinators' topics and of the metadata log.
@@ -91,8 +86,8 @@ def command(
     """  # noqa: D301  (\b keeps the example as it is)
     release, level = release_of(to), levels.level_of(to)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
-    shown = DOWNGRADE_CHECK.select(columns)
-    check_output(output, log)
+    shown = DOWNGRADE_CHECK.select(output.columns)
+    output.check(log.folders)
     faults = log.unreadable()
     if not any(format_of(segment) for segment in log.found.segments):
         report_faults(faults)
@@ -102,9 +97,8 @@ def command(
     tables = [downgrade_check(name, counted, release) for name, counted in counts.items()]
     reports = list(_reports(log, level, faults))
     found = _as_shown([*tables, *(report.table for report in reports)])
-    with open_writer(form, output, shown, binary) as writer:
-        for batch in found.select(shown.names).slice(0, limit).to_batches():
-            writer.write(batch)
+    with output.open(shown) as writer:
+        writer.write(found.select(shown.names))
     for line in [
         *(() if faults else _summary(found, release)),
         *(line for report in reports for line in verdict_lines(report)),

@@ -14,19 +14,17 @@ import click
 from kraftlog.cli.metadata_options import (
     AT,
     DIRECTORY,
-    LIMIT,
     STRICT,
     Moment,
-    check_form,
     note_end,
     offset_of,
     refuse,
     write_table,
 )
-from kraftlog.cli.options import Columns
-from kraftlog.cli.output import FORMATS
+from kraftlog.cli.options import output_options
+from kraftlog.cli.output import Output
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.target import STANDARD_OUTPUT, check_target
+from kraftlog.cli.target import check_target
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.metadata.diff.diff import describe, diff, diff_tables
@@ -44,10 +42,7 @@ JSON, TEXT = "json", "text"
 @DIRECTORY
 @AT
 @click.option("--type", "record_type", type=click.Choice(TYPES), help="Only these records, as a table.")
-@click.option("--format", "form", type=click.Choice([JSON, *FORMATS]), help="json, or table with --type.")
-@click.option("--columns", type=Columns(), help="Names with commas between them, with --type.")
-@click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
-@LIMIT
+@output_options(JSON)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @STRICT
 @click.option(
@@ -57,10 +52,7 @@ def image(
     directory: LogPath,
     at: int | datetime | None,
     record_type: str | None,
-    form: str | None,
-    columns: list[str] | None,
-    output: str | None,
-    limit: int | None,
+    output: Output,
     show_secrets: bool,
     strict: bool,
     snapshot: Path | None,
@@ -74,16 +66,14 @@ def image(
     Example:
       kraftlog image tests/golden/metadata/log --at 85 --type TopicRecord
     """  # noqa: D301  (\b keeps the example as it is)
-    form = form or ("table" if record_type else JSON)
-    if (form == JSON) == (record_type is not None):
+    if output.form is not None and (output.form == JSON) == (record_type is not None):
         raise click.UsageError("--format json shows the whole image, all others need --type")
-    for option, given in (("--columns", columns), ("--limit", limit)):
+    for option, given in (("--columns", output.columns), ("--limit", output.limit)):
         if given is not None and record_type is None:
             raise click.UsageError(f"{option} goes with --type")
     log, faults = MetadataLog.open(directory), list[Fault]()
-    check_target(output, log.folders)
+    output.check(log.folders)
     check_target(snapshot, log.folders, "--snapshot")
-    check_form(form, output)
     offset = offset_of(log, at)
     found = image_at(log, offset, faults)
     refuse(faults, strict=strict)
@@ -92,7 +82,7 @@ def image(
         _write_json(found, output, show_secrets=show_secrets)
     else:
         table = image_table(found.image, record_type, show_secrets=show_secrets)
-        write_table(table, form, output, columns, limit)
+        write_table(table, output)
     if snapshot is not None and not faults:
         print(write_image(snapshot, found), file=sys.stderr)
     elif snapshot is not None:
@@ -100,16 +90,9 @@ def image(
     sys.exit(report_faults(faults, listed_by=None))
 
 
-def _write_json(found: ImageAt, output: str | None, *, show_secrets: bool) -> None:
+def _write_json(found: ImageAt, output: Output, *, show_secrets: bool) -> None:
     tree = json_tree(found.image, found.offset, found.epoch, found.timestamp, show_secrets=show_secrets)
-    _write_text(json.dumps(tree, indent=2, ensure_ascii=False) + "\n", output)
-
-
-def _write_text(text: str, output: str | None) -> None:
-    if output in (None, STANDARD_OUTPUT):
-        print(text, end="")
-    else:
-        Path(str(output)).write_text(text, "utf-8")
+    output.write_texts([json.dumps(tree, indent=2, ensure_ascii=False), "\n"])
 
 
 @click.command("diff")
@@ -117,18 +100,14 @@ def _write_text(text: str, output: str | None) -> None:
 @click.option("--from", "start", type=Moment(), help="Offset, or time, of the image before; by default nothing.")
 @click.option("--to", "end", type=Moment(), help="Offset, or time, of the image after; by default the log's end.")
 @click.option("--steps", is_flag=True, help="Show the changes of each image that Kafka publishes on the way.")
-@click.option("--format", "form", type=click.Choice([TEXT, *FORMATS]), default=TEXT, show_default=True)
-@click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out.")
-@LIMIT
+@output_options(TEXT)
 @STRICT
 def diff_command(
     directory: LogPath,
     start: int | datetime | None,
     end: int | datetime | None,
     steps: bool,
-    form: str,
-    output: str | None,
-    limit: int | None,
+    output: Output,
     strict: bool,
 ) -> None:
     """List what changed in the metadata image between two offsets.
@@ -143,17 +122,18 @@ def diff_command(
     log, faults = MetadataLog.open(directory), list[Fault]()
     if log.is_snapshot:
         raise click.UsageError(f"{directory} is a snapshot, which has one image only")
-    check_target(output, log.folders)
-    check_form(form, output)
+    output.check(log.folders)
+    if (output.form or TEXT) == TEXT and output.columns is not None:
+        raise click.UsageError("--columns does not go with --format text")
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, -1 if first is None else first, faults)
     refuse(faults, strict=strict)
     if steps:
-        if form != TEXT:
+        if (output.form or TEXT) != TEXT:
             raise click.UsageError("--steps goes with --format text")
-        shown = list(islice(_steps(log, before, last, faults), limit))
+        shown = list(islice(_steps(log, before, last, faults), output.limit))
         refuse(faults, strict=strict)
-        _write_text("".join(shown), output)
+        output.write_texts(shown)
         sys.exit(report_faults(faults, listed_by=None))
     found: list[Fault] = []
     after = image_at(log, last, found)
@@ -161,10 +141,10 @@ def diff_command(
     refuse(faults, strict=strict)
     note_end(after, last)
     changes = diff(before.image, after.image)
-    if form == TEXT:
-        _write_text("".join(f"{line}\n" for line in islice(describe(changes), limit)), output)
+    if (output.form or TEXT) == TEXT:
+        output.write_texts(f"{line}\n" for line in islice(describe(changes), output.limit))
     else:
-        write_table(changes, form, output, None, limit)
+        write_table(changes, output)
     sys.exit(report_faults(faults, listed_by=None))
 
 

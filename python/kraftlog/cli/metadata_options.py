@@ -10,8 +10,7 @@ import click
 import pyarrow as pa
 
 from kraftlog.cli.options import ExistingPath
-from kraftlog.cli.output import open_writer
-from kraftlog.cli.target import STANDARD_OUTPUT
+from kraftlog.cli.output import Output
 from kraftlog.codec.options import milliseconds
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.metadata_log.files import MetadataLog
@@ -38,7 +37,6 @@ AT = click.option(
     "--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end."
 )
 STRICT = click.option("--strict", is_flag=True, help="Show nothing when the log cannot be read whole.")
-LIMIT = click.option("--limit", type=click.IntRange(min=0), help="Most rows, lines or steps to show.")
 
 
 def offset_of(log: MetadataLog, moment: int | datetime | None) -> int | None:
@@ -52,24 +50,17 @@ def refuse(faults: list[Fault], *, strict: bool) -> None:
         raise error_from_fault(faults[0])
 
 
-def check_form(form: str, output: str | None) -> None:
-    """Refuse Parquet without a file."""
-    if form == "parquet" and output in (None, STANDARD_OUTPUT):
-        raise click.UsageError("--format parquet needs --output")
-
-
 def note_end(found: ImageAt, offset: int | None) -> None:
     """Say on standard error where the log ends, when an offset behind it was asked for."""
     if offset is not None and offset > found.offset:
         print(f"the log ends at offset {found.offset}", file=sys.stderr)
 
 
-def write_table(table: pa.Table, form: str, output: str | None, columns: list[str] | None, limit: int | None) -> None:
-    """Write the rows of a table that are wanted."""
-    for column in columns or ():
+def write_table(table: pa.Table, output: Output) -> None:
+    """Write the rows and columns of a table that are wanted."""
+    for column in output.columns or ():
         if column not in table.column_names:
             raise click.UsageError(f"there is no column {column!r}; there are {', '.join(table.column_names)}")
-    table = table.select(columns or table.column_names).slice(0, limit)
-    with open_writer(form, output, table.schema, "base64") as writer:
-        for batch in table.to_batches():
-            writer.write(batch)
+    table = table.select(output.columns or table.column_names)
+    with output.open(table.schema) as writer:
+        writer.write(table)

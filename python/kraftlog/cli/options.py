@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from kraftlog.cli.jsonl import BINARY_TEXTS
-from kraftlog.cli.output import FORMATS
+from kraftlog.cli.output import FORMATS, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
 
@@ -99,21 +99,43 @@ BOUNDS = _apply(
 
 AT = click.option("--at", type=int, help="The last offset that counts, in each partition of the topic.")
 
-OUTPUT = _apply(
-    [
-        click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True),
+FORCE = click.option("--force", is_flag=True, help="Replace the output file when it exists.")
+
+
+def output_options(own_format: str | None = None, *, has_bytes: bool = False) -> Callable[[Command], Command]:
+    """Return the options of output, which a command gets as one ``Output``.
+
+    Parameters
+    ----------
+    own_format : str or None
+        A format of this command alone, which is its default.
+    has_bytes : bool
+        Whether rows have columns of bytes.
+    """
+    formats = FORMATS if own_format is None else (own_format, *FORMATS)
+    given = [
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(formats),
+            help=f"By default what the ending of the output file says, and {own_format or 'table'} on standard output.",
+        ),
         click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
+        FORCE,
         click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
         click.option("--limit", type=click.IntRange(min=0), help="Most rows to show."),
-        click.option(
-            "--binary",
-            type=click.Choice(list(BINARY_TEXTS)),
-            default="base64",
-            show_default=True,
-            help="Text of bytes.",
-        ),
     ]
-)
+    if has_bytes:
+        texts = click.Choice(list(BINARY_TEXTS))
+        given.append(click.option("--binary", type=texts, default="base64", show_default=True, help="Text of bytes."))
+
+    def taking(command: Command) -> Command:
+        return cast("Command", takes_output(command, own_format))
+
+    return _apply([*given, taking])
+
+
+OUTPUT = output_options(has_bytes=True)
 
 READING = _apply(
     [

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.cli.jsonl import BINARY_TEXTS
+from kraftlog.cli.options import FORCE
 from kraftlog.cli.pack_input import PARQUET_MAGIC, InputError, json_rows, parquet_rows
+from kraftlog.cli.target import check_target
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.encode import LARGEST_OFFSET, Encoder
 from kraftlog.codec.headers import NO_TIMESTAMP
@@ -31,7 +33,7 @@ _ONLY_PLAIN = (
 @click.command()
 @click.argument("source", metavar="INPUT", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--output", required=True, type=click.Path(dir_okay=False), help="The log file to write.")
-@click.option("--force", is_flag=True, help="Replace the output when it exists.")
+@FORCE
 @click.option(
     "--binary", type=click.Choice(list(BINARY_TEXTS)), default="base64", show_default=True, help="Text of bytes."
 )
@@ -73,8 +75,7 @@ def pack(source: str, output: str, force: bool, binary: str, transaction: str | 
       kraftlog records tests/golden/codecs/log/codec-lz4-0 --format jsonl | kraftlog pack - --output records.log
     """  # noqa: D301  (\b keeps the example as it is)
     target = Path(output)
-    if target.exists() and not force:
-        raise click.UsageError(f"--output {output} exists; --force replaces it")
+    check_target(target, (), force=force)
     if source != "-" and target.exists() and target.samefile(source):
         raise click.UsageError(f"--output {output} is the input")
     options["partition_leader_epoch"] = options.pop("leader_epoch")

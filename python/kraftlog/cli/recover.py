@@ -10,10 +10,9 @@ from pathlib import Path
 import click
 
 from kraftlog.cli import options
-from kraftlog.cli.output import open_writer
+from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.target import check_target
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
@@ -51,11 +50,7 @@ def recover(
     rebuild: bool,
     index_interval_bytes: int,
     show_all: bool,
-    form: str,
-    output: str | None,
-    columns: list[str] | None,
-    limit: int | None,
-    binary: str,
+    output: Output,
     no_progress: bool,
 ) -> None:
     """Do what a broker does when it starts after a crash: cut torn tails, and rebuild index files.
@@ -81,25 +76,23 @@ def recover(
         if entry is not None and not entry.is_dir:
             raise click.UsageError(f"{path} is a file; recover takes folders of partitions and log directories")
     folders = partition_folders(given, topics or None, partitions or None)
-    shown_columns = RECOVERY.select(columns)
-    check_target(output, [*folders, *given])
+    shown_columns = RECOVERY.select(output.columns)
+    output.check([*folders, *given])
     faults: list[Fault] = []
     counts: Counter[str] = Counter()
-    left, not_read = limit, 0
+    not_read = 0
     with (
         Recovery(folders, RecoverOptions(write, cut_damage, rebuild, index_interval_bytes)) as recovery,
         progress_bar(recovery.size_in_bytes, wanted=not no_progress) as bar,
     ):
         actions = recovery.actions()
-        with open_writer(form, output, shown_columns, binary) as writer:
+        with output.open(shown_columns) as writer:
             while some := list(islice(actions, ACTIONS_AT_ONCE)):
                 counts.update(action.action for _, action in some)
                 not_read += sum(action.is_trusted for _, action in some)
                 faults += [_fault(folder, action) for folder, action in some if action.is_refusal]
-                shown = [row for row in some if show_all or row[1].action != "keep"][:left]
-                left = None if left is None else left - len(shown)
-                for batch in recovery_table(shown).select(shown_columns.names).to_batches():
-                    writer.write(batch)
+                shown = [row for row in some if show_all or row[1].action != "keep"]
+                writer.write(recovery_table(shown).select(shown_columns.names))
                 if bar:
                     bar(sum(action.size_before or 0 for _, action in some if action.path.suffix == ".log"))
     if not_read:

@@ -7,10 +7,9 @@ import sys
 import click
 
 from kraftlog.cli import options
-from kraftlog.cli.output import open_writer
+from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.target import check_output
 from kraftlog.errors import Fault
 from kraftlog.schema import STATS
 from kraftlog.tables.open_log import open as open_log
@@ -29,11 +28,7 @@ def stats(
     partitions: tuple[int, ...],
     by: str,
     decompress: bool,
-    form: str,
-    output: str | None,
-    columns: list[str] | None,
-    limit: int | None,
-    binary: str,
+    output: Output,
     no_progress: bool,
 ) -> None:
     """Count batches, records and bytes of each partition or producer, from batch headers alone.
@@ -43,15 +38,13 @@ def stats(
       kraftlog stats tests/golden/transactions/log --topic orders --by producer
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
-    shown_columns = STATS.select(columns)
-    check_output(output, log)
+    shown_columns = STATS.select(output.columns)
+    output.check(log.folders)
     faults: list[Fault] = []
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         table = log.stats(faults, by_producer=by == "producer", decompress=decompress, on_progress=bar)
-    table = table.select(shown_columns.names).slice(0, limit)
-    with open_writer(form, output, table.schema, binary) as writer:
-        for batch in table.to_batches():
-            writer.write(batch)
+    with output.open(shown_columns) as writer:
+        writer.write(table.select(shown_columns.names))
     sys.exit(report_faults(faults))
 
 

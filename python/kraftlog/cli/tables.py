@@ -9,10 +9,9 @@ import click
 
 from kraftlog import schema
 from kraftlog.cli import options
-from kraftlog.cli.output import open_writer
+from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.target import check_output
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.table_rows import TABLES_OF_FILES, check_type
 from kraftlog.tables.user_options import read_options
@@ -37,7 +36,7 @@ EXAMPLES = {
 }
 
 
-def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
+def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, Any]) -> None:
     log = open_log(
         paths,
         topics=given.pop("topics") or None,
@@ -48,27 +47,20 @@ def _run(table: str, paths: tuple[str, ...], given: dict[str, Any]) -> None:
     message_type = given.pop("message_type", None)
     if message_type is not None:
         table = check_type(message_type, log.catalog)
-    form, output, limit, binary = (given.pop(name) for name in ("form", "output", "limit", "binary"))
-    columns, workers, quiet = given.pop("columns"), given.pop("workers"), given.pop("no_progress")
-    if form == "parquet" and output is None:
-        raise click.UsageError("--format parquet needs --output")
-    check_output(output, log)
+    workers, quiet = given.pop("workers"), given.pop("no_progress")
+    output.check(log.folders)
     at = given.pop("at", None)
     if at is not None:
         given["end_offset"] = at + 1
     rows = read_options(**given)
     with progress_bar(
-        log.size_in_bytes, wanted=not quiet and (output is not None or not is_terminal(sys.stdout))
+        log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
-        stream = log.scan(table, columns, rows, workers=workers, on_progress=bar)
-        with open_writer(form, output, stream.schema, binary) as writer:
-            left = limit
+        stream = log.scan(table, output.columns, rows, workers=workers, on_progress=bar)
+        with output.open(stream.schema) as writer:
             for batch in stream.batches():
-                if left is not None:
-                    batch = batch.slice(0, left)
-                    left -= batch.num_rows
                 writer.write(batch)
-                if left == 0:
+                if writer.is_full:
                     break
     for note in stream.notes:
         print(note, file=sys.stderr)
@@ -82,8 +74,8 @@ def _command(table: schema.TableSchema) -> click.Command:
         f"Columns: {', '.join(table.shown)}.{extra}\n\n\b\nExample:\n  {EXAMPLES[table.name]}"
     )
 
-    def run(paths: tuple[str, ...], **given: Any) -> None:
-        _run(table.name, paths, given)
+    def run(paths: tuple[str, ...], output: Output, **given: Any) -> None:
+        _run(table.name, paths, output, given)
 
     decorators = [options.PATHS, options.WHICH, options.AT if table.name in FOLDED else options.BOUNDS]
     if table.name not in TABLES_OF_FILES:

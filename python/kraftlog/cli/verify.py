@@ -9,10 +9,9 @@ from itertools import islice
 import click
 
 from kraftlog.cli import options
-from kraftlog.cli.output import open_writer
+from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
-from kraftlog.cli.target import check_output
 from kraftlog.codec.options import ReadOptions
 from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
@@ -30,11 +29,7 @@ def verify(
     paths: tuple[str, ...],
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
-    form: str,
-    output: str | None,
-    columns: list[str] | None,
-    limit: int | None,
-    binary: str,
+    output: Output,
     no_progress: bool,
 ) -> None:
     """Check crc and structure of every record, that offsets rise, index files, and transactions.
@@ -43,26 +38,25 @@ def verify(
     between the batches of a transaction, and .txnindex and .snapshot files that say what the log says.
 
     Rows are those of the table errors. The exit code is 0 when all is well, 1 when not. A torn tail of the last
-    segment, which an unclean shutdown leaves, is no error.
+    segment, which an unclean shutdown leaves, is no error; standard error says where it is.
 
     \b
     Example:
       kraftlog verify tests/golden/transactions/log
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
-    shown_columns = ERRORS.select(columns)
-    check_output(output, log)
+    shown_columns = ERRORS.select(output.columns)
+    output.check(log.folders)
     counts: Counter[str] = Counter()
-    shown = 0
+    notes: list[str] = []
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-        faults = log.verify(ReadOptions(), bar)
-        with open_writer(form, output, shown_columns, binary) as writer:
+        faults = log.verify(ReadOptions(), bar, notes)
+        with output.open(shown_columns) as writer:
             while some := list(islice(faults, FAULTS_AT_ONCE)):
                 counts.update(fault.error for fault in some)
-                rows = errors_table(some[: None if limit is None else max(0, limit - shown)])
-                shown += rows.num_rows
-                for batch in rows.select(shown_columns.names).to_batches():
-                    writer.write(batch)
+                writer.write(errors_table(some).select(shown_columns.names))
+    for note in notes:
+        print(note, file=sys.stderr)
     summary = ", ".join(f"{count} {code}" for code, count in sorted(counts.items())) or "no errors"
     print(f"{log.size_in_bytes} bytes in {log.segments_count} segments: {summary}", file=sys.stderr)
     sys.exit(EXIT_FAULTS if counts else 0)

@@ -14,6 +14,7 @@ from kraftlog.codec.records import Origin
 from kraftlog.disk.disk import ReadableFile
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError, error_from_fault
+from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range
 from kraftlog.read.segment_reader import located, relocated, segment_file
 
@@ -72,7 +73,7 @@ def read_range(
                 raise error_from_fault(cut_off)
             faults.append(cut_off)
         if notes is not None:
-            notes.extend(f"{segment.name}: {note}" for note in _notes_of(decoder, file))
+            notes.extend(notes_of(segment, decoder, file))
     if part.undecided is not None and decoder.is_undecided:
         for rest in part.undecided(decoder.position):
             yield from read_range(rest, arrow_schema, options, faults, on_progress, notes)
@@ -134,12 +135,17 @@ def cut_off_batch(part: Range, decoder: RecordDecoder, file: ReadableFile) -> Fa
     return located(part.segment, Fault(CUT_OFF, message, position, left))
 
 
-def _notes_of(decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:
+def notes_of(segment: Segment, decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:
+    """Return what a reader of a segment should know although it is no fault."""
     if decoder.salvaged_rows:
-        yield f"{decoder.salvaged_rows} records were salvaged from behind damage; the column salvaged says which"
+        salvaged = f"{decoder.salvaged_rows} records were salvaged from behind damage"
+        yield f"{segment.name}: {salvaged}; the column salvaged says which"
     if decoder.torn_at >= 0:
         header = file.read(decoder.torn_at, min(decoder.torn_at + OFFSET_AND_LENGTH, file.size))
         batch_length = int.from_bytes(header[8:], signed=True)
         if batch_length:  # else nothing was written there yet
             left = file.size - decoder.torn_at
-            yield f"{left} bytes at byte {decoder.torn_at}, the end of the file, hold no complete batch"
+            yield (
+                f"{segment.name}: {left} bytes at byte {decoder.torn_at}, the end of the file, hold no complete batch; "
+                "a broker that recovers the log cuts them off, and `kraftlog recover` shows it"
+            )

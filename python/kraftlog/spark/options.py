@@ -103,7 +103,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     quarantine = given.get("quarantinepath")
     if (quarantine is not None) != (on_error == "quarantine"):
         raise ValueError("onError=quarantine and the option quarantinePath go together")
-    include_headers = _flag(given, "includeHeaders", default=False)
+    include_headers = flag(given, "includeHeaders", default=False)
     columns = _words(given.get("columns"))
     return Request(
         table=table,
@@ -115,21 +115,21 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         definitions=definitions,
         range_bytes=_bytes(given["rangebytes"]) if "rangebytes" in given else None,
         min_partitions=_count(given, "minPartitions") or 1,
-        fail_on_data_loss=_flag(given, "failOnDataLoss", default=True),
+        fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
         max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
         min_offsets_per_trigger=_count(given, "minOffsetsPerTrigger"),
         max_trigger_delay_ms=_milliseconds(given, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY),
-        stops_at_high_watermark=_flag(given, "highWatermark", default=False),
+        stops_at_high_watermark=flag(given, "highWatermark", default=False),
         quarantine=quarantine,
         options=read_options(
             isolation_level=given.get("isolationlevel", given.get(_KAFKA_ISOLATION_LEVEL, "read_uncommitted")),
             start_timestamp=_moment(given, "startTimestamp"),
             end_timestamp=_moment(given, "endTimestamp"),
-            include_control=_flag(given, "includeControl", default=False),
-            include_deleted=_flag(given, "includeDeleted", default=False) or table in TABLES_OF_FILES,
-            salvage=_flag(given, "salvage", default=False),
-            show_secrets=_flag(given, "showSecrets", default=True),
-            check_crc=_flag(given, "checkCrc", default=table != "batches"),
+            include_control=flag(given, "includeControl", default=False),
+            include_deleted=flag(given, "includeDeleted", default=False) or table in TABLES_OF_FILES,
+            salvage=flag(given, "salvage", default=False),
+            show_secrets=flag(given, "showSecrets", default=True),
+            check_crc=flag(given, "checkCrc", default=table != "batches"),
             strict=on_error == "fail" and table != "errors",
             batch_rows=ROWS_PER_BATCH,
             batch_bytes=BYTES_PER_BATCH,
@@ -154,7 +154,8 @@ def _one_of(given: Mapping[str, str], name: str, values: tuple[str, ...]) -> str
     return value
 
 
-def _flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Return an option that is true or false; ValueError for anything else."""
     return _one_of(given, name, ("true", "false") if default else ("false", "true")) == "true"
 
 

@@ -20,6 +20,7 @@ from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
 from kraftlog.store import StagedFile, Stager, WriteId, abort, begin, commit, make_write_folder, new_write, recover
 from kraftlog.store.committed_batches import is_repetition
 from kraftlog.store.rows import check_columns, rows_by_partition
+from kraftlog.store.topics import check_log_directory
 from kraftlog.store.write_id import write_of_batch
 
 # properties of Spark with the batch and the query of a stream's tasks; the id of a query belongs to its checkpoint, and
@@ -40,7 +41,7 @@ class KraftlogWriter(DataSourceArrowWriter):
     """One job, one write. Made by the driver, which sends it to the tasks."""
 
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
-        parsed = parse_sink_options(options, is_streaming=False)
+        parsed = parse_sink_options(options, is_streaming=False, overwrite=overwrite)
         self._overwrite = overwrite
         check_columns(arrow_schema_of(schema), parsed.routing.topic)
         self._options = _at_its_place(parsed)
@@ -64,7 +65,7 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
     """One write for each batch of a stream, which Spark may make this anew for at any time."""
 
     def __init__(self, options: dict[str, str], schema: StructType, overwrite: bool) -> None:
-        self._options = parse_sink_options(options, is_streaming=True)
+        self._options = parse_sink_options(options, is_streaming=True, overwrite=overwrite)
         self._overwrite = overwrite
         check_columns(arrow_schema_of(schema), self._options.routing.topic)
         self._is_locked = False
@@ -124,6 +125,7 @@ def _query_of(checkpoint: str | None) -> str | None:
 
 def _at_its_place(options: SinkOptions) -> SinkOptions:
     """Finish what others have decided, so that all partitions of their topics are there; then look for topics."""
+    check_log_directory(options.log_directory)
     options.log_directory.mkdir(parents=True, exist_ok=True)
     recover(options.log_directory)
     return options.with_existing_topics()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.compression import COMPRESSION_TYPES
+from kraftlog.spark.options import flag
 from kraftlog.spark.paths import local_folder
 from kraftlog.store import BatchOptions
 from kraftlog.store.rows import Routing
@@ -23,6 +24,7 @@ OPTIONS = (
     "compressionLevel",
     "batchSize",
     "segmentBytes",
+    "overwriteTopics",
     "transactionalId",
     "batchId",
     "checkpointLocation",
@@ -76,13 +78,21 @@ class SinkOptions:
         return replace(self, routing=replace(self.routing, existing=existing))
 
 
-def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool) -> SinkOptions:
+def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwrite: bool) -> SinkOptions:
     """Read the options of a writer; names are taken without regard to case.
+
+    Parameters
+    ----------
+    options : mapping of str to str
+    is_streaming : bool
+    overwrite : bool
+        Whether the mode is overwrite, or that of a stream complete.
 
     Raises
     ------
     ValueError
-        For an unknown option or a value that cannot be read.
+        For an unknown option or a value that cannot be read; for a mode that removes records without the option
+        overwriteTopics, and that option without such a mode.
     """
     given = {key.lower(): value for key, value in options.items()}
     known = {name.lower() for name in OPTIONS}
@@ -91,6 +101,7 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool) -> Sin
         raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(sorted(OPTIONS))}")
     if "path" not in given:
         raise ValueError('no path: use .save("...") or .start("...") with a log directory')
+    _check_overwrite(given, is_streaming=is_streaming, overwrite=overwrite)
     topic = given.get("topic")
     if topic is not None:
         check_topic(topic)
@@ -108,6 +119,19 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool) -> Sin
         batch_id,
         given.get("checkpointlocation"),
     )
+
+
+def _check_overwrite(given: Mapping[str, str], *, is_streaming: bool, overwrite: bool) -> None:
+    """Refuse to remove records when nobody has said so."""
+    mode = "output mode complete" if is_streaming else "mode overwrite"
+    is_wanted = flag(given, "overwriteTopics", default=False)
+    if overwrite and not is_wanted:
+        raise ValueError(
+            f"{mode} removes all records that the topics have which are written; use mode append, or set option "
+            "overwriteTopics to true"
+        )
+    if is_wanted and not overwrite:
+        raise ValueError(f"option overwriteTopics goes with {mode}; the mode is append, which keeps what topics have")
 
 
 def _batch_options(given: Mapping[str, str]) -> BatchOptions:

@@ -17,7 +17,7 @@ from kraftlog.store.committed_batches import is_repetition
 from kraftlog.store.decision import Decision, decide, is_decided, read_decision
 from kraftlog.store.finish import finish, missing_files
 from kraftlog.store.staging import StagedFile, WriteEndedError, headers_path
-from kraftlog.store.topics import partition_folders
+from kraftlog.store.topics import check_log_directory, partition_folders
 from kraftlog.store.write_id import WriteId, row_name
 
 LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
@@ -49,7 +49,10 @@ def begin(log_directory: Path, write: WriteId) -> Path:
     ------
     LogDirectoryLockedError
         When a broker has the log directory.
+    FileExistsError
+        When the folder holds other things, and nothing of a log directory.
     """
+    check_log_directory(log_directory)
     disk().make_folder(log_directory)
     with _locked(log_directory):
         _finish_decided(log_directory)

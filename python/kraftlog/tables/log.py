@@ -314,12 +314,26 @@ class Log:
         """How many live segments were found."""
         return len(self.found.segments)
 
-    def verify(self, options: ReadOptions = ReadOptions(), on_progress: Progress | None = None) -> Iterator[Fault]:  # noqa: B008
-        """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found."""
+    def verify(
+        self,
+        options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+        on_progress: Progress | None = None,
+        notes: list[str] | None = None,
+    ) -> Iterator[Fault]:
+        """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found.
+
+        Parameters
+        ----------
+        options : ReadOptions
+        on_progress : callable, optional
+            Is called with the bytes of log that were read since the last call.
+        notes : list of str, optional
+            Receives where a torn tail is, which is no fault.
+        """
         from kraftlog.check.partitions import check_segments
 
         yield from self.unreadable()
-        yield from check_segments(self.found.segments, options, on_progress=on_progress)
+        yield from check_segments(self.found.segments, options, on_progress=on_progress, notes=notes)
 
     def stats(
         self,
