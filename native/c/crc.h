@@ -1,8 +1,9 @@
 /* CRC32C (Castagnoli), which covers record batches of magic 2, and CRC32 (IEEE), which covers older messages.
  *
  * On x86-64 CRC32C runs on the crc32 instruction in three interleaved streams that are joined by carry-less
- * multiplication; on arm64 on its own crc32c instruction. Both are chosen at run time; elsewhere eight table look-ups
- * a word. All functions take and return the plain checksum (0 for no bytes), so that a sum can be continued.
+ * multiplication, or where there is AVX-512 on carry-less multiplication of vectors; on arm64 on its own crc32c
+ * instruction. They are chosen at run time; elsewhere eight table look-ups a word. All functions take and return the
+ * plain checksum (0 for no bytes), so that a sum can be continued.
  */
 #ifndef KRAFTLOG_CRC_H
 #define KRAFTLOG_CRC_H
@@ -52,7 +53,7 @@ static inline uint32_t kr_crc32(uint32_t crc, const uint8_t *p, size_t n) {
 }
 
 #if defined(__x86_64__)
-#include "crc32c_x86.h"
+#include "crc32c_avx512.h"
 #elif defined(__aarch64__)
 #include "crc32c_arm.h"
 #endif
@@ -65,7 +66,8 @@ static inline void kr_crc_init(void) {
     kr_crc_table_init(&kr_crc32c_table, KR_CRC32C_POLYNOMIAL);
     kr_crc_table_init(&kr_crc32_table, KR_CRC32_POLYNOMIAL);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) kr_crc32c_chosen = kr_crc32c_x86;
+    if (kr_crc32c_x86_supported()) kr_crc32c_chosen = kr_crc32c_x86;
+    if (kr_crc32c_avx512_supported()) kr_crc32c_chosen = kr_crc32c_avx512;
 #elif defined(__aarch64__)
     if (kr_crc32c_arm_supported()) kr_crc32c_chosen = kr_crc32c_arm;
 #endif

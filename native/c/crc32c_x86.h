@@ -1,4 +1,4 @@
-/* CRC32C with SSE4.2 and PCLMULQDQ. Included by crc.h only.
+/* CRC32C with SSE4.2 and PCLMULQDQ. Included by crc32c_avx512.h only.
  *
  * The crc32 instruction takes three cycles but one can start in each, so three neighbouring blocks are summed side by
  * side and joined: multiplying by x^(8 * bytes) mod P moves a sum over the blocks that follow it. Small blocks keep the
@@ -20,6 +20,10 @@
 #define KR_CRC_SHORT_ONCE  0x9e4addf8u
 
 #define KR_TARGET_CRC __attribute__((target("sse4.2,pclmul")))
+
+static inline int kr_crc32c_x86_supported(void) {
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+}
 
 KR_TARGET_CRC static inline uint64_t kr_crc_shift(uint64_t crc, uint32_t power) {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc), _mm_cvtsi64_si128((long long)power), 0);

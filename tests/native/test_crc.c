@@ -2,7 +2,7 @@
 #include "bytes.h"
 #include "check.h"
 
-enum { LONGEST = 4096, STARTS = 9 };
+enum { LONGEST = 4096, STARTS = 65, MOST_KERNELS = 3 };
 
 static void test_known(void) {
     uint8_t zeros[32] = {0}, ones[32], up[32], down[32];
@@ -41,14 +41,28 @@ static uint32_t crc_by_bits(uint32_t polynomial, const uint8_t *p, int64_t n) {
     return ~c;
 }
 
+/* All that this processor could choose. Returns how many. */
+static int kernels(kr_crc_function found[MOST_KERNELS]) {
+    int count = 0;
+    found[count++] = kr_crc32c;
+#if defined(__x86_64__)
+    if (kr_crc32c_x86_supported()) found[count++] = kr_crc32c_x86;
+    if (kr_crc32c_avx512_supported()) found[count++] = kr_crc32c_avx512;
+#endif
+    return count;
+}
+
 static void test_every_length(void) {
+    kr_crc_function kernel[MOST_KERNELS];
+    int count = kernels(kernel);
     uint8_t random[LONGEST];
     for (int i = 0; i < LONGEST; i++) random[i] = (uint8_t)random_next();
     for (int64_t n = 0; n <= LONGEST; n++) {
         uint8_t *p = exact_copy(random + (LONGEST - n), n);
-        for (int64_t start = 0; start < STARTS && start <= n; start++)
-            CHECK_INT(kr_crc32c_portable(0, p + start, (size_t)(n - start)),
-                      kr_crc32c(0, p + start, (size_t)(n - start)));
+        for (int64_t start = 0; start < STARTS && start <= n; start++) {
+            uint32_t before = (uint32_t)random_next(), sum = kr_crc32c_portable(before, p + start, (size_t)(n - start));
+            for (int i = 0; i < count; i++) CHECK_INT(sum, kernel[i](before, p + start, (size_t)(n - start)));
+        }
         if (n < 64 || n % 97 == 0) {
             CHECK_INT(crc_by_bits(KR_CRC32C_POLYNOMIAL, p, n), kr_crc32c_portable(0, p, (size_t)n));
             CHECK_INT(crc_by_bits(KR_CRC32_POLYNOMIAL, p, n), kr_crc32(0, p, (size_t)n));
@@ -81,6 +95,10 @@ static void test_constants(void) {
     CHECK_INT(power_of_x(8 * KR_CRC_LONG - 33), KR_CRC_LONG_ONCE);
     CHECK_INT(power_of_x(8 * 2 * KR_CRC_SHORT - 33), KR_CRC_SHORT_TWICE);
     CHECK_INT(power_of_x(8 * KR_CRC_SHORT - 33), KR_CRC_SHORT_ONCE);
+    CHECK_INT(power_of_x(8 * KR_CRC_FOLDED + 63), KR_CRC_FOLD_LOW);
+    CHECK_INT(power_of_x(8 * KR_CRC_FOLDED - 1), KR_CRC_FOLD_HIGH);
+    CHECK_INT(power_of_x(8 * KR_CRC_VECTOR + 63), KR_CRC_VECTOR_LOW);
+    CHECK_INT(power_of_x(8 * KR_CRC_VECTOR - 1), KR_CRC_VECTOR_HIGH);
 }
 #else
 static void test_constants(void) {}
