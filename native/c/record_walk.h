@@ -5,14 +5,15 @@
 #include "record_columns.h"
 #include "record_shape.h"
 
-/* A checksum that runs ahead of the walk, a window at a time, so that the walk finds its bytes in the first-level
- * cache. Nothing that was put out counts before the sum over the whole batch has been compared. */
+/* A checksum that runs ahead of the walk, a window at a time, so that the walk finds its bytes in the second-level
+ * cache. In windows that fit the first level memory would be read with more breaks. Nothing that was put out counts
+ * before the sum over the whole batch has been compared. */
 typedef struct {
     const uint8_t *pos, *end;
     uint32_t crc;
 } kr_crc_ahead;
 
-enum { KR_CRC_WINDOW = 16 * 768 };
+enum { KR_CRC_WINDOW = 64 << 10 };
 
 static inline void kr_crc_advance(kr_crc_ahead *a) {
     int64_t n = a->end - a->pos;
