@@ -1,4 +1,4 @@
-/* Damages real batches at random and gives them to all that reads or writes batches.
+/* Damages real batches at random and gives them to all that reads or writes batches; and messages to their decoders.
  *
  *   fuzz [--target NAME] [--seconds N] [--executions N] [--seed S] [--only EXECUTION] FILE...
  *
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fuzz_frames.h"
+#include "fuzz_messages.h"
 #include "fuzz_records.h"
 #include "fuzz_write.h"
 
@@ -23,10 +24,10 @@ static const struct {
     const char *name;
     void (*once)(const corpus *c);
     const corpus *seeds;
-} targets[] = {{"decode", fuzz_decode, &all},       {"headers", fuzz_decode, &headers},
-               {"legacy", fuzz_legacy, &legacy},    {"sound", fuzz_sound, &all},
-               {"encode", fuzz_encode, &all},       {"rewrite", fuzz_rewrite, &all},
-               {"frames", fuzz_frames, &compressed}};
+} targets[] = {{"decode", fuzz_decode, &all},        {"headers", fuzz_decode, &headers},
+               {"legacy", fuzz_legacy, &legacy},     {"sound", fuzz_sound, &all},
+               {"encode", fuzz_encode, &all},        {"rewrite", fuzz_rewrite, &all},
+               {"frames", fuzz_frames, &compressed}, {"messages", fuzz_messages, &all}};
 
 enum { TARGETS = sizeof targets / sizeof *targets };
 
@@ -165,6 +166,7 @@ int main(int count, char **arguments) {
     int64_t seconds = 10, executions = 0, only = -1, chosen = -1;
     int ended = 0;
     kr_crc_init();
+    kr_uuid_text_init();
     for (int i = 1; i < count; i++) {
         if (!strcmp(arguments[i], "--target"))
             chosen = target_of(arguments[++i]);

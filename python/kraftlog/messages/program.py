@@ -29,8 +29,13 @@ def program(definition: Definition, version: int) -> native.Program:
     if version not in definition.versions:
         versions = definition.versions
         raise ValueError(f"{definition.name}: version {version} is not between {versions.first} and {versions.last}")
+    fields, text = compiled(definition, version)
+    return native.Program(fields, text, version in definition.flexible, layout(definition).columns)
+
+
+def compiled(definition: Definition, version: int) -> tuple[bytes, bytes]:
+    """Return the fields of a program, each a ``kr_field``, and the text that they point into."""
     places = layout(definition)
-    is_compact = version in definition.flexible
     text = bytearray()
     rows = np.zeros(len(places.nodes), native.FIELD_DTYPE)
     for node, row in zip(places.nodes, rows, strict=True):
@@ -42,7 +47,7 @@ def program(definition: Definition, version: int) -> native.Program:
         for number, child in enumerate(node.children, 1):
             if rows["place"][child.index] == PLACE_TAGGED and rows["tag"][child.index] < native.LOW_TAGS:
                 rows["by_tag"][node.index, rows["tag"][child.index]] = number
-    return native.Program(rows.tobytes(), bytes(text), is_compact, places.columns)
+    return rows.tobytes(), bytes(text)
 
 
 @cache

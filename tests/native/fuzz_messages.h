@@ -1,0 +1,230 @@
+/* Messages of all definitions, most of them damaged: the generated decoders give what the interpreter gives. */
+#ifndef KRAFTLOG_TESTS_FUZZ_MESSAGES_H
+#define KRAFTLOG_TESTS_FUZZ_MESSAGES_H
+
+#include "fuzz_mutate.h"
+#include "message_programs.h"
+#include "message_tables.h"
+#include "straight_decoders.h"
+
+enum { MESSAGE_TABLES = sizeof message_tables / sizeof *message_tables, MOST_COLUMNS = 64, MOST_MESSAGES = 700 };
+
+/* ---- random messages ---- */
+
+static void put_random_struct(bytes *b, const kr_program *m, int32_t field, int depth);
+
+/* Few in what is in lists itself, so that a message stays small. */
+static int64_t random_count(int depth) { return random_below(depth ? 3 : random_below(16) ? 5 : 40); }
+
+static void put_random_items(bytes *b, const kr_program *m, int32_t field, int64_t count, int depth) {
+    const kr_field *f = &m->fields[field];
+    for (; count > 0; count--) {
+        if (f->kind == KR_KIND_STRUCT)
+            put_random_struct(b, m, field, depth + 1);
+        else if (kr_wire_width(f->kind))
+            put_random(b, kr_wire_width(f->kind));
+        else
+            put_random_text(b, m->is_compact, f->kind == KR_KIND_STRING ? 2 : 4, f->is_nullable && !f->is_array);
+    }
+}
+
+/* Null where that is allowed, and now and then where it is not. */
+static void put_random_field(bytes *b, const kr_program *m, int32_t field, int depth) {
+    const kr_field *f = &m->fields[field];
+    int is_null = f->is_nullable ? random_below(4) == 0 : random_below(200) == 0;
+    if (f->is_array) {
+        int64_t count = is_null ? -1 : random_count(depth);
+        put_size(b, m->is_compact, count, 4);
+        put_random_items(b, m, field, count, depth);
+    } else if (f->kind == KR_KIND_STRUCT && f->is_nullable) {
+        put_int(b, f->place == KR_PLACE_TAGGED ? !is_null : is_null ? -1 : 1, 1);
+        if (!is_null) put_random_struct(b, m, field, depth + 1);
+    } else {
+        put_random_items(b, m, field, 1, depth);
+    }
+}
+
+static int32_t field_of_tag(const kr_program *m, int32_t field, int tag) {
+    const kr_field *f = &m->fields[field];
+    for (int32_t k = f->first; k < f->first + f->count; k++)
+        if (m->fields[k].place == KR_PLACE_TAGGED && m->fields[k].tag == tag) return k;
+    return -1;
+}
+
+static void put_random_struct(bytes *b, const kr_program *m, int32_t field, int depth) {
+    static bytes known_at[KR_DEEPEST + 2], one_at[KR_DEEPEST + 2];
+    bytes *known = &known_at[depth], *one = &one_at[depth];
+    const kr_field *f = &m->fields[field];
+    for (int32_t k = f->first; k < f->first + f->count; k++)
+        if (m->fields[k].place == KR_PLACE_IN_ORDER) put_random_field(b, m, k, depth);
+    if (!m->is_compact) return;
+    int count = 0, wanted = (int)random_below(4);
+    known->size = 0;
+    for (int tag = 0; tag < KR_LOW_TAGS; tag++) {
+        int32_t k = field_of_tag(m, field, tag);
+        if (random_below(4) >= wanted || (k < 0 && random_below(40))) continue;
+        one->size = 0;
+        if (k < 0)
+            put_random(one, random_below(5));
+        else
+            put_random_field(one, m, k, depth);
+        put_tagged(known, tag, one);
+        count++;
+    }
+    put_unsigned(b, (uint64_t)count);
+    put_bytes(b, known->at, known->size);
+}
+
+/* A few bytes of the message from `at` on are others, or are gone. */
+static void damage_message(bytes *b, int64_t at) {
+    for (int64_t n = random_below(3); n > 0 && b->size > at; n--) {
+        int64_t place = at + random_below(b->size - at);
+        switch (random_below(5)) {
+        case 0:
+            b->at[place] ^= (uint8_t)(1u << random_below(8));
+            break;
+        case 1:
+            b->at[place] = (uint8_t)interesting();
+            break;
+        case 2:
+            b->size = place;
+            break;
+        case 3:
+            put_random(b, 1 + random_below(3));
+            break;
+        default:
+            b->at[place] = (uint8_t)(b->at[place] + random_below(3) - 1);
+        }
+    }
+}
+
+/* ---- messages of one definition, in one block that ends where they end ---- */
+
+typedef struct {
+    const message_table *table;
+    const uint8_t *data;
+    int64_t size, values, count;
+    int32_t ends[MOST_MESSAGES + 1], starts[MOST_MESSAGES], versions[MOST_MESSAGES];
+    int64_t rows[MOST_MESSAGES];
+} fuzz_messages_input;
+
+static void make_messages(fuzz_messages_input *in) {
+    static bytes b;
+    in->table = &message_tables[random_below(MESSAGE_TABLES)];
+    int64_t most = random_below(32) ? 1 + random_below(12) : 1 + random_below(MOST_MESSAGES);
+    int is_one_version = random_below(2) != 0, is_sound = random_below(4) == 0;
+    int32_t version = (int32_t)random_below(in->table->versions);
+    b.size = in->values = in->count = 0;
+    in->ends[0] = 0;
+    while (in->values < most && b.size < BYTES_CAPACITY / 4) {
+        int64_t i = in->values++;
+        if (!is_one_version) version = (int32_t)random_below(in->table->versions);
+        in->versions[i] = in->table->first + version;
+        in->starts[i] = (int32_t)random_below(3);
+        put_random(&b, in->starts[i]);
+        int64_t at = b.size;
+        put_random_struct(&b, &in->table->programs[version], 0, 0);
+        if (!is_sound && random_below(4) == 0) damage_message(&b, at);
+        in->ends[i + 1] = (int32_t)b.size;
+        if (random_below(16)) in->rows[in->count++] = i;
+    }
+    if (random_below(2)) put_random(&b, KR_PADDING); /* so that the last ones are no exception */
+    in->data = exact_copy(b.at, b.size);
+    in->size = b.size;
+}
+
+/* ---- both decoders ---- */
+
+typedef struct {
+    kr_message_decoder d;
+    kr_column columns[MOST_COLUMNS];
+} fuzz_columns;
+
+static void fuzz_columns_open(fuzz_columns *c, int32_t columns, int uuid_text) {
+    int32_t zero = 0;
+    if (!c->d.scratch && !kr_message_decoder_open(&c->d)) abort(); /* once, since it takes long */
+    c->d.columns = c->columns;
+    c->d.uuid_text = uuid_text;
+    c->d.no_memory = 0;
+    c->d.interpreted = c->d.faults.size = 0;
+    CHECK_TRUE(columns <= MOST_COLUMNS);
+    for (int32_t i = 0; i < columns; i++) {
+        if (!kr_push_repeated(&c->columns[i].list.ends, &zero, 4, 1)) abort();
+        if (!kr_push_repeated(&c->columns[i].item.ends, &zero, 4, 1)) abort();
+    }
+}
+
+static void fuzz_columns_close(fuzz_columns *c) {
+    for (int32_t i = 0; i < MOST_COLUMNS; i++) kr_column_free(&c->columns[i]);
+}
+
+/* Decodes in two steps, since columns may have rows already. */
+static void run_messages(fuzz_columns *c, const fuzz_messages_input *in, const kr_straight *straight, int64_t cut) {
+    kr_versioned v = {{in->data, in->ends, in->rows, in->starts, cut}, in->versions};
+    c->d.limit = in->data + in->size;
+    CHECK_TRUE(kr_versions_within(&v, in->table->first, in->table->versions));
+    CHECK_TRUE(kr_decode_versions(&c->d, in->table->programs, in->table->first, straight, &v));
+    v.messages.rows += cut;
+    v.messages.count = in->count - cut;
+    if (v.messages.count) CHECK_TRUE(kr_decode_versions(&c->d, in->table->programs, in->table->first, straight, &v));
+}
+
+static int compare_faults(const void *a, const void *b) {
+    const kr_message_fault *x = a, *y = b;
+    int64_t first = x->row * 512 + x->field, second = y->row * 512 + y->field;
+    return (first > second) - (first < second);
+}
+
+static void check_same_faults(fuzz_columns *expected, fuzz_columns *found) {
+    int64_t count = expected->d.faults.size / (int64_t)sizeof(kr_message_fault);
+    CHECK_INT(expected->d.faults.size, found->d.faults.size);
+    if (failures || !count) return;
+    kr_message_fault *e = (void *)expected->d.faults.bytes, *f = (void *)found->d.faults.bytes;
+    qsort(e, (size_t)count, sizeof *e, compare_faults);
+    qsort(f, (size_t)count, sizeof *f, compare_faults);
+    for (int64_t i = 0; i < count; i++) {
+        CHECK_INT(e[i].row, f[i].row);
+        CHECK_INT(e[i].field, f[i].field);
+        CHECK_ERROR(e[i].error, &f[i].error);
+    }
+}
+
+static void check_same_level(const kr_level *expected, const kr_level *found) {
+    CHECK_INT(expected->count, found->count);
+    CHECK_INT(expected->nulls, found->nulls);
+    CHECK_BYTES(expected->data.bytes, expected->data.size, found->data.bytes, found->data.size);
+    CHECK_BYTES(expected->ends.bytes, expected->ends.size, found->ends.bytes, found->ends.size);
+    if (expected->nulls)
+        CHECK_BYTES(expected->valid.bytes, expected->valid.size, found->valid.bytes, found->valid.size);
+}
+
+static void fuzz_messages(const corpus *c) {
+    static fuzz_messages_input in;
+    static fuzz_columns straight, interpreted;
+    (void)c;
+    make_messages(&in);
+    const kr_straight *generated = kr_straight_of(in.table->name, in.table->digest);
+    int uuid_text = random_below(2) != 0;
+    int64_t cut = random_below(4) ? in.count : random_below(in.count + 1);
+    CHECK_TRUE(generated != 0);
+    fuzz_columns_open(&straight, in.table->columns, uuid_text);
+    fuzz_columns_open(&interpreted, in.table->columns, uuid_text);
+    if (cut) {
+        run_messages(&straight, &in, generated, cut);
+        run_messages(&interpreted, &in, 0, cut);
+        CHECK_INT(in.count, interpreted.columns[0].item.count);
+        check_same_faults(&interpreted, &straight);
+    }
+    for (int32_t i = 0; i < in.table->columns; i++) {
+        const kr_column *e = &interpreted.columns[i], *f = &straight.columns[i];
+        check_same_level(&e->list, &f->list);
+        check_same_level(&e->item, &f->item);
+        CHECK_BYTES(e->tags.bytes, e->tags.size, f->tags.bytes, f->tags.size);
+    }
+    if (failures) printf("of %s\n", in.table->name);
+    fuzz_columns_close(&straight);
+    fuzz_columns_close(&interpreted);
+    exact_free((uint8_t *)in.data, in.size);
+}
+
+#endif
