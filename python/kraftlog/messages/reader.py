@@ -151,6 +151,11 @@ class Messages:
         """Return the rows whose type is not known."""
         return np.flatnonzero(np.isin(self.types, list(self.unknown_types)))
 
+    def rows_of_type(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the rows of a type, rising, whatever is wrong with them."""
+        groups = [self._groups[one.api_key].rows for one in self.format.by_name[name] if one.api_key in self._groups]
+        return np.sort(np.concatenate([np.empty(0, np.int64), *groups]))
+
     def typed(self, name: str) -> Typed:
         """Return the records of a type, as columns.
 

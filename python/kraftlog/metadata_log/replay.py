@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.options import READ_COMMITTED, ReadOptions
+from kraftlog.codec.metadata_markers import MARKER_NAMES
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import METADATA
-from kraftlog.messages.reader import MessageReader, Typed
+from kraftlog.messages.reader import MessageReader, Messages, Typed
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.read.messages import TypedChunk
@@ -23,6 +24,8 @@ from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.records import Progress, read_range
 
 _COLUMNS = schema.RECORDS.select(["key", "value", "offset", "visible_at"])
+_MARKERS = frozenset(MARKER_NAMES.values())
+_NEVER = -1
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Visible:
     typed : dict of str to Typed
         By type.
     offsets, visible_at : numpy.ndarray of int64
-        Of each record of the chunk: its own, and the one at which it became visible.
+        Of each record of the chunk: its own, and the one at which it became visible; -1 for markers.
     """
 
     typed: dict[str, Typed]
@@ -88,7 +91,10 @@ class Replay:
         self, log: MetadataLog, start: int, end: int, batches: Batches, *, is_start_known: bool = False
     ) -> None:
         self.batches = batches
-        self._options = ReadOptions(isolation_level=READ_COMMITTED, start_offset=start, end_offset=end)
+        self._bounds = start, end
+        first = log.segments[0].base_offset
+        is_bound = first is None or start > first  # else no record need be compared with it
+        self._options = ReadOptions(start_offset=start if is_bound else -NO_BOUND, end_offset=end)
         self._log = log
         self._start = start if is_start_known else log.known_start(start)
 
@@ -96,17 +102,28 @@ class Replay:
         self, faults: list[Fault], on_progress: Progress | None = None, *, range_bytes: int | None = None
     ) -> Iterator[Visible]:
         """Return the records that are visible to readers of a committed log; faults receives what is wrong."""
-        bounds = (self._options.start_offset, self._options.end_offset)
         self.scan = MetadataScan(
-            self._log.segments, faults, start_offset=self._start, bounds=bounds, observe=self.batches.see
+            self._log.segments, faults, start_offset=self._start, bounds=self._bounds, observe=self.batches.see
         )
         reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
         for part in self.scan.ranges(self._options, range_bytes):
             for records in read_range(part, _COLUMNS, self._options, faults, on_progress):
                 messages = reader.read(records.column("key"), records.column("value"))
-                typed = {name: messages.typed(name) for name in messages.types_there}
+                if _hides_more_than_markers(records, messages):
+                    records = records.filter(records.column("visible_at").is_valid())
+                    if not records.num_rows:
+                        continue
+                    messages = reader.read(records.column("key"), records.column("value"))
+                typed = {name: messages.typed(name) for name in messages.types_there if name not in _MARKERS}
                 TypedChunk(part.segment, records, messages).take_faults(faults)
-                offsets, visible_at = (
-                    records.column(name).to_numpy(zero_copy_only=False) for name in ("offset", "visible_at")
-                )
-                yield Visible(typed, offsets, visible_at)
+                visible_at = records.column("visible_at").fill_null(_NEVER).to_numpy()
+                yield Visible(typed, records.column("offset").to_numpy(), visible_at)
+
+
+def _hides_more_than_markers(records: pa.RecordBatch, messages: Messages) -> bool:
+    """Return whether records are aborted or open, or hidden ones have faults, which then do not count."""
+    visible_at = records.column("visible_at")
+    markers = np.concatenate([messages.rows_of_type(name) for name in MARKER_NAMES.values()])
+    hidden = visible_at.null_count
+    are_markers = len(markers) == hidden == visible_at.take(pa.array(markers)).null_count
+    return hidden > 0 and (not are_markers or bool(messages.faults))
