@@ -72,23 +72,24 @@ static inline uint8_t *kr_fresh_block(int64_t capacity) {
     return posix_memalign(&fresh, KR_POOL_ALIGNMENT, (size_t)capacity) == 0 ? (uint8_t *)fresh : 0;
 }
 
-/* A block of a capacity that kr_pool_capacity gives; NULL when memory is short. */
-static uint8_t *kr_take_pooled(int64_t capacity, int kind) {
+/* A block of *capacity, which is one that kr_pool_capacity gives; a large block may have more, and *capacity becomes
+ * that. NULL when memory is short. */
+static uint8_t *kr_take_pooled(int64_t *capacity, int kind) {
     uint8_t *block = 0;
-    if (kr_pool_keeps(capacity) && kr_pool_enter()) {
-        if (capacity >= KR_POOL_LARGE) {
+    if (kr_pool_keeps(*capacity) && kr_pool_enter()) {
+        if (*capacity >= KR_POOL_LARGE) {
             block = kr_idle_take(&kr_pool->large, capacity, kind);
         } else {
-            uint8_t **first = &kr_pool->first[kr_pool_slot(capacity)];
+            uint8_t **first = &kr_pool->first[kr_pool_slot(*capacity)];
             block = *first;
             if (block) {
                 memcpy(first, block, sizeof block);
-                kr_pool->kept -= capacity;
+                kr_pool->kept -= *capacity;
             }
         }
         kr_pool_leave();
     }
-    return block ? block : kr_fresh_block(capacity);
+    return block ? block : kr_fresh_block(*capacity);
 }
 
 static void kr_give_small(uint8_t *block, int64_t capacity) {
@@ -145,7 +146,7 @@ static inline uint8_t *kr_block_bytes(kr_block *block) { return (uint8_t *)block
 static inline kr_block *kr_block_open(int64_t size, int kind) {
     if (size < 0 || size > INT64_MAX / 2) return 0;
     int64_t capacity = kr_pool_capacity(size + KR_BLOCK_HEAD);
-    kr_block *block = (kr_block *)(void *)kr_take_pooled(capacity, kind);
+    kr_block *block = (kr_block *)(void *)kr_take_pooled(&capacity, kind);
     if (!block) return 0;
     atomic_init(&block->owners, 1);
     block->kind = kind;

@@ -17,7 +17,7 @@ enum { KR_GROWING_SLACK = 64, KR_SMALLEST_GROWN = 1 << KR_POOL_FIRST, KR_KIND_GR
 static int kr_grow(kr_growing *b, int64_t more) {
     int64_t capacity = b->capacity ? b->capacity : KR_SMALLEST_GROWN;
     while (capacity < b->size + more + KR_GROWING_SLACK) capacity *= 2;
-    uint8_t *bytes = capacity > KR_POOL_MOST ? 0 : kr_take_pooled(capacity, KR_KIND_GROWN);
+    uint8_t *bytes = capacity > KR_POOL_MOST ? 0 : kr_take_pooled(&capacity, KR_KIND_GROWN);
     if (!bytes) return 0;
     if (b->size) memcpy(bytes, b->bytes, (size_t)b->size);
     kr_give_pooled(b->bytes, b->capacity, KR_KIND_GROWN);

@@ -83,15 +83,19 @@ static inline void kr_idle_remove(kr_idle_blocks *p, int i) {
     memmove(b, b + 1, (size_t)(p->count - i) * sizeof *b);
 }
 
-/* The block of this capacity and kind that was given last, or NULL. */
-static inline uint8_t *kr_idle_take(kr_idle_blocks *p, int64_t capacity, int kind) {
-    for (int i = p->count - 1; i >= 0; i--) {
-        uint8_t *bytes = p->block[i].bytes;
-        if (p->block[i].capacity != capacity || p->block[i].kind != kind) continue;
-        kr_idle_remove(p, i);
-        return bytes;
-    }
-    return 0;
+/* The smallest block of this kind that has at least *capacity bytes and not more than half as many again, of several
+ * the one that was given last; or NULL. *capacity becomes what it has. */
+static inline uint8_t *kr_idle_take(kr_idle_blocks *p, int64_t *capacity, int kind) {
+    const kr_idle_block *found = 0;
+    for (const kr_idle_block *b = p->block + p->count; b-- > p->block;)
+        if (b->kind == kind && b->capacity >= *capacity && b->capacity <= *capacity + *capacity / 2 &&
+            (!found || b->capacity < found->capacity))
+            found = b;
+    if (!found) return 0;
+    uint8_t *bytes = found->bytes;
+    *capacity = found->capacity;
+    kr_idle_remove(p, (int)(found - p->block));
+    return bytes;
 }
 
 /* Offers the oldest blocks, until no more than so many bytes are held; 0 where that cannot be. */

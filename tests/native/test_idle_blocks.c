@@ -14,6 +14,8 @@ static void give(uint8_t *bytes, int64_t touched, int kind) {
     kr_idle_give(&idle, given, &freed);
 }
 
+static uint8_t *take(int64_t capacity, int kind) { return kr_idle_take(&idle, &capacity, kind); }
+
 static void begin(void) {
     memset(&idle, 0, sizeof idle);
     freed.count = 0;
@@ -40,13 +42,27 @@ static void test_the_last_of_its_kind_is_taken(void) {
     give(marks + 1, 20, 1);
     give(marks + 2, 30, 2);
     CHECK_INT(60, idle.held);
-    CHECK_TRUE(!kr_idle_take(&idle, LARGE, 3));
-    CHECK_TRUE(!kr_idle_take(&idle, LARGE / 2, 1));
-    CHECK_TRUE(kr_idle_take(&idle, LARGE, 1) == marks + 1);
-    CHECK_TRUE(kr_idle_take(&idle, LARGE, 1) == marks);
-    CHECK_TRUE(!kr_idle_take(&idle, LARGE, 1));
+    CHECK_TRUE(!take(LARGE, 3));
+    CHECK_TRUE(!take(LARGE / 2, 1));
+    CHECK_TRUE(take(LARGE, 1) == marks + 1);
+    CHECK_TRUE(take(LARGE, 1) == marks);
+    CHECK_TRUE(!take(LARGE, 1));
     CHECK_INT(30, idle.held);
     CHECK_INT(1, idle.count);
+}
+
+static void test_the_closest_capacity_is_taken(void) {
+    int64_t wanted = LARGE / 4 * 3;
+    begin();
+    give(marks, 1, 0);
+    kr_idle_give(&idle, (kr_idle_block){marks + 1, LARGE / 8 * 7, 1, 0, 0}, &freed);
+    kr_idle_give(&idle, (kr_idle_block){marks + 2, LARGE / 8 * 5, 1, 0, 0}, &freed); /* too small */
+    CHECK_TRUE(kr_idle_take(&idle, &wanted, 0) == marks + 1);
+    CHECK_INT(LARGE / 8 * 7, wanted);
+    wanted = LARGE / 4 * 3;
+    CHECK_TRUE(kr_idle_take(&idle, &wanted, 0) == marks);
+    CHECK_INT(LARGE, wanted);
+    CHECK_INT(1, idle.held);
 }
 
 static void test_the_oldest_are_freed(void) {
@@ -66,7 +82,7 @@ static void test_the_oldest_are_freed(void) {
     for (int i = 0; i <= KR_IDLE_BLOCKS; i++) give(marks + i, 1, 0);
     CHECK_INT(KR_IDLE_BLOCKS, idle.count);
     CHECK_INT(1, freed.count);
-    CHECK_TRUE(freed.block[0] == marks && kr_idle_take(&idle, LARGE, 0) == marks + KR_IDLE_BLOCKS);
+    CHECK_TRUE(freed.block[0] == marks && take(LARGE, 0) == marks + KR_IDLE_BLOCKS);
 }
 
 static void test_the_oldest_are_offered(void) {
@@ -79,7 +95,7 @@ static void test_the_oldest_are_offered(void) {
     CHECK_INT(2 * LARGE, idle.offered);
     CHECK_INT(LARGE, idle.held);
     CHECK_TRUE(idle.block[0].is_offered && idle.block[1].is_offered && !idle.block[2].is_offered);
-    for (int i = 2; i >= 0; i--) CHECK_TRUE(kr_idle_take(&idle, LARGE, 0) == blocks[i]);
+    for (int i = 2; i >= 0; i--) CHECK_TRUE(take(LARGE, 0) == blocks[i]);
     CHECK_INT(0, idle.offered + idle.held);
     for (int i = 0; i < 3; i++) free(blocks[i]);
 }
@@ -87,6 +103,7 @@ static void test_the_oldest_are_offered(void) {
 int main(void) {
     test_touched_bytes();
     test_the_last_of_its_kind_is_taken();
+    test_the_closest_capacity_is_taken();
     test_the_oldest_are_freed();
     test_the_oldest_are_offered();
     return check_report("idle_blocks");

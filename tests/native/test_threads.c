@@ -21,7 +21,7 @@ typedef struct {
 /* Fills a block and looks whether another thread wrote into it meanwhile. */
 static void use_block(work *w) {
     int64_t capacity = (int64_t)1 << (KR_POOL_FIRST + w->number % 3);
-    uint8_t *block = kr_take_pooled(capacity, 0);
+    uint8_t *block = kr_take_pooled(&capacity, 0);
     if (!block) abort();
     memset(block, w->number, (size_t)capacity);
     for (int64_t i = 0; i < capacity; i++) w->was_shared |= block[i] != w->number;
