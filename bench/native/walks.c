@@ -56,7 +56,7 @@ static void prepare_encoder(walk *w, int64_t size) {
     w->source.rows = c->rows;
     w->source.key = source_of(&c->key, c->rows);
     w->source.value = source_of(&c->value, c->rows);
-    w->source.timestamp_ms = c->timestamp_ms;
+    w->source.timestamp = c->timestamp_ms;
     w->encoder.producer_id = w->encoder.timestamp = w->encoder.batch_at = -1;
     w->encoder.max_batch_bytes = ENCODED_BATCH_BYTES;
     w->encoder.max_batch_records = INT32_MAX;

@@ -20,11 +20,14 @@ typedef struct {
     int64_t validity_offset; /* in bits */
 } kr_binary_source;
 
+enum kr_time_unit { KR_MILLISECONDS, KR_MICROSECONDS, KR_NANOSECONDS };
+
 typedef struct {
     int64_t rows;
     kr_binary_source key, value;
-    const int64_t *timestamp_ms; /* NULL: that of the encoder when the batch was opened */
-    const int32_t *header_ends;  /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
+    const int64_t *timestamp; /* NULL: that of the encoder when the batch was opened */
+    enum kr_time_unit timestamp_unit;
+    const int32_t *header_ends; /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
     kr_binary_source header_key, header_value;
 } kr_source;
 
@@ -71,6 +74,15 @@ KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) 
 /* Bytes of the data of values [first, last). */
 static inline int64_t kr_source_bytes(const kr_binary_source *s, int64_t first, int64_t last) {
     return s->ends ? (int64_t)s->ends[last] - s->ends[first] : 0;
+}
+
+KR_ALWAYS_INLINE int64_t kr_divide_down(int64_t a, const int64_t b) { return a / b - (a % b < 0); }
+
+/* Milliseconds of row i; finer timestamps are rounded down, before 1970 as well. */
+KR_ALWAYS_INLINE int64_t kr_source_milliseconds(const kr_source *s, int64_t i) {
+    int64_t timestamp = s->timestamp[i];
+    if (s->timestamp_unit == KR_MICROSECONDS) return kr_divide_down(timestamp, 1000);
+    return s->timestamp_unit == KR_NANOSECONDS ? kr_divide_down(timestamp, 1000000) : timestamp;
 }
 
 KR_ALWAYS_INLINE int64_t kr_field_size(int64_t length) {
@@ -146,7 +158,7 @@ typedef struct {
 KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source *s, int64_t i, int is_first,
                                            kr_measure *m) {
     int32_t offset_delta = is_first ? 0 : w->count;
-    m->timestamp = s->timestamp_ms ? s->timestamp_ms[i] : is_first ? w->timestamp : w->default_timestamp;
+    m->timestamp = s->timestamp ? kr_source_milliseconds(s, i) : is_first ? w->timestamp : w->default_timestamp;
     m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
     m->key_length = kr_source_length(&s->key, i);
     m->value_length = kr_source_length(&s->value, i);
@@ -245,13 +257,13 @@ static inline void kr_encoder_open_batch(kr_encoder *w, int64_t base_timestamp) 
 
 /* Whether there is nothing but values, none of them null: records of the metadata log. */
 static inline int kr_is_values_alone(const kr_source *s) {
-    return !s->key.ends && !s->timestamp_ms && !s->header_ends && s->value.ends && !s->value.validity;
+    return !s->key.ends && !s->timestamp && !s->header_ends && s->value.ends && !s->value.validity;
 }
 
 /* The same source, of which the compiler knows that it is so. */
 KR_ALWAYS_INLINE kr_source kr_values_of(const kr_source *s) {
     const kr_binary_source none = {0, 0, 0, 0, 0}, values = {s->value.ends, s->value.data, s->value.data_size, 0, 0};
-    const kr_source alone = {s->rows, none, values, 0, 0, none, none};
+    const kr_source alone = {s->rows, none, values, 0, KR_MILLISECONDS, 0, none, none};
     return alone;
 }
 
@@ -266,7 +278,7 @@ KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *sou
     for (; i < s->rows; i++) {
         int is_first = w->batch_at < 0;
         if (!is_first && w->count < w->most_records) {
-            int64_t timestamp = s->timestamp_ms ? s->timestamp_ms[i] : w->default_timestamp;
+            int64_t timestamp = s->timestamp ? kr_source_milliseconds(s, i) : w->default_timestamp;
             uint8_t *end = kr_record_try(w, s, i, timestamp, values_alone ? &heads : 0);
             if (KR_LIKELY(end != 0)) {
                 w->written = end - w->out;

@@ -50,7 +50,8 @@ static inline kr_source random_source(int64_t rows) {
     if (random_below(8)) s.value = random_column(&columns[1], rows, 300, random_below(2) != 0);
     for (int64_t i = 0; i < rows; i++)
         timestamps[i] = random_below(6) ? 1700000000000 + random_below(99999) : (int64_t)random_next();
-    if (random_below(8)) s.timestamp_ms = timestamps;
+    if (random_below(8)) s.timestamp = timestamps;
+    s.timestamp_unit = (enum kr_time_unit)random_below(3);
     if (random_below(3)) return s;
     header_ends[0] = (int32_t)random_below(3);
     for (int64_t i = 0; i < rows; i++) header_ends[i + 1] = header_ends[i] + (int32_t)random_below(3);
@@ -119,6 +120,11 @@ static inline void check_batches(const kr_columns *c, const kr_encoder *w, int64
     CHECK_INT(sequence, w->base_sequence);
 }
 
+static inline int64_t rounded_down(int64_t timestamp, enum kr_time_unit unit) {
+    int64_t each = unit == KR_MICROSECONDS ? 1000 : unit == KR_NANOSECONDS ? 1000000 : 1, whole = timestamp / each;
+    return whole * each > timestamp ? whole - 1 : whole;
+}
+
 static inline void check_decoded(const kr_encoder *w, const kr_source *s) {
     static kr_decoder d;
     uint8_t *p = exact_copy(w->out, w->written);
@@ -142,7 +148,7 @@ static inline void check_decoded(const kr_encoder *w, const kr_source *s) {
     check_binary(&s->value, &d.columns.value, s->rows);
     for (int64_t i = 0; i < s->rows; i++) {
         CHECK_INT(40 + i, d.columns.offset[i]);
-        CHECK_INT(s->timestamp_ms ? s->timestamp_ms[i] : -1, d.columns.timestamp_ms[i]);
+        CHECK_INT(s->timestamp ? rounded_down(s->timestamp[i], s->timestamp_unit) : -1, d.columns.timestamp_ms[i]);
         if (s->header_ends)
             CHECK_INT(s->header_ends[i + 1] - s->header_ends[i],
                       d.columns.header_ends[i + 1] - d.columns.header_ends[i]);

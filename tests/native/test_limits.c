@@ -91,7 +91,7 @@ static void test_last_offsets(void) {
     kr_encoder w = {0};
     uint8_t *out = room_block(1000 + KR_PADDING);
     s.rows = 1;
-    s.timestamp_ms = &timestamp;
+    s.timestamp = &timestamp;
     w.base_offset = INT64_MAX;
     w.max_batch_bytes = 1000;
     w.max_batch_records = 1;

@@ -117,7 +117,7 @@ cdef class Fields:
         self.header_keys = Values()
         self.header_values = Values()
         self.state.rows = 1
-        self.state.timestamp_ms = &self.timestamp_ms
+        self.state.timestamp = &self.timestamp_ms
 
     cdef int set(self, key, value, headers, int64_t timestamp_ms) except -1:
         self.has_key = lend(key, &self.state.key, self.key_ends, &self.key)

@@ -16,10 +16,16 @@ cdef extern from "encoder.h" nogil:
         const uint8_t *validity
         int64_t validity_offset
 
+    enum kr_time_unit:
+        KR_MILLISECONDS
+        KR_MICROSECONDS
+        KR_NANOSECONDS
+
     ctypedef struct kr_source:
         int64_t rows
         kr_binary_source key, value
-        const int64_t *timestamp_ms
+        const int64_t *timestamp
+        kr_time_unit timestamp_unit
         const int32_t *header_ends
         kr_binary_source header_key, header_value
 

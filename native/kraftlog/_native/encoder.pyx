@@ -15,6 +15,9 @@ from kraftlog._native.c_decoder cimport (
     kr_error,
 )
 from kraftlog._native.c_encoder cimport (
+    KR_MICROSECONDS,
+    KR_MILLISECONDS,
+    KR_NANOSECONDS,
     KR_RECORD_OVERHEAD,
     kr_binary_source,
     kr_changes,
@@ -25,11 +28,14 @@ from kraftlog._native.c_encoder cimport (
     kr_encoder_run,
     kr_source,
     kr_source_bytes,
+    kr_time_unit,
 )
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
 from kraftlog._native.memory cimport Arena, Input, kr_input, kr_input_make
 
 kr_crc_init()
+
+TIME_UNITS = {"ms": KR_MILLISECONDS, "us": KR_MICROSECONDS, "ns": KR_NANOSECONDS}
 
 cdef enum:
     KR_ROOM_AHEAD = 3  # times what is written
@@ -73,8 +79,9 @@ cdef class Source:
     def set_value(self, validity, ends, data, int64_t offset):
         self._binary(&self.state.value, validity, ends, data, offset)
 
-    def set_timestamp_ms(self, data, int64_t offset):
-        self.state.timestamp_ms = <const int64_t *>self._hold(data) + offset
+    def set_timestamp(self, data, int64_t offset, int unit):
+        self.state.timestamp = <const int64_t *>self._hold(data) + offset
+        self.state.timestamp_unit = <kr_time_unit>unit
 
     def set_headers(self, ends, int64_t offset):
         self.state.header_ends = <const int32_t *>self._hold(ends) + offset

@@ -12,7 +12,7 @@ from kraftlog._native.status import CODES, TEXTS
 from kraftlog.codec.compression import COMPRESSION_TYPES, checked_level, compress_batches
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.metadata_markers import read_marker
-from kraftlog.codec.source import ENCODED_COLUMNS, Rows, record_batches, sources
+from kraftlog.codec.source import DATA_COLUMNS, Rows, record_batches, sources
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 
 MOST_RECORDS = 2**31 - 1
@@ -217,7 +217,7 @@ def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:
     """Return how many bytes a table of many chunks holds, about; of a single one its columns say it."""
     if isinstance(rows, pa.RecordBatch) or not rows.num_columns or rows.column(0).num_chunks < 2:
         return 0
-    return int(rows.select([name for name in rows.column_names if name in ENCODED_COLUMNS]).nbytes)
+    return int(rows.select([name for name in rows.column_names if name in DATA_COLUMNS]).nbytes)
 
 
 def _plan(batch_records: npt.ArrayLike) -> npt.NDArray[np.int32]:

@@ -13,10 +13,11 @@ from kraftlog import schema
 from kraftlog._native import encoder as native
 from kraftlog.codec.headers import NO_TIMESTAMP
 
+DATA_COLUMNS = ("key", "value", "headers")  # of any number of bytes
 ENCODED_COLUMNS = ("key", "value", "timestamp", "timestamp_ms", "headers")
 _OTHER_COLUMNS = (schema.RECORDS.shown.keys() | schema.RECORDS.on_request.keys()) - set(ENCODED_COLUMNS)
 _INT64 = pa.int64()
-_UNITS_PER_MILLISECOND = {"us": 1000, "ns": 1_000_000}
+_UNITS_PER_MILLISECOND = {"ms": 1, "us": 1000, "ns": 1_000_000}
 MOST_BYTES = 1 << 30  # of the columns of one source: their offsets then fit 32 bits, whatever type they had
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable["Rows"]
@@ -83,10 +84,10 @@ def _source(rows: pa.RecordBatch, places: tuple[int, ...]) -> native.Source:
         source.set_value(*_parts(_binary("value", rows.column(value))))
     if timestamp_ms >= 0:
         stamps = _whole_numbers(rows.column(timestamp_ms))
-        source.set_timestamp_ms(stamps.buffers()[1], stamps.offset)
+        source.set_timestamp(stamps.buffers()[1], stamps.offset, native.TIME_UNITS["ms"])
     elif timestamp >= 0:
-        stamps = _milliseconds(rows.column(timestamp))
-        source.set_timestamp_ms(stamps.buffers()[1], stamps.offset)
+        stamps, unit = _timestamps(rows.column(timestamp))
+        source.set_timestamp(stamps.buffers()[1], stamps.offset, native.TIME_UNITS[unit])
     if headers >= 0:
         _set_headers(source, rows.column(headers))
     return source
@@ -118,21 +119,18 @@ def _whole_numbers(column: pa.Array) -> pa.Array:
     return column.fill_null(NO_TIMESTAMP) if column.null_count else column
 
 
-def _milliseconds(column: pa.Array) -> pa.Array:
-    """Return int64 milliseconds; finer timestamps are rounded down, before 1970 as well."""
+def _timestamps(column: pa.Array) -> tuple[pa.Array, str]:
+    """Return int64 timestamps without nulls, and their unit: one of ``native.TIME_UNITS``."""
     if pa.types.is_null(column.type):
-        return _whole_numbers(column)
+        return _whole_numbers(column), "ms"
     if not pa.types.is_timestamp(column.type):
         raise ValueError(f"column timestamp is {column.type}, not a timestamp; milliseconds belong in timestamp_ms")
     if column.type.unit == "s":
         column = column.cast(pa.timestamp("ms", tz=column.type.tz))
-    per_millisecond = _UNITS_PER_MILLISECOND.get(column.type.unit, 1)
-    if per_millisecond == 1 and not column.null_count:
-        return column  # the same bytes
-    column = column.cast(_INT64)
+    unit = column.type.unit
     if column.null_count:
-        column = column.fill_null(NO_TIMESTAMP * per_millisecond)
-    return column if per_millisecond == 1 else pa.array(np.asarray(column) // per_millisecond)
+        column = column.cast(_INT64).fill_null(NO_TIMESTAMP * _UNITS_PER_MILLISECOND[unit])
+    return column, unit
 
 
 def _set_headers(source: native.Source, column: pa.Array) -> None:
