@@ -4,7 +4,7 @@
 #define KRAFTLOG_ARROW_ARRAY_H
 
 #include "block_pool.h"
-#include "columns.h"
+#include "column_kinds.h"
 
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
@@ -101,7 +101,7 @@ static inline int kr_array_of_views(struct ArrowArray *array, kr_block *block, i
     array->n_buffers = c->end ? 5 : 4;
     parts->buffers[0] = c->nulls ? c->validity : 0;
     parts->buffers[1] = c->views;
-    parts->buffers[2] = viewed->bytes;
+    parts->buffers[2] = viewed->bytes ? viewed->bytes : c->data;
     parts->buffers[3] = c->end ? (const void *)c->data : (const void *)parts->viewed_sizes;
     parts->buffers[4] = parts->viewed_sizes;
     parts->viewed = *viewed;
@@ -123,15 +123,16 @@ static inline int kr_array_of_rows(struct ArrowArray *array, int64_t rows, int c
     return kr_array_open(array, 0, rows, 1, columns) != 0;
 }
 
-/* Lists of pairs: what `headers` is. */
-static inline int kr_array_of_headers(struct ArrowArray *array, kr_block *block, const kr_columns *c) {
-    kr_array_parts *parts = kr_array_open(array, block, c->rows, 2, 1);
+/* Lists of pairs. */
+static inline int kr_array_of_headers(struct ArrowArray *array, kr_block *block, int64_t rows,
+                                      const kr_headers_column *c) {
+    kr_array_parts *parts = kr_array_open(array, block, rows, 2, 1);
     if (!parts) return 0;
-    parts->buffers[1] = c->header_ends;
+    parts->buffers[1] = c->ends;
     struct ArrowArray *pairs = array->children[0];
-    int is_made = kr_array_of_rows(pairs, c->headers, 2) &&
-                  kr_array_of_binary(pairs->children[0], block, c->headers, &c->header_key) &&
-                  kr_array_of_binary(pairs->children[1], block, c->headers, &c->header_value);
+    int is_made = kr_array_of_rows(pairs, c->count, 2) &&
+                  kr_array_of_binary(pairs->children[0], block, c->count, &c->key) &&
+                  kr_array_of_binary(pairs->children[1], block, c->count, &c->value);
     if (!is_made) kr_array_release(array);
     return is_made;
 }

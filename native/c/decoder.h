@@ -135,23 +135,23 @@ static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes
 }
 
 /* The rows of the batch are in the columns: keep them, or take them back if they are not to be seen. */
-static inline void kr_keep_rows(kr_decoder *d, kr_batch_header *h, kr_mark mark, int64_t bytes) {
+KR_ALWAYS_INLINE void kr_keep_rows(kr_decoder *d, kr_batch_header *h, const kr_columns *before, int64_t bytes) {
     kr_columns *c = &d->columns;
-    if ((kr_is_control(h) && !d->include_control) || d->is_hidden) kr_columns_return_to(c, mark, d->want);
-    h->rows = (int32_t)(c->rows - mark.rows);
+    if ((kr_is_control(h) && !d->include_control) || d->is_hidden) kr_columns_return_to(c, before, d->want);
+    h->rows = (int32_t)(c->rows - before->rows);
     c->bytes += bytes;
     if (h->rows || (d->want & KR_ONLY_MARKERS)) c->batch[c->batches++] = *h;
 }
 
 /* What a walk over the records came to: a fault is noted, and KR_NEEDS_ROOM takes the batch back. */
-static inline int kr_settle(kr_decoder *d, kr_batch_header *h, kr_mark mark, int64_t bytes, int status,
-                            const kr_error *e) {
+KR_ALWAYS_INLINE int kr_settle(kr_decoder *d, kr_batch_header *h, const kr_columns *before, int64_t bytes, int status,
+                               const kr_error *e) {
     if (status == KR_NEEDS_ROOM) {
-        kr_columns_return_to(&d->columns, mark, d->want);
+        kr_columns_return_to(&d->columns, before, d->want);
         return kr_ask_for_room(d, h, bytes);
     }
     if (status != KR_OK) kr_note_fault(d, e, h->position, h->base_offset, e->lost);
-    kr_keep_rows(d, h, mark, bytes);
+    kr_keep_rows(d, h, before, bytes);
     kr_pass(d, h);
     return KR_OK;
 }
@@ -173,7 +173,7 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     int status;
     int64_t bytes = kr_batch_end(h) - h->position;
     kr_columns *c = &d->columns;
-    kr_mark mark = kr_columns_mark(c);
+    const kr_columns before = *c;
     if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
     if (!kr_place_views(d, h, bytes)) return KR_CHUNK_FULL;
     const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
@@ -193,13 +193,13 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
                                      : kr_batch_crc(&d->input, h);
         h->crc_ok = crc == h->crc;
         if (!h->crc_ok) {
-            kr_columns_return_to(c, mark, d->want);
+            kr_columns_return_to(c, &before, d->want);
             kr_fail(&e, KR_BAD_CRC, h->position, h->crc, crc);
             kr_leave_out(d, h, &e);
             return KR_OK;
         }
     }
-    return kr_settle(d, h, mark, bytes, status, &e);
+    return kr_settle(d, h, &before, bytes, status, &e);
 }
 
 /* Called after KR_NEEDS_DECOMPRESSION when the payload could not be decompressed. */
@@ -215,7 +215,7 @@ static inline void kr_decompression_failed(kr_decoder *d, int status, int64_t ex
 static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size) {
     kr_error e;
     kr_batch_header *h = &d->batch;
-    kr_mark mark = kr_columns_mark(&d->columns);
+    const kr_columns before = d->columns;
     int64_t bytes = size + KR_RECORD_BATCH_OVERHEAD;
     if (size > INT32_MAX) { /* more than Arrow's ends can count, and than any batch holds */
         kr_decompression_failed(d, KR_DECOMPRESSION_LIMIT, INT32_MAX);
@@ -229,7 +229,7 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
         status = kr_records_decode(&w, &d->columns, h, data, &e, d->want);
     else
         status = kr_inner_decode(&d->columns, h, data, data + size, d->check_crc, d->strict, &e, d->want);
-    return kr_settle(d, h, mark, bytes, status, &e);
+    return kr_settle(d, h, &before, bytes, status, &e);
 }
 
 /* Checks a compressed batch as far as its bytes allow and points at its payload. */

@@ -27,6 +27,7 @@ static inline void kr_legacy_read(kr_reader *in, int8_t magic, kr_record *r) {
     r->key = kr_legacy_field(in, &r->key_length, KR_BAD_KEY_LENGTH);
     r->value = kr_legacy_field(in, &r->value_length, KR_BAD_VALUE_LENGTH);
     r->offset_delta = 0;
+    r->headers = 0;
     r->headers_count = 0;
 }
 

@@ -5,21 +5,22 @@
 #include "columns.h"
 #include "metadata_marker.h"
 #include "record.h"
+#include "utf8.h"
 
 /* Keys that are not UTF-8 grow, and Arrow counts their bytes in 32 bits. */
 static inline int kr_headers_fit(const kr_columns *c, const kr_record *r) {
-    return c->headers + r->headers_count <= c->max_headers &&
-           c->header_key.end + KR_UTF8_GROWTH * (r->end - r->headers) <= INT32_MAX;
+    return c->headers.count + r->headers_count <= c->max_headers &&
+           c->headers.key.end + KR_UTF8_GROWTH * (r->end - r->headers) <= INT32_MAX;
 }
 
 /* The headers of a record, checked on the way. Returns 0, with the columns as they were, when one is bad or there is
  * no room; never for a record that kr_record_read has passed and that fits. `padded`: the record ends where
  * kr_record_fast asks for. */
 KR_ALWAYS_INLINE int kr_headers_put(kr_columns *c, const kr_record *r, const int padded, const int wanted) {
-    kr_binary_column keys = c->header_key, values = c->header_value;
+    kr_binary_column keys = c->headers.key, values = c->headers.value;
     const uint8_t *p = r->headers, *key, *value;
     int32_t key_length, value_length, left = r->headers_count;
-    int64_t row = c->headers;
+    int64_t row = c->headers.count;
     if (wanted && padded && !kr_headers_fit(c, r)) return 0;
     for (; left > 0; left--, row++) {
         if (!KR_LIKELY(p = kr_header_fast(p, r->end, &key, &key_length, &value, &value_length))) break;
@@ -29,13 +30,13 @@ KR_ALWAYS_INLINE int kr_headers_put(kr_columns *c, const kr_record *r, const int
         kr_put_binary(&values, row, value, value_length, padded);
     }
     if (!KR_LIKELY(left == 0 && p == r->end)) {
-        if (wanted) kr_set_bits(c->header_value.validity, c->headers, row);
+        if (wanted) kr_set_bits(c->headers.value.validity, c->headers.count, row);
         return 0;
     }
     if (wanted) {
-        c->header_key = keys;
-        c->header_value = values;
-        c->headers = row;
+        c->headers.key = keys;
+        c->headers.value = values;
+        c->headers.count = row;
     }
     return 1;
 }
@@ -55,7 +56,7 @@ KR_ALWAYS_INLINE int kr_record_put(kr_columns *c, const kr_batch_header *h, cons
     if (want & (KR_WANT_TIMESTAMP | KR_WANT_TIMESTAMP_MS)) {
         int64_t ms = h->attributes & KR_TIMESTAMP_TYPE_BIT ? h->max_timestamp
                                                            : kr_add_wrapping(h->base_timestamp, r->timestamp_delta);
-        if (want & KR_WANT_TIMESTAMP) kr_put_timestamp(c, row, ms);
+        if (want & KR_WANT_TIMESTAMP) kr_put_timestamp(&c->timestamp, row, ms);
         if (want & KR_WANT_TIMESTAMP_MS) c->timestamp_ms[row] = ms;
     }
     if (want & KR_VIEWS) {
@@ -65,7 +66,7 @@ KR_ALWAYS_INLINE int kr_record_put(kr_columns *c, const kr_batch_header *h, cons
         if (want & KR_WANT_KEY) kr_put_binary(&c->key, row, r->key, r->key_length, padded);
         if (want & KR_WANT_VALUE) kr_put_binary(&c->value, row, r->value, r->value_length, padded);
     }
-    if (want & KR_WANT_HEADERS) c->header_ends[row + 1] = (int32_t)c->headers;
+    if (want & KR_WANT_HEADERS) c->headers.ends[row + 1] = (int32_t)c->headers.count;
     if (want & KR_WANT_CONTROL_TYPE)
         c->control_type[row] = kr_is_control(h) ? kr_control_type_of(r) : KR_NO_CONTROL_TYPE;
     c->rows = row + 1;

@@ -61,7 +61,7 @@ static __attribute__((noinline, cold)) int kr_walk_careful(kr_walk *w, kr_column
     kr_reader in = kr_reader_make(start, w->p, w->end);
     kr_record_read(&in, &r);
     if ((want & KR_WANT_HEADERS) && in.error.status == KR_OK) { /* keys may grow beyond what Arrow's ends can count */
-        int64_t room = (INT32_MAX - c->header_key.end) / KR_UTF8_GROWTH;
+        int64_t room = (INT32_MAX - c->headers.key.end) / KR_UTF8_GROWTH;
         if (r.end - r.headers > room) kr_reader_fail(&in, KR_BAD_HEADER_KEY_LENGTH, room, r.end - r.headers);
     }
     if (in.error.status == KR_OK) {

@@ -3,6 +3,7 @@
 #define KRAFTLOG_TIMESTAMP_TYPE_H
 
 #include "arrow_array.h"
+#include "batch.h"
 
 enum { KR_TIMESTAMP_TYPES = 3, KR_MIXED_TYPES = -1, KR_SHARED_ROWS = 1 << 16 };
 

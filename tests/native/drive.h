@@ -22,14 +22,14 @@ static inline void drive_open(drive *v, const uint8_t *p, int64_t size, int64_t 
     v->size = size;
     d->input = kr_input_make(v->input, size);
     d->end = size;
-    d->want = WANT_ALL;
+    d->want = KR_WANT_ALL;
     d->check_crc = 1;
     d->start_offset = INT64_MIN;
     d->end_offset = INT64_MAX;
     d->start_timestamp = INT64_MIN;
     d->torn_at = -1;
     d->next_offset = -1;
-    d->columns = room_make(rows, chunk_bytes, 2 * rows, WANT_ALL);
+    d->columns = room_make(rows, chunk_bytes, 2 * rows, KR_WANT_ALL);
 }
 
 static inline void drive_new_room(drive *v, int64_t rows, int64_t chunk_bytes, int64_t headers) {

@@ -131,18 +131,18 @@ static inline void check_decoded(const kr_encoder *w, const kr_source *s) {
     memset(&d, 0, sizeof d);
     d.input = kr_input_make(p, w->written);
     d.end = w->written;
-    d.want = WANT_ALL;
+    d.want = KR_WANT_ALL;
     d.check_crc = 1;
     d.start_offset = INT64_MIN;
     d.end_offset = INT64_MAX;
     d.start_timestamp = INT64_MIN;
     d.torn_at = -1;
-    d.columns = room_make(s->rows + 1, w->written, w->written / 2 + 1, WANT_ALL);
+    d.columns = room_make(s->rows + 1, w->written, w->written / 2 + 1, KR_WANT_ALL);
     CHECK_STATUS(KR_END, kr_decoder_run(&d));
     CHECK_INT(0, d.faults_count);
     CHECK_INT(-1, d.torn_at);
     CHECK_INT(s->rows, d.columns.rows);
-    room_check(&d.columns, WANT_ALL);
+    room_check(&d.columns, KR_WANT_ALL);
     check_batches(&d.columns, w, s->rows);
     check_binary(&s->key, &d.columns.key, s->rows);
     check_binary(&s->value, &d.columns.value, s->rows);
@@ -151,15 +151,15 @@ static inline void check_decoded(const kr_encoder *w, const kr_source *s) {
         CHECK_INT(s->timestamp ? rounded_down(s->timestamp[i], s->timestamp_unit) : -1, d.columns.timestamp_ms[i]);
         if (s->header_ends)
             CHECK_INT(s->header_ends[i + 1] - s->header_ends[i],
-                      d.columns.header_ends[i + 1] - d.columns.header_ends[i]);
+                      d.columns.headers.ends[i + 1] - d.columns.headers.ends[i]);
     }
     if (s->header_ends) {
         kr_source first = *s; /* headers before header_ends[0] belong to another slice */
         first.header_key.ends += header_ends[0];
         first.header_value.ends += header_ends[0];
         first.header_value.validity_offset += header_ends[0];
-        check_binary(&first.header_key, &d.columns.header_key, d.columns.headers);
-        check_binary(&first.header_value, &d.columns.header_value, d.columns.headers);
+        check_binary(&first.header_key, &d.columns.headers.key, d.columns.headers.count);
+        check_binary(&first.header_value, &d.columns.headers.value, d.columns.headers.count);
     }
     room_free(&d.columns);
     exact_free(p, w->written);

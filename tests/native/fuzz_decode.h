@@ -13,7 +13,7 @@ static inline pass whole_pass(const uint8_t *p, int64_t size, uint64_t salt) {
     memset(&s, 0, sizeof s);
     s.d.input = kr_input_make(p, size);
     s.d.end = size;
-    s.d.want = WANT_ALL;
+    s.d.want = KR_WANT_ALL;
     s.d.check_crc = 1;
     s.d.include_control = 1;
     s.d.start_offset = INT64_MIN;
@@ -124,7 +124,7 @@ static inline void check_varints(const uint8_t *p, int64_t size) {
 static inline void check_small_chunks(const pass *s, const corpus *c, const outcome *whole) {
     static outcome other;
     pass small = *s;
-    small.d.want = (uint32_t)(random_next() & WANT_ALL);
+    small.d.want = (uint32_t)(random_next() & KR_WANT_ALL);
     choose_small_chunk(&small);
     run_pass(&small, c, &other);
     check_same(whole, &other, small.d.want);

@@ -46,9 +46,9 @@ static inline uint64_t hash_value(uint64_t hash, const kr_binary_column *c, int6
 }
 
 static inline uint64_t hash_headers(uint64_t hash, const kr_columns *c, int64_t row) {
-    hash = hash_int(hash, c->header_ends[row + 1] - c->header_ends[row]);
-    for (int64_t i = c->header_ends[row]; i < c->header_ends[row + 1]; i++)
-        hash = hash_value(hash_value(hash, &c->header_key, i), &c->header_value, i);
+    hash = hash_int(hash, c->headers.ends[row + 1] - c->headers.ends[row]);
+    for (int64_t i = c->headers.ends[row]; i < c->headers.ends[row + 1]; i++)
+        hash = hash_value(hash_value(hash, &c->headers.key, i), &c->headers.value, i);
     return hash;
 }
 
@@ -57,7 +57,7 @@ static inline void hash_row(uint64_t *column, const kr_columns *c, int64_t i, ui
     if (want & KR_WANT_VALUE) column[1] = hash_value(column[1], &c->value, i);
     if (want & KR_WANT_OFFSET) column[2] = hash_int(column[2], c->offset[i]);
     if (want & KR_WANT_TIMESTAMP)
-        column[3] = hash_int(column[3], room_bit(c->timestamp_validity, i) ? c->timestamp[i] : INT64_MIN);
+        column[3] = hash_int(column[3], room_bit(c->timestamp.validity, i) ? c->timestamp.values[i] : INT64_MIN);
     if (want & KR_WANT_TIMESTAMP_MS) column[4] = hash_int(column[4], c->timestamp_ms[i]);
     if (want & KR_WANT_HEADERS) column[5] = hash_headers(column[5], c, i);
     if (want & KR_WANT_CONTROL_TYPE) column[6] = hash_int(column[6], c->control_type[i]);

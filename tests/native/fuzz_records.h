@@ -11,7 +11,7 @@ static inline void open_batch_alone(kr_decoder *d, const kr_input *in, const kr_
     *d = whole_pass(in->start, in->size, 0).d;
     d->position = h->position;
     d->end = h->position + 1;
-    d->columns = room_make(size / KR_SMALLEST_RECORD + 2, size, size / 2 + 1, WANT_ALL);
+    d->columns = room_make(size / KR_SMALLEST_RECORD + 2, size, size / 2 + 1, KR_WANT_ALL);
 }
 
 static inline void check_field(const kr_binary_column *c, int64_t row, const uint8_t *p, int64_t length) {
@@ -32,7 +32,7 @@ static inline void check_sound_records(const kr_input *in, const kr_batch_header
         CHECK_TRUE(row < c->rows);
         CHECK_INT(c->offset[row], kr_record_offset(h, &r));
         CHECK_INT(c->timestamp_ms[row], kr_record_timestamp(h, &r));
-        CHECK_INT(c->header_ends[row + 1] - c->header_ends[row], r.headers_count);
+        CHECK_INT(c->headers.ends[row + 1] - c->headers.ends[row], r.headers_count);
         check_field(&c->key, row, r.key, r.key_length);
         check_field(&c->value, row, r.value, r.value_length);
     }
@@ -112,7 +112,7 @@ static void fuzz_inner(const corpus *c) {
     wrapper.attributes = (int16_t)(1 | (random_below(2) ? KR_TIMESTAMP_TYPE_BIT : 0));
     wrapper.batch_length = KR_LEGACY_MIN_LENGTH_V1;
     int check_crc = random_below(2) != 0;
-    uint32_t want = (uint32_t)(random_next() & WANT_ALL);
+    uint32_t want = (uint32_t)(random_next() & KR_WANT_ALL);
     kr_error e, strict_e;
     int64_t strict_rows, rows;
     uint64_t strict = decode_messages(&wrapper, p, input.size, check_crc, 1, want, INT64_MAX, &strict_rows, &strict_e);

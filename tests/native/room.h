@@ -7,71 +7,76 @@
 #include "columns.h"
 #include "utf8.h"
 
-enum { WANT_ALL = 127 };
-
 static inline void *room_block(int64_t size) {
     void *p = malloc((size_t)(size > 0 ? size : 1));
     if (!p) abort();
     return p;
 }
 
-static inline void room_binary(kr_binary_column *c, int64_t rows, int64_t data) {
-    c->ends = room_block((rows + 1) * (int64_t)sizeof *c->ends);
-    c->data = room_block(data + KR_PADDING);
-    c->validity = room_block(rows / 8 + 2);
-    c->ends[0] = 0;
-    c->nulls = 0;
-    memset(c->validity, 0xff, (size_t)(rows / 8 + 2));
+static inline uint8_t *room_bits(int64_t rows) {
+    uint8_t *bits = room_block(rows / 8 + 2);
+    memset(bits, 0xff, (size_t)(rows / 8 + 2));
+    return bits;
+}
+
+static inline int32_t *room_ends(int64_t rows) {
+    int32_t *ends = room_block((rows + 1) * (int64_t)sizeof *ends);
+    ends[0] = 0;
+    return ends;
+}
+
+static inline kr_binary_column room_values(int64_t rows, int64_t data) {
+    return (kr_binary_column){
+        .ends = room_ends(rows), .data = room_block(data + KR_PADDING), .validity = room_bits(rows)};
+}
+
+/* A column of each kind, with room for what the limits allow. */
+static inline void room_make_binary(kr_binary_column *c, const kr_columns *of) {
+    *c = room_values(of->max_rows, of->max_bytes);
+}
+static inline void room_make_int64(kr_int64_column *c, const kr_columns *of) { *c = room_block(8 * of->max_rows); }
+static inline void room_make_int16(kr_int16_column *c, const kr_columns *of) { *c = room_block(2 * of->max_rows); }
+static inline void room_make_nullable(kr_nullable_column *c, const kr_columns *of) {
+    *c = (kr_nullable_column){.values = room_block(8 * of->max_rows), .validity = room_bits(of->max_rows)};
+}
+static inline void room_make_headers(kr_headers_column *c, const kr_columns *of) {
+    *c = (kr_headers_column){.ends = room_ends(of->max_rows),
+                             .key = room_values(of->max_headers, of->max_bytes * KR_UTF8_GROWTH),
+                             .value = room_values(of->max_headers, of->max_bytes)};
 }
 
 static inline kr_columns room_make(int64_t rows, int64_t size, int64_t headers, uint32_t want) {
-    kr_columns c;
-    memset(&c, 0, sizeof c);
-    c.max_rows = rows;
-    c.max_bytes = size;
-    c.max_headers = headers;
-    c.max_batches = rows;
-    if (want & KR_WANT_KEY) room_binary(&c.key, rows, size);
-    if (want & KR_WANT_VALUE) room_binary(&c.value, rows, size);
-    if (want & KR_WANT_OFFSET) c.offset = room_block(8 * rows);
-    if (want & KR_WANT_TIMESTAMP) {
-        c.timestamp = room_block(8 * rows);
-        c.timestamp_validity = room_block(rows / 8 + 2);
-        memset(c.timestamp_validity, 0xff, (size_t)(rows / 8 + 2));
-    }
-    if (want & KR_WANT_TIMESTAMP_MS) c.timestamp_ms = room_block(8 * rows);
-    if (want & KR_WANT_CONTROL_TYPE) c.control_type = room_block(2 * rows);
-    if (want & KR_WANT_HEADERS) {
-        c.header_ends = room_block((rows + 1) * (int64_t)sizeof *c.header_ends);
-        c.header_ends[0] = 0;
-        room_binary(&c.header_key, headers, size * KR_UTF8_GROWTH);
-        room_binary(&c.header_value, headers, size);
-    }
+    kr_columns c = {.max_rows = rows, .max_bytes = size, .max_headers = headers, .max_batches = rows};
+#define X(NAME, name, kind)                                                                                            \
+    if (want & KR_WANT_##NAME) room_make_##kind(&c.name, &c);
+    KR_COLUMN_LIST(X)
+#undef X
     c.batch = room_block(rows * (int64_t)sizeof *c.batch);
     return c;
 }
 
+static inline void room_free_binary(kr_binary_column *c) {
+    free(c->ends);
+    free(c->data);
+    free(c->validity);
+}
+static inline void room_free_int64(kr_int64_column *c) { free(*c); }
+static inline void room_free_int16(kr_int16_column *c) { free(*c); }
+static inline void room_free_nullable(kr_nullable_column *c) {
+    free(c->values);
+    free(c->validity);
+}
+static inline void room_free_headers(kr_headers_column *c) {
+    free(c->ends);
+    room_free_binary(&c->key);
+    room_free_binary(&c->value);
+}
+
 static inline void room_free(kr_columns *c) {
-    void *blocks[] = {c->key.ends,
-                      c->key.data,
-                      c->key.validity,
-                      c->value.ends,
-                      c->value.data,
-                      c->value.validity,
-                      c->header_key.ends,
-                      c->header_key.data,
-                      c->header_key.validity,
-                      c->header_value.ends,
-                      c->header_value.data,
-                      c->header_value.validity,
-                      c->offset,
-                      c->timestamp,
-                      c->timestamp_validity,
-                      c->timestamp_ms,
-                      c->control_type,
-                      c->header_ends,
-                      c->batch};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+#define X(NAME, name, kind) room_free_##kind(&c->name);
+    KR_COLUMN_LIST(X)
+#undef X
+    free(c->batch);
     memset(c, 0, sizeof *c);
 }
 
@@ -109,22 +114,22 @@ static inline void room_check_binary(const kr_binary_column *c, int64_t rows, in
 static inline void room_check_timestamps(const kr_columns *c, uint32_t want) {
     int64_t nulls = 0;
     for (int64_t i = 0; i < c->rows; i++) {
-        nulls += !room_bit(c->timestamp_validity, i);
-        if ((want & KR_WANT_TIMESTAMP_MS) && room_bit(c->timestamp_validity, i))
-            CHECK_TRUE(c->timestamp[i] / 1000 == c->timestamp_ms[i] && c->timestamp_ms[i] != -1);
+        nulls += !room_bit(c->timestamp.validity, i);
+        if ((want & KR_WANT_TIMESTAMP_MS) && room_bit(c->timestamp.validity, i))
+            CHECK_TRUE(c->timestamp.values[i] / 1000 == c->timestamp_ms[i] && c->timestamp_ms[i] != -1);
     }
-    CHECK_TRUE(room_are_set(c->timestamp_validity, c->rows, c->max_rows));
-    CHECK_INT(nulls, c->timestamp_nulls);
+    CHECK_TRUE(room_are_set(c->timestamp.validity, c->rows, c->max_rows));
+    CHECK_INT(nulls, c->timestamp.nulls);
 }
 
 static inline void room_check_headers(const kr_columns *c) {
-    CHECK_INT(0, c->header_ends[0]);
-    for (int64_t i = 0; i < c->rows; i++) CHECK_TRUE(c->header_ends[i] <= c->header_ends[i + 1]);
-    CHECK_INT(c->headers, c->header_ends[c->rows]);
-    room_check_binary(&c->header_key, c->headers, c->max_headers, c->max_bytes * KR_UTF8_GROWTH);
-    room_check_binary(&c->header_value, c->headers, c->max_headers, c->max_bytes);
-    CHECK_INT(0, c->header_key.nulls);
-    const uint8_t *p = c->header_key.data, *end = p + c->header_key.ends[c->headers];
+    CHECK_INT(0, c->headers.ends[0]);
+    for (int64_t i = 0; i < c->rows; i++) CHECK_TRUE(c->headers.ends[i] <= c->headers.ends[i + 1]);
+    CHECK_INT(c->headers.count, c->headers.ends[c->rows]);
+    room_check_binary(&c->headers.key, c->headers.count, c->max_headers, c->max_bytes * KR_UTF8_GROWTH);
+    room_check_binary(&c->headers.value, c->headers.count, c->max_headers, c->max_bytes);
+    CHECK_INT(0, c->headers.key.nulls);
+    const uint8_t *p = c->headers.key.data, *end = p + c->headers.key.ends[c->headers.count];
     while (p < end) {
         int length = kr_utf8_sequence(p, end);
         CHECK_TRUE(length > 0);

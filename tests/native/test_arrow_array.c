@@ -1,7 +1,6 @@
 /* Arrays share blocks, and blocks come back when the last array is released; run under AddressSanitizer. */
-#include "arrow_array.h"
 #include "check.h"
-#include "timestamp_type.h"
+#include "chunk.h"
 
 static int owners(kr_block *block) { return atomic_load(&block->owners); }
 
@@ -27,12 +26,12 @@ static void test_rows_release_their_columns(void) {
     struct ArrowArray rows;
     memset(&c, 0, sizeof c);
     c.rows = 3;
-    c.headers = 2;
-    c.header_key.nulls = 1;
+    c.headers.count = 2;
+    c.headers.key.nulls = 1;
     c.offset = (int64_t *)(void *)kr_block_bytes(block);
     CHECK_TRUE(kr_array_of_rows(&rows, 3, 3));
     CHECK_TRUE(kr_array_of_numbers(rows.children[0], block, 3, c.offset, 0, 0));
-    CHECK_TRUE(kr_array_of_headers(rows.children[1], block, &c)); /* the third one is never made */
+    CHECK_TRUE(kr_array_of_headers(rows.children[1], block, 3, &c.headers)); /* the third one is never made */
     CHECK_INT(2, rows.children[0]->n_buffers);
     CHECK_TRUE(rows.children[0]->buffers[0] == 0 && rows.children[0]->buffers[1] == c.offset);
     CHECK_INT(1, rows.children[1]->children[0]->children[0]->null_count);
@@ -45,6 +44,40 @@ static void test_rows_release_their_columns(void) {
     kr_block_close(block);
     c.offset[2] = 7; /* the array that was moved still has it */
     moved.release(&moved);
+}
+
+/* Every column has its regions, none of which overlap, and can be had as an array that outlives the chunk. */
+static void test_chunk_of_every_column(int64_t rows, uint32_t want) {
+    static kr_chunk chunk;
+    kr_columns c = {.max_rows = rows, .max_bytes = 64 * rows, .max_batches = 1, .max_headers = rows};
+    struct ArrowArray arrays[KR_COLUMN_COUNT];
+    CHECK_INT(0, kr_chunk_open(&chunk, &c, want));
+    c.rows = rows;
+    memset(c.offset, 1, 8 * (size_t)rows);
+    memset(c.timestamp.values, 2, 8 * (size_t)rows);
+    memset(c.control_type, 3, 2 * (size_t)rows);
+    memset(c.timestamp_ms, 4, 8 * (size_t)rows);
+    chunk.columns = c;
+    CHECK_TRUE(kr_chunk_has(&chunk, KR_BATCHES) && !kr_chunk_has(&chunk, KR_COLUMN_COUNT + 2));
+    for (int i = 0; i < KR_COLUMN_COUNT; i++) {
+        CHECK_INT((want >> i) & 1, kr_chunk_has(&chunk, i));
+        CHECK_TRUE(kr_chunk_array(&arrays[i], &chunk, i, rows / 2, rows - rows / 2));
+        CHECK_INT(rows - rows / 2, arrays[i].length);
+    }
+    kr_chunk_close(&chunk);
+    const int64_t *offsets = arrays[KR_COLUMN_OFFSET].buffers[1], *ms = arrays[KR_COLUMN_TIMESTAMP_MS].buffers[1];
+    const int64_t *timestamps = arrays[KR_COLUMN_TIMESTAMP].buffers[1];
+    CHECK_TRUE(offsets[rows - 1] == 0x0101010101010101 && timestamps[rows - 1] == 0x0202020202020202);
+    CHECK_TRUE(ms[0] == 0x0404040404040404 && c.control_type[rows - 1] == 0x0303);
+    CHECK_INT(0, *(const int32_t *)arrays[KR_COLUMN_KEY].buffers[1]);
+    for (int i = 0; i < KR_COLUMN_COUNT; i++) arrays[i].release(&arrays[i]);
+}
+
+static void test_chunk_without_memory(void) {
+    kr_chunk chunk = {.size = 0};
+    kr_columns c = {.max_rows = INT64_MAX / 16, .max_batches = 1};
+    CHECK_TRUE(kr_chunk_open(&chunk, &c, KR_WANT_OFFSET) > INT64_MAX / 2);
+    kr_chunk_close(&chunk);
 }
 
 static void check_names(struct ArrowArray *array, const char *expected, int64_t row) {
@@ -79,6 +112,9 @@ static void test_timestamp_types(void) {
 int main(void) {
     test_capacities();
     test_rows_release_their_columns();
+    test_chunk_of_every_column(1000, KR_WANT_ALL);
+    test_chunk_of_every_column(KR_POOL_LARGE / 8, KR_WANT_ALL);
+    test_chunk_without_memory();
     test_timestamp_types();
     return check_report("arrow_array");
 }

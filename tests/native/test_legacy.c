@@ -12,12 +12,12 @@ typedef struct {
 
 /* The message at the start of the bytes, in a block that ends where they end. */
 static outcome decode_message(const bytes *b) {
-    outcome o = {.e = {0}, .c = room_make(2, b->size, 1, WANT_ALL)};
+    outcome o = {.e = {0}, .c = room_make(2, b->size, 1, KR_WANT_ALL)};
     kr_batch_header h;
     uint8_t *p = exact_copy(b->at, b->size);
     kr_input in = kr_input_make(p, b->size);
     CHECK_STATUS(KR_OK, kr_header_read(&in, 0, &h, &o.e));
-    o.status = kr_legacy_decode(&o.c, &h, p, &o.e, WANT_ALL);
+    o.status = kr_legacy_decode(&o.c, &h, p, &o.e, KR_WANT_ALL);
     exact_free(p, b->size);
     return o;
 }
@@ -32,10 +32,10 @@ static void test_message(void) {
         CHECK_INT(1, o.c.rows);
         CHECK_INT(INT64_MAX, o.c.offset[0]);
         CHECK_INT(magic ? 1700 : -1, o.c.timestamp_ms[0]);
-        CHECK_INT(magic ? 0 : 1, o.c.timestamp_nulls);
+        CHECK_INT(magic ? 0 : 1, o.c.timestamp.nulls);
         CHECK_BYTES((const uint8_t *)"key", 3, o.c.key.data, o.c.key.ends[1]);
         CHECK_INT(1, o.c.value.nulls);
-        CHECK_INT(0, o.c.header_ends[1]);
+        CHECK_INT(0, o.c.headers.ends[1]);
         CHECK_INT(KR_NO_CONTROL_TYPE, o.c.control_type[0]);
         room_free(&o.c);
     }
@@ -67,14 +67,14 @@ static void test_message_faults(void) {
 }
 
 static outcome decode_inner(const bytes *b, int magic, int64_t wrapper_offset, int attributes, int check_crc) {
-    outcome o = {.e = {0}, .c = room_make(b->size / 26 + 1, b->size, 1, WANT_ALL)};
+    outcome o = {.e = {0}, .c = room_make(b->size / 26 + 1, b->size, 1, KR_WANT_ALL)};
     kr_batch_header h = {0};
     h.magic = (int8_t)magic;
     h.base_offset = wrapper_offset;
     h.base_timestamp = 9000;
     h.attributes = (int16_t)attributes;
     uint8_t *p = exact_copy(b->at, b->size);
-    o.status = kr_inner_decode(&o.c, &h, p, p + b->size, check_crc, 0, &o.e, WANT_ALL);
+    o.status = kr_inner_decode(&o.c, &h, p, p + b->size, check_crc, 0, &o.e, KR_WANT_ALL);
     exact_free(p, b->size);
     return o;
 }

@@ -28,13 +28,13 @@ static void test_header_keys_that_grow(void) {
     put_batch(&b, 7, 0, 0, 1, &records);
     for (int64_t room = 20; room > 0; room--) {
         drive_open(&v, b.at, b.size, 10, 4096);
-        pretend(&v.d.columns.header_key, INT32_MAX - room);
+        pretend(&v.d.columns.headers.key, INT32_MAX - room);
         CHECK_STATUS(KR_END, kr_decoder_run(&v.d));
         CHECK_INT(v.d.columns.rows + v.d.faults_count, 1);
         CHECK_TRUE(v.d.columns.rows == (room >= 15)); /* five bytes of headers */
         if (v.d.faults_count) CHECK_STATUS(KR_BAD_HEADER_KEY_LENGTH, v.d.faults[0].error.status);
-        if (v.d.columns.rows) CHECK_INT(9, v.d.columns.header_key.ends[1] - v.d.columns.header_key.ends[0]);
-        stop_pretending(&v.d.columns.header_key);
+        if (v.d.columns.rows) CHECK_INT(9, v.d.columns.headers.key.ends[1] - v.d.columns.headers.key.ends[0]);
+        stop_pretending(&v.d.columns.headers.key);
         room_free(&v.d.columns);
         exact_free(v.input, v.size);
     }

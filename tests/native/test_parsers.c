@@ -43,20 +43,20 @@ static void check_same(const kr_columns *a, const kr_columns *b, uint32_t want) 
     if (want & KR_WANT_VALUE) check_same_binary(&a->value, &b->value, rows);
     if (want & KR_WANT_OFFSET) CHECK_TRUE(!memcmp(a->offset, b->offset, 8 * (size_t)rows));
     if (want & KR_WANT_TIMESTAMP) {
-        CHECK_TRUE(!memcmp(a->timestamp, b->timestamp, 8 * (size_t)rows));
-        CHECK_BYTES(a->timestamp_validity, rows / 8 + 1, b->timestamp_validity, rows / 8 + 1);
+        CHECK_TRUE(!memcmp(a->timestamp.values, b->timestamp.values, 8 * (size_t)rows));
+        CHECK_BYTES(a->timestamp.validity, rows / 8 + 1, b->timestamp.validity, rows / 8 + 1);
     }
     if (want & KR_WANT_TIMESTAMP_MS) CHECK_TRUE(!memcmp(a->timestamp_ms, b->timestamp_ms, 8 * (size_t)rows));
     if (want & KR_WANT_HEADERS) {
-        CHECK_INT(a->headers, b->headers);
-        CHECK_TRUE(!memcmp(a->header_ends, b->header_ends, 4 * (size_t)(rows + 1)));
-        check_same_binary(&a->header_key, &b->header_key, a->headers);
-        check_same_binary(&a->header_value, &b->header_value, a->headers);
+        CHECK_INT(a->headers.count, b->headers.count);
+        CHECK_TRUE(!memcmp(a->headers.ends, b->headers.ends, 4 * (size_t)(rows + 1)));
+        check_same_binary(&a->headers.key, &b->headers.key, a->headers.count);
+        check_same_binary(&a->headers.value, &b->headers.value, a->headers.count);
     }
 }
 
 static void test_parsers_agree(void) {
-    for (uint32_t want = 0; want <= WANT_ALL; want++) {
+    for (uint32_t want = 0; want <= KR_WANT_ALL; want++) {
         static bytes b;
         kr_columns careful, fast;
         kr_error e;
@@ -65,7 +65,7 @@ static void test_parsers_agree(void) {
         for (int i = 0; i < count; i++) put_random_record(&b, i);
         kr_batch_header h = walk_header(count);
         h.base_timestamp = random_below(3) ? (int64_t)(random_next() >> 20) : INT64_MAX;
-        CHECK_STATUS(KR_OK, walk(&b, &h, &careful, &e, WANT_ALL, 0));
+        CHECK_STATUS(KR_OK, walk(&b, &h, &careful, &e, KR_WANT_ALL, 0));
         CHECK_STATUS(KR_OK, walk(&b, &h, &fast, &e, want, 1));
         CHECK_INT(count, fast.rows);
         check_same(&careful, &fast, want);
@@ -138,7 +138,7 @@ static void test_shapes(void) {
         kr_batch_header h = walk_header(count);
         if (!random_below(4)) h.attributes = KR_TIMESTAMP_TYPE_BIT;
         if (!random_below(4)) h.base_timestamp = -1 - random_below(1000);
-        uint32_t want = random_below(2) ? KR_WANT_COMMON : (uint32_t)random_below(WANT_ALL + 1);
+        uint32_t want = random_below(2) ? KR_WANT_COMMON : (uint32_t)random_below(KR_WANT_ALL + 1);
         check_same_walk(&b, &h, want);
         for (int flips = 0; flips < 4; flips++) {
             int64_t at = random_below(4) ? starts[random_below(count)] + random_below(9) : random_below(b.size);
@@ -157,16 +157,16 @@ static void test_where_padding_ends(void) {
     kr_error e;
     for (int i = 0; i < 6; i++) put_random_record(&b, i);
     kr_batch_header h = walk_header(6);
-    CHECK_STATUS(KR_OK, walk(&b, &h, &careful, &e, WANT_ALL, 0));
+    CHECK_STATUS(KR_OK, walk(&b, &h, &careful, &e, KR_WANT_ALL, 0));
     for (int64_t cut = 0; cut <= b.size; cut++) {
         int64_t total = cut + KR_PADDING > b.size ? cut + KR_PADDING : b.size;
         uint8_t *p = room_block(total);
         memset(p, 0xff, (size_t)total);
         memcpy(p, b.at, (size_t)b.size);
-        mixed = room_make(b.size / KR_SMALLEST_RECORD + 1, b.size, b.size / 2 + 1, WANT_ALL);
+        mixed = room_make(b.size / KR_SMALLEST_RECORD + 1, b.size, b.size / 2 + 1, KR_WANT_ALL);
         kr_walk w = {p, p + b.size, p + cut, 0, 6, {p + b.size, p + b.size, 0}, 0};
-        CHECK_STATUS(KR_OK, kr_records_decode(&w, &mixed, &h, p, &e, WANT_ALL));
-        check_same(&careful, &mixed, WANT_ALL);
+        CHECK_STATUS(KR_OK, kr_records_decode(&w, &mixed, &h, p, &e, KR_WANT_ALL));
+        check_same(&careful, &mixed, KR_WANT_ALL);
         free(p);
         room_free(&mixed);
     }
@@ -186,9 +186,9 @@ static void test_crc_ahead(void) {
         kr_batch_header h = walk_header(COPIES * count);
         uint8_t *p = room_block(size + KR_PADDING);
         for (int i = 0; i < COPIES; i++) memcpy(p + i * b.size, b.at, (size_t)b.size);
-        c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, WANT_ALL);
+        c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, KR_WANT_ALL);
         kr_walk w = {p, p + size, p + size, 0, COPIES * count, {p + skip, p + size, 0}, 0};
-        CHECK_STATUS(KR_OK, kr_records_decode(&w, &c, &h, p, &e, WANT_ALL & ~(k & 1 ? KR_WANT_HEADERS : 0u)));
+        CHECK_STATUS(KR_OK, kr_records_decode(&w, &c, &h, p, &e, KR_WANT_ALL & ~(k & 1 ? KR_WANT_HEADERS : 0u)));
         CHECK_INT(kr_crc32c_portable(0, p + skip, (size_t)(size - skip)),
                   kr_crc32c(w.ahead.crc, w.ahead.pos, (size_t)(p + size - w.ahead.pos)));
         free(p);

@@ -17,14 +17,14 @@ static void check_all_kinds(const kr_columns *c) {
     static const int64_t milliseconds[] = {5000, -1000, 5070, INT64_MIN + 4999, -1};
     static const int valid[] = {1, 1, 1, 0, 0}, headers[] = {0, 0, 0, 3, 3, 3};
     CHECK_INT(5, c->rows);
-    CHECK_INT(2, c->timestamp_nulls);
+    CHECK_INT(2, c->timestamp.nulls);
     for (int i = 0; i < 5; i++) {
         CHECK_INT(offsets[i], c->offset[i]);
         CHECK_INT(milliseconds[i], c->timestamp_ms[i]);
-        CHECK_INT(valid[i], room_bit(c->timestamp_validity, i));
-        CHECK_INT(valid[i] ? 1000 * milliseconds[i] : 0, c->timestamp[i]);
+        CHECK_INT(valid[i], room_bit(c->timestamp.validity, i));
+        CHECK_INT(valid[i] ? 1000 * milliseconds[i] : 0, c->timestamp.values[i]);
         CHECK_INT(KR_NO_CONTROL_TYPE, c->control_type[i]);
-        CHECK_INT(headers[i], c->header_ends[i]);
+        CHECK_INT(headers[i], c->headers.ends[i]);
     }
     CHECK_TEXT("key", c->key, 0);
     CHECK_TEXT("value", c->value, 0);
@@ -36,8 +36,8 @@ static void check_all_kinds(const kr_columns *c) {
     CHECK_TEXT("a key of more than sixteen bytes", c->key, 4);
     CHECK_INT(84, c->value.ends[5] - c->value.ends[4]);
     for (int i = 0; i < 3; i++) {
-        CHECK_TEXT(three_headers[2 * i], c->header_key, i);
-        CHECK_TEXT(three_headers[2 * i + 1], c->header_value, i);
+        CHECK_TEXT(three_headers[2 * i], c->headers.key, i);
+        CHECK_TEXT(three_headers[2 * i + 1], c->headers.value, i);
     }
 }
 
@@ -49,12 +49,12 @@ static void test_values(void) {
         kr_error e;
         b.size = 0;
         put_all_kinds(&b);
-        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, WANT_ALL, spare));
+        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, KR_WANT_ALL, spare));
         check_all_kinds(&c);
         c.batches = 1;
         c.batch[0] = h;
         c.batch[0].rows = (int32_t)c.rows;
-        room_check(&c, WANT_ALL);
+        room_check(&c, KR_WANT_ALL);
         room_free(&c);
     }
 }
@@ -70,9 +70,9 @@ static void test_log_append_time(void) {
         put_record(&b, 1, 0, 0, 0, 0);
         put_record(&b, INT64_MIN, 1, 0, 0, three_headers);
         h.attributes = KR_TIMESTAMP_TYPE_BIT;
-        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, WANT_ALL, spare));
+        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, KR_WANT_ALL, spare));
         CHECK_INT(6000, c.timestamp_ms[0]);
-        CHECK_INT(6000000, c.timestamp[1]);
+        CHECK_INT(6000000, c.timestamp.values[1]);
         room_free(&c);
     }
 }
@@ -93,7 +93,7 @@ static void test_control_types(void) {
     kr_error e;
     for (int control = 0; control < 2; control++) {
         h.attributes = control ? KR_CONTROL_BIT : 0;
-        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, WANT_ALL, 1));
+        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, KR_WANT_ALL, 1));
         for (int i = 0; i < 4; i++) CHECK_INT(control ? types[i] : KR_NO_CONTROL_TYPE, c.control_type[i]);
         room_free(&c);
     }
@@ -110,7 +110,7 @@ static void test_odd_but_sound(void) {
         put_hex(&b, "10 ff 00 00 0d 04 7878 00");
         put_hex(&b, "24 80 8000 8000 848000 7979 8180808000 808000");
         put_hex(&b, "8e808000 00 00 04 01 01 8000");
-        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, WANT_ALL, spare));
+        CHECK_STATUS(KR_OK, walk(&b, &h, &c, &e, KR_WANT_ALL, spare));
         CHECK_INT(3, c.rows);
         CHECK_TEXT(0, c.key, 0);
         CHECK_TEXT("xx", c.value, 0);

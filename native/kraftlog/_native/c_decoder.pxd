@@ -59,43 +59,24 @@ cdef extern from "columns.h" nogil:
     enum:
         KR_PADDING
 
+    enum kr_column:
+        KR_COLUMN_OFFSET
+        KR_COLUMN_TIMESTAMP_MS
+        KR_COLUMN_CONTROL_TYPE
+        KR_COLUMN_COUNT
+
     enum kr_want:
-        KR_WANT_KEY
-        KR_WANT_VALUE
-        KR_WANT_OFFSET
-        KR_WANT_TIMESTAMP
-        KR_WANT_TIMESTAMP_MS
-        KR_WANT_HEADERS
-        KR_WANT_CONTROL_TYPE
         KR_ONLY_MARKERS
         KR_VIEWS
 
-    ctypedef struct kr_view:
-        pass
-
-    ctypedef struct kr_binary_column:
-        kr_view *views
-        int64_t end
-        int32_t *ends
-        uint8_t *data
-        uint8_t *validity
-        int64_t nulls
+    const char *kr_column_names[]
 
     ctypedef struct kr_columns:
-        int64_t rows, max_rows
-        int64_t bytes, max_bytes
-        int64_t headers, max_headers
-        int64_t batches, max_batches
-        kr_binary_column key, value
+        int64_t rows, batches
         int64_t *offset
-        int64_t *timestamp
-        uint8_t *timestamp_validity
-        int64_t timestamp_nulls
         int64_t *timestamp_ms
         int16_t *control_type
-        int32_t *header_ends
-        kr_binary_column header_key, header_value
-        int64_t max_copied, view_origin
+        int64_t view_origin
         kr_batch_header *batch
 
 

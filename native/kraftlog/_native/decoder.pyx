@@ -7,6 +7,7 @@ from libc.string cimport memset
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport (
     KR_CHUNK_FULL,
+    KR_COLUMN_COUNT,
     KR_DECOMPRESSION_FAILED,
     KR_DECOMPRESSION_LIMIT,
     KR_END,
@@ -18,14 +19,8 @@ from kraftlog._native.c_decoder cimport (
     KR_REST,
     KR_UNREADABLE,
     KR_VIEWS,
-    KR_WANT_CONTROL_TYPE,
-    KR_WANT_HEADERS,
-    KR_WANT_KEY,
-    KR_WANT_OFFSET,
-    KR_WANT_TIMESTAMP,
-    KR_WANT_TIMESTAMP_MS,
-    KR_WANT_VALUE,
     kr_aborted,
+    kr_column_names,
     kr_columns,
     kr_compression,
     kr_decode_decompressed,
@@ -42,15 +37,7 @@ from kraftlog._native.memory cimport Input
 
 kr_crc_init()
 
-WANT = {
-    "key": KR_WANT_KEY,
-    "value": KR_WANT_VALUE,
-    "offset": KR_WANT_OFFSET,
-    "timestamp": KR_WANT_TIMESTAMP,
-    "timestamp_ms": KR_WANT_TIMESTAMP_MS,
-    "headers": KR_WANT_HEADERS,
-    "control_type": KR_WANT_CONTROL_TYPE,
-}
+WANT = {kr_column_names[i].decode(): 1 << i for i in range(KR_COLUMN_COUNT)}  # bits of kr_want
 ONLY_MARKERS = KR_ONLY_MARKERS
 VIEWS = KR_VIEWS
 
@@ -233,8 +220,6 @@ cdef class Decoder:
         chunk = self.chunk
         self.chunk = None
         if chunk is not None:
-            chunk.columns = self.state.columns
-            chunk.source, chunk.source_end = self.source, self.state.position
-            memset(&self.state.columns, 0, sizeof(kr_columns))
+            chunk.close(&self.state.columns, self.source, self.state.position)
         kr_busy_leave(&self.busy)
-        return chunk if chunk is not None and chunk.columns.batches else None
+        return chunk if chunk is not None and chunk.state.columns.batches else None
