@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all build lint bench bench-compare bench-plots bench-history instructions bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all build lint bench bench-compare bench-plots bench-history free-threaded instructions bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -43,6 +43,10 @@ bench-plots: $(READY)
 bench-history: $(READY)
 	cd bench && ../$(BIN)/asv machine --yes && ../$(BIN)/asv run --python=same --set-commit-hash $$(git rev-parse HEAD)
 	cd bench && ../$(BIN)/asv publish
+
+# with the interpreter of FREE_THREADED_PYTHON, or python3.14t or python3.13t
+free-threaded:
+	ci/free-threaded
 
 instructions: $(READY)
 	ci/instructions

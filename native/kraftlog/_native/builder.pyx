@@ -18,8 +18,9 @@ from kraftlog._native.c_encoder cimport (
     kr_encoder_run,
     kr_source,
 )
-from kraftlog._native.c_memory cimport kr_busy_enter, kr_busy_leave
+from kraftlog._native.c_memory cimport kr_busy_leave
 from kraftlog._native.encoder cimport Encoder, Source
+from kraftlog._native.memory cimport enter
 
 kr_crc_init()
 
@@ -174,11 +175,6 @@ cdef class Builder:
         self.encoder.state.planned = 1
         self.max_batch_bytes = max_batch_bytes
 
-    cdef int _enter(self) except -1:
-        if not kr_busy_enter(&self.encoder.busy):
-            raise RuntimeError(f"{type(self).__name__} is in use by another thread")
-        return 0
-
     @property
     def records_count(self):
         """Records taken so far."""
@@ -214,7 +210,7 @@ cdef class Builder:
             When another thread is using the builder.
         """
         cdef int64_t stamp = self.encoder.state.timestamp if timestamp_ms is None else timestamp_ms
-        self._enter()
+        enter(&self.encoder.busy, self)
         try:
             self.fields.set(key, value, headers, stamp)
             return self._fill(&self.fields.state, 0) == 1
@@ -229,7 +225,7 @@ cdef class Builder:
         cdef Source source
         cdef int64_t done = 0, taken
         cdef bint is_done = False
-        self._enter()
+        enter(&self.encoder.busy, self)
         before = state[0]
         try:
             for source in sources:
@@ -283,7 +279,7 @@ cdef class Builder:
                int32_t base_sequence, int attributes):
         """Ends the batch and returns it without compression; the bits of ``attributes`` are added to its header."""
         cdef kr_encoder *state = &self.encoder.state
-        self._enter()
+        enter(&self.encoder.busy, self)
         try:
             if self.is_closed:
                 raise ValueError("the batch is closed already")

@@ -1,9 +1,11 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from kraftlog._native.c_codecs cimport kr_plain
+from kraftlog._native.c_memory cimport kr_busy
 
 
 cdef class Decompressor:
+    cdef kr_busy busy
     cdef kr_plain plain  # of the batch that was decompressed last, with KR_PADDING readable bytes behind it
     cdef int64_t capacity
     cdef readonly int64_t limit

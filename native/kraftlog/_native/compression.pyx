@@ -50,7 +50,8 @@ from kraftlog._native.c_decoder cimport (
     KR_UNREADABLE,
 )
 from kraftlog._native.c_encoder cimport kr_seal_batch
-from kraftlog._native.memory cimport Input
+from kraftlog._native.c_memory cimport kr_busy_leave
+from kraftlog._native.memory cimport Input, enter
 
 
 cdef extern from "endian.h" nogil:
@@ -195,15 +196,19 @@ cdef class Decompressor:
         cdef const uint8_t *start = &data[0] if data.shape[0] else NULL
         cdef int64_t size = data.shape[0]
         cdef int status
-        with nogil:
-            status = self.run(start, size, compression, magic)
-        if status == KR_DECOMPRESSION_LIMIT:
-            raise DecompressionLimitError(f"more than {self.limit} bytes")
-        if status == KR_DECOMPRESSION_FAILED:
-            raise DecompressionError(self.detail)
-        if status != KR_OK:
-            raise self.error
-        return self.plain.size
+        enter(&self.busy, self)
+        try:
+            with nogil:
+                status = self.run(start, size, compression, magic)
+            if status == KR_DECOMPRESSION_LIMIT:
+                raise DecompressionLimitError(f"more than {self.limit} bytes")
+            if status == KR_DECOMPRESSION_FAILED:
+                raise DecompressionError(self.detail)
+            if status != KR_OK:
+                raise self.error
+            return self.plain.size
+        finally:
+            kr_busy_leave(&self.busy)
 
     cdef int run(self, const uint8_t *data, int64_t size, int compression, int magic) noexcept nogil:
         """KR_OK with ``plain``; KR_DECOMPRESSION_FAILED with ``detail``; KR_DECOMPRESSION_LIMIT; KR_UNREADABLE with

@@ -30,8 +30,8 @@ from kraftlog._native.c_encoder cimport (
     kr_source_bytes,
     kr_time_unit,
 )
-from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
-from kraftlog._native.memory cimport Arena, Input, kr_input, kr_input_make
+from kraftlog._native.c_memory cimport kr_busy, kr_busy_leave
+from kraftlog._native.memory cimport Arena, Input, enter, kr_input, kr_input_make
 
 kr_crc_init()
 
@@ -128,8 +128,7 @@ cdef class Encoder:
         self.state.timestamp = timestamp_ms
 
     def __enter__(self):
-        if not kr_busy_enter(&self.busy):
-            raise RuntimeError("Encoder is in use by another thread")
+        enter(&self.busy, self)
         return self
 
     def __exit__(self, *_):

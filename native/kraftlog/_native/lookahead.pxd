@@ -3,6 +3,7 @@
 from libc.stdint cimport int8_t, int64_t
 
 from kraftlog._native.c_decoder cimport kr_aborted, kr_decoder
+from kraftlog._native.c_memory cimport kr_busy
 from kraftlog._native.memory cimport Arena, Input, kr_input
 
 
@@ -43,6 +44,7 @@ cdef extern from "follow.h" nogil:
 
 cdef class Lookahead:
     cdef Input source
+    cdef kr_busy busy
     cdef Arena slots, ended, hidden
     cdef kr_input input
     cdef kr_lookahead state
@@ -51,4 +53,5 @@ cdef class Lookahead:
     cdef int _grow_table(self, int64_t capacity) except -1
     cdef int _grow_ended(self, int64_t capacity) except -1
     cdef int _make_room(self) except -1
+    cdef int _run(self, int64_t stop) except -1
     cdef int follow(self, kr_decoder *d) except -1

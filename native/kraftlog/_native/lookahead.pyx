@@ -7,7 +7,8 @@ from libc.string cimport memcpy
 
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport KR_CHECK_ALL, KR_CHECK_CONTROL, KR_END, KR_NEEDS_ROOM, KR_UNREADABLE
-from kraftlog._native.memory cimport Arena, Input
+from kraftlog._native.c_memory cimport kr_busy_leave
+from kraftlog._native.memory cimport Arena, Input, enter
 
 
 kr_crc_init()
@@ -61,6 +62,17 @@ cdef class Lookahead:
     def run(self, int64_t stop):
         """Goes on to the first batch at or behind byte ``stop``. Returns whether the file goes on behind it, and the
         transactions that ended, as ENDED_DTYPE. Raises OSError when the file cannot be read."""
+        cdef int status
+        enter(&self.busy, self)
+        try:
+            status = self._run(stop)
+            if not self.state.ended_count:
+                return status != KR_END, np.empty(0, ENDED_DTYPE)
+            return status != KR_END, np.frombuffer(self.ended, ENDED_DTYPE, self.state.ended_count)
+        finally:
+            kr_busy_leave(&self.busy)
+
+    cdef int _run(self, int64_t stop) except -1:
         cdef int status = KR_NEEDS_ROOM
         self.state.ended_count = 0
         self.state.ended_capacity = 0
@@ -71,9 +83,7 @@ cdef class Lookahead:
                 self._make_room()
         if status == KR_UNREADABLE:
             raise self.source.failure()
-        if not self.state.ended_count:
-            return status != KR_END, np.empty(0, ENDED_DTYPE)
-        return status != KR_END, np.frombuffer(self.ended, ENDED_DTYPE, self.state.ended_count)
+        return status
 
     cdef int _make_room(self) except -1:
         if self.state.ended_count == self.state.ended_capacity:

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 from cpython.buffer cimport Py_buffer
 
-from kraftlog._native.c_memory cimport kr_block, kr_block_pool
+from kraftlog._native.c_memory cimport kr_block, kr_block_pool, kr_busy, kr_busy_enter
 
 
 cdef extern from "salvage.h" nogil:
@@ -50,6 +50,13 @@ cdef class Input:
 
     cdef kr_input make(self, int64_t stop, bint salvage=*) except *
     cdef object failure(self)
+
+
+cdef inline int enter(kr_busy *busy, owner) except -1:
+    """Makes the owner this thread's alone until kr_busy_leave; a second thread is refused."""
+    if not kr_busy_enter(busy):
+        raise RuntimeError(f"{type(owner).__name__} is in use by another thread")
+    return 0
 
 
 cdef kr_block_pool *shared_pool() noexcept

@@ -69,8 +69,8 @@ from kraftlog._native.c_message cimport (
     kr_versioned,
     kr_versions_within,
 )
-from kraftlog._native.c_memory cimport kr_pool_use
-from kraftlog._native.memory cimport Input, shared_pool
+from kraftlog._native.c_memory cimport kr_busy, kr_busy_leave, kr_pool_use
+from kraftlog._native.memory cimport Input, enter, shared_pool
 
 kr_uuid_text_init()
 kr_pool_use(shared_pool())
@@ -302,6 +302,7 @@ cdef class Columns:
     cdef kr_message_decoder state
     cdef int count
     cdef bint is_open
+    cdef kr_busy busy
     cdef Programs programs  # of what was decoded
 
     def __cinit__(self, int count, bint uuid_text):
@@ -329,6 +330,14 @@ cdef class Columns:
     def decode(self, Programs programs, Values values, const int64_t[::1] rows, const int32_t[::1] starts,
                const int32_t[::1] versions):
         """Appends the messages in these rows, each from its start on. Returns the faults; rows count in ``rows``."""
+        enter(&self.busy, self)
+        try:
+            return self._decode(programs, values, rows, starts, versions)
+        finally:
+            kr_busy_leave(&self.busy)
+
+    cdef list _decode(self, Programs programs, Values values, const int64_t[::1] rows, const int32_t[::1] starts,
+                      const int32_t[::1] versions):
         cdef kr_versioned of_rows
         cdef int ok
         if programs.columns != self.count or not self.is_open:
@@ -380,6 +389,19 @@ def to_record_batch(list parts, int64_t rows, take, arrow_schema):
     """Gives the fields of messages, those of several side by side, to ``take``, which is
     ``pyarrow.RecordBatch._import_from_c``. The last one's end in its unknown tagged fields. No more can be decoded then.
     """
+    cdef Columns part
+    cdef int entered = 0
+    try:
+        for part in parts:
+            enter(&part.busy, part)
+            entered += 1
+        return record_batch_of(parts, rows, take, arrow_schema)
+    finally:
+        for part in parts[:entered]:
+            kr_busy_leave(&part.busy)
+
+
+cdef object record_batch_of(list parts, int64_t rows, take, arrow_schema):
     cdef ArrowArray array
     cdef Columns part
     cdef int at = 0, count = 0, ok

@@ -208,6 +208,10 @@ cdef class RecordIterator:
         return self
 
     def __next__(self):
+        with cython.critical_section(self):  # instead of the GIL
+            return self._next()
+
+    cdef object _next(self):
         cdef int status
         cdef Record record
         while self.at == self.count:

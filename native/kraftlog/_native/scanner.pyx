@@ -30,7 +30,8 @@ from kraftlog._native.c_decoder cimport (
     kr_scanner_run,
     kr_scanner_skip,
 )
-from kraftlog._native.memory cimport Arena, Input, kr_input
+from kraftlog._native.c_memory cimport kr_busy, kr_busy_leave
+from kraftlog._native.memory cimport Arena, Input, enter, kr_input
 
 kr_crc_init()
 
@@ -97,6 +98,7 @@ cdef class Scanner:
     """Walks over the headers in [start, end) of a buffer."""
 
     cdef Input source
+    cdef kr_busy busy
     cdef kr_scanner state
 
     def __init__(self, buffer, int64_t start, int64_t end, int check, bint salvage=False):
@@ -127,15 +129,26 @@ cdef class Scanner:
         """Goes on to the first batch at or behind byte ``least``. Returns its position; None when the walk ends before,
         or comes to a fault behind which nothing is read."""
         cdef int64_t position
-        with nogil:
-            position = kr_scanner_skip(&self.state, least)
-        if self.state.input.failed:
-            raise self.source.failure()
+        enter(&self.busy, self)
+        try:
+            with nogil:
+                position = kr_scanner_skip(&self.state, least)
+            if self.state.input.failed:
+                raise self.source.failure()
+        finally:
+            kr_busy_leave(&self.busy)
         return None if position < 0 else position
 
     def run(self, int64_t max_batches):
         """Up to ``max_batches`` headers; whether there is more; and what ended the run, if anything did: a fault, or
         the exception of an input that cannot be read."""
+        enter(&self.busy, self)
+        try:
+            return self._run(max_batches)
+        finally:
+            kr_busy_leave(&self.busy)
+
+    cdef tuple _run(self, int64_t max_batches):
         cdef int64_t possible = max(self.source.size - self.state.position, 0) // SMALLEST_BATCH + 1
         cdef Arena arena = Arena(min(max_batches, possible) * sizeof(kr_batch_header))
         cdef kr_batch_header *target = <kr_batch_header *>arena.data

@@ -1,8 +1,9 @@
 """Topics and partitions of a metadata image, in C; the interpreter lock is kept, so that one thread at a time is in an
-image."""
+image; without one, each call locks the image."""
 
 import numpy as np
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
@@ -112,6 +113,7 @@ cdef class TopicSlots:
     def __dealloc__(self):
         kr_topics_close(&self.state)
 
+    @cython.critical_section
     def copy(self):
         """Return the same in memory of its own."""
         cdef TopicSlots copied = TopicSlots()
@@ -125,6 +127,7 @@ cdef class TopicSlots:
         """How many topics and partitions there are."""
         return self.state.topics_count, self.state.partitions_count
 
+    @cython.critical_section
     def topics(self):
         """Return number, number of the name, and id of each topic."""
         cdef int64_t i, end = kr_topics_end(&self.state)
@@ -141,6 +144,7 @@ cdef class TopicSlots:
                 count += 1
         return at[:, 0], at[:, 1], ids
 
+    @cython.critical_section
     def renumber_names(self, const int64_t[::1] topics):
         """Number the names of topics anew, in this order."""
         cdef int64_t i
@@ -149,6 +153,7 @@ cdef class TopicSlots:
                 raise IndexError(f"topic {topics[i]} of {kr_topics_end(&self.state)}")
             kr_topics_at(&self.state)[topics[i]].name = i
 
+    @cython.critical_section
     def replay(self, topics, int64_t first_name, const int64_t[::1] cleared not None, removals,
                PartitionRows partitions not None, PartitionRows changes not None, clearings,
                int64_t[:, ::1] candidates not None, int64_t candidates_count):
@@ -182,6 +187,7 @@ cdef class TopicSlots:
             raise ValueError("a list of a partition's record is not within the items of its column")
         return faults[:chunk.faults_count], removed[:-1]
 
+    @cython.critical_section
     def partitions(self, const int64_t[::1] topics not None):
         """Return the partitions of topics, topic after topic and by id, as columns.
 
@@ -199,10 +205,12 @@ cdef class TopicSlots:
         cdef int64_t count = kr_slots_of(&self.state, numbers(topics), topics.shape[0], &at[0])
         return self._columns(kr_slots_at(&self.state), at, count)
 
+    @cython.critical_section
     def begin_notes(self, bint is_noting=True):
         """Note what records change from here on, or end that; what was noted is forgotten."""
         kr_notes_begin(&self.state, is_noting)
 
+    @cython.critical_section
     def notes(self):
         """Return what was noted, in the order of the records; of several notes of one thing the first counts.
 
@@ -221,6 +229,7 @@ cdef class TopicSlots:
             found.append((note.low, note.high, partition, bool(note.was_there), note.name))
         return found
 
+    @cython.critical_section
     def noted_partitions(self, const int64_t[::1] notes not None):
         """Return the partitions of some notes as they were, as ``partitions`` does."""
         cdef int64_t i
@@ -230,11 +239,13 @@ cdef class TopicSlots:
         at = np.append(notes, 0).astype(np.int64)
         return self._columns(kr_lines_at(&self.state), at, notes.shape[0])
 
+    @cython.critical_section
     def name_of(self, uint64_t low, uint64_t high):
         """Return the number of a topic's name; -1 when there is no such topic."""
         cdef int32_t topic = kr_topic_find(&self.state, low, high)
         return -1 if topic == KR_NOWHERE else kr_topics_at(&self.state)[topic].name
 
+    @cython.critical_section
     def partitions_at(self, partitions):
         """Return those of some partitions that are there, which they are, and their columns as ``partitions`` does.
 
