@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import struct
 
 import pyarrow as pa
@@ -44,7 +45,23 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("data", "error", "message"), CASES)
+def of_gzip(records: bytes, trailer: bytes = bytes(8), compression: int = 1) -> bytes:
+    """Return a batch of these bytes, compressed; its trailer has a checksum that does not match."""
+    payload = gzip.compress(records)[:-8] + trailer if records else b""
+    return changed(22, "b", compression, changed(8, "i", 49 + len(payload), SOUND[:61] + payload))
+
+
+CASES_OF_PAYLOADS = [
+    (of_gzip(SOUND[61:]), "UNKNOWN_SERVER_ERROR", "gzip: the stream is damaged or ends early"),
+    (of_gzip(b"\x02" + SOUND[62:]), "INVALID_RECORD", "record 0: "),
+    (of_gzip(b"\x02" + SOUND[62:], b""), "INVALID_RECORD", "record 0: "),
+    (of_gzip(b""), "UNKNOWN_SERVER_ERROR", "nothing to decompress"),
+    (of_gzip(b"", compression=2), "UNKNOWN_SERVER_ERROR", "nothing to decompress"),
+    (of_gzip(b"", compression=4), "INVALID_RECORD", "nothing to decompress"),
+]
+
+
+@pytest.mark.parametrize(("data", "error", "message"), CASES + CASES_OF_PAYLOADS)
 def test_verdicts(data: bytes, error: str, message: str | None):
     row = kraftlog.validate(data, now_ms=NOW).to_pylist()[0]
     assert (row["position"], row["error"]) == (0, error)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -41,7 +43,11 @@ DEFAULT_TIMESTAMP_AFTER_MAX_MS = 3600000
 
 _HEADER_UP_TO_MAGIC = 17
 _CRC_END = 21
+_ATTRIBUTES_END = 23
 _LEAST_BATCH_LENGTH = 14
+_GZIP, _ZSTD = 1, 4
+_GZIP_HEADER = 10
+_PLAIN_GZIP = b"\x1f\x8b\x08\x00"  # without optional fields
 _NO_TIMESTAMP = -1
 _RECORD_COLUMNS = ("offset", "key", "timestamp_ms", "headers", "value")
 _OF_SERVER = {"decompression_failed": UNKNOWN_SERVER_ERROR, "decompression_limit": MESSAGE_TOO_LARGE}
@@ -90,7 +96,9 @@ def validate(
     and headers; here each byte is checked, since no consumer could read them.
 
     A few odd compressed payloads are read here and refused by a broker, or the other way round;
-    ``kraftlog.codec.compression`` names them.
+    ``kraftlog.codec.compression`` names them. A broker decompresses a batch piece by piece: where a record is bad and
+    compressed bytes behind it are damaged as well, it answers INVALID_RECORD, and here the damage is named, except for
+    the checksum of gzip. It refuses the batch either way.
 
     Parameters
     ----------
@@ -235,6 +243,9 @@ def _check_header(header: np.void) -> None:
 
 def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) -> None:
     """Check the records: a malformed one decides first, then timestamps, keys, and offsets."""
+    compression = int(header["attributes"]) & COMPRESSION_MASK
+    if compression and len(data) == RECORD_BATCH_OVERHEAD:  # to a broker that is a stream of zstd without records
+        raise Refusal(INVALID_RECORD if compression == _ZSTD else UNKNOWN_SERVER_ERROR, "nothing to decompress")
     options = ReadOptions(check_crc=False, max_decompressed_bytes=topic.max_decompressed_bytes)
     arrow_schema = schema.RECORDS.select(_RECORD_COLUMNS)
     faults: list[Fault] = []
@@ -259,17 +270,36 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
             misplaced = before + at, int(offsets[at])
         before += rows.num_rows
     if faults:
-        fault = faults[0]
+        fault = _fault_before_the_trailer(data, topic) or faults[0]
         what = fault.message.removeprefix("batch at byte 0: ").removeprefix("batch at byte 0, ")
         raise Refusal(_OF_SERVER.get(fault.error, INVALID_RECORD), what, fault.record_index)
     if untimely is not None:
         raise Refusal(INVALID_TIMESTAMP, f"record {untimely[0]}: {untimely[1]}", untimely[0])
     if missing is not None:
         raise Refusal(INVALID_RECORD, f"record {missing}: no key, which a compacted topic needs", missing)
-    is_compressed = int(header["attributes"]) & COMPRESSION_MASK != 0
-    if misplaced is not None and is_compressed:  # a broker numbers those of a batch without compression itself
+    if misplaced is not None and compression:  # a broker numbers those of a batch without compression itself
         at, offset = misplaced
         raise Refusal(UNKNOWN_SERVER_ERROR, f"record {at}: offset_delta {offset} is not {at}", at)
+
+
+def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:
+    """Return the first bad record of a batch of gzip: a broker meets it before the checksum behind the records."""
+    payload = data[RECORD_BATCH_OVERHEAD:]
+    if data[_ATTRIBUTES_END - 1] & COMPRESSION_MASK != _GZIP or payload[:4] != _PLAIN_GZIP:
+        return None
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    try:
+        plain = inflater.decompress(payload[_GZIP_HEADER:], topic.max_decompressed_bytes)
+    except zlib.error:
+        return None
+    batch = bytearray(data[:RECORD_BATCH_OVERHEAD]) + plain
+    batch[_ATTRIBUTES_END - 1] &= ~COMPRESSION_MASK
+    struct.pack_into(">i", batch, 8, len(batch) - LOG_OVERHEAD)
+    faults: list[Fault] = []
+    plan = DecodePlan(schema.RECORDS.select(_RECORD_COLUMNS), ReadOptions(check_crc=False))
+    for _ in RecordDecoder(batch, 0, NO_BOUND, plan).batches(faults):
+        pass
+    return faults[0] if inflater.eof and faults else None
 
 
 def _are_untimely(stamps: npt.NDArray[np.int64], header: Headers | np.void, topic: Topic) -> npt.NDArray[np.bool_]:
