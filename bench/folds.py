@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 import kraftlog
@@ -13,22 +12,19 @@ import offsets_corpus
 from compare.processes import JAVA, Peers
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
-from kraftlog.coordinator.offsets import OffsetFold
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import discover
 from kraftlog.messages.catalog import BUILT_IN
-from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA
+from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
-from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.tables.coordinator_tables import offset_rows
 from rounds import Contender
 
 REPLAYED, APPLIED, KAFKA = "image_at", "Image.apply of typed records", "Kafka's MetadataDelta"
-TABLE, FOLDED = "table offsets", "OffsetFold of typed records"
-OFFSET_COMMIT = "OffsetCommit"
+TABLE, LOADED = "table offsets", "Kafka's classes and a HashMap"
 
 
 def replay(log: metadata_corpus.MetadataLog, peers: Peers) -> list[Contender]:
@@ -57,12 +53,11 @@ def replay(log: metadata_corpus.MetadataLog, peers: Peers) -> list[Contender]:
     return contenders
 
 
-def offsets(log: offsets_corpus.OffsetsLog, _: Peers) -> list[Contender]:
-    """Fold a partition of ``__consumer_offsets`` to the offsets that count, from its file and from columns."""
+def offsets(log: offsets_corpus.OffsetsLog, peers: Peers) -> list[Contender]:
+    """Fold a partition of ``__consumer_offsets`` to the offsets that count, from its file."""
     folder = offsets_corpus.path(log)
     segments = discover(folder).segments
     size = sum(segment.size for segment in segments)
-    chunks = _commit_chunks(folder)
 
     def table() -> None:
         faults: list[Fault] = []
@@ -70,15 +65,11 @@ def offsets(log: offsets_corpus.OffsetsLog, _: Peers) -> list[Contender]:
         assert rows == offsets_corpus.KEYS
         assert not faults
 
-    def folded() -> None:
-        fold = OffsetFold()
-        for rows, markers in chunks:
-            fold.add(rows, markers)
-        kept = fold.rows()
-        assert kept is not None
-        assert kept.num_rows == offsets_corpus.KEYS
-
-    return [Contender(TABLE, table, log.records, size), Contender(FOLDED, folded, log.records, size)]
+    contenders = [Contender(TABLE, table, log.records, size)]
+    if JAVA in peers:
+        sums = (log.records, offsets_corpus.KEYS)
+        contenders.append(peers.on_topic(LOADED, "offsets", folder, log.records, sums))
+    return contenders
 
 
 def _metadata_chunks(folder: Path) -> list[dict[str, pa.RecordBatch]]:
@@ -91,21 +82,4 @@ def _metadata_chunks(folder: Path) -> list[dict[str, pa.RecordBatch]]:
         chunks.append(
             {name: one.fields.add_column(0, "offset", pa.array(places[one.rows])) for name, one in typed.items()}
         )
-    return chunks
-
-
-def _commit_chunks(folder: Path) -> list[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Return the commits of each chunk and the markers of the same stretch."""
-    reader = MessageReader(BUILT_IN.formats[CONSUMER_OFFSETS])
-    (segment,) = discover(folder).segments
-    stream = MarkerStream(segment)
-    chunks = []
-    for batch in kraftlog.open(folder).records(["offset", "producer_id", "key", "value"]).batches():
-        typed = reader.read(batch.column("key"), batch.column("value")).typed(OFFSET_COMMIT)
-        assert np.array_equal(typed.rows, np.arange(batch.num_rows))
-        rows = typed.fields.append_column("offset", batch.column("offset"))
-        rows = rows.append_column("producer_id", batch.column("producer_id"))
-        rows = rows.append_column("is_tombstone", pa.array(typed.is_tombstone))
-        chunks.append((rows, stream.through(batch.column("offset")[-1].as_py())))
-    chunks.append((chunks[-1][0].slice(0, 0), stream.rest()))
     return chunks

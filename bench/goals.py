@@ -152,6 +152,7 @@ RATIOS = [
     RatioGoal(
         f"{folds.REPLAYED}, x {folds.KAFKA}", "replay", folds.REPLAYED, folds.KAFKA, 5, (METADATA,)
     ),
+    RatioGoal(f"{folds.TABLE}, x {folds.LOADED}", "fold", folds.TABLE, folds.LOADED, 5, (COMMITS,)),
 ]  # fmt: skip
 
 RATES = [

@@ -146,10 +146,6 @@ cdef object pooled(int64_t count, dtype):
 cdef class Program:
     """A message of one version, as native/c/message_program.h has it."""
 
-    cdef kr_program program
-    cdef Input fields, text
-    cdef readonly int columns
-
     def __init__(self, fields, text, bint is_compact, int columns):
         self.fields = Input(fields)
         self.text = Input(text)
@@ -162,12 +158,6 @@ cdef class Program:
 
 cdef class Programs:
     """The programs of all versions of a definition, and the decoder that was generated of it, if there is one."""
-
-    cdef kr_program *programs
-    cdef list held
-    cdef kr_straight *straight
-    cdef readonly int columns
-    cdef int32_t first
 
     def __cinit__(self, int32_t first, list programs, int columns, str name, digest):
         """``digest`` is that of the definition; None for the interpreter alone."""
@@ -197,10 +187,6 @@ cdef class Programs:
 
 cdef class Values:
     """An Arrow column of binary values: its buffers, from its first row on."""
-
-    cdef Input data, ends, valid
-    cdef kr_values values
-    cdef readonly int64_t count
 
     def __init__(self, int64_t count, int64_t offset, data, ends, valid):
         self.count = count

@@ -125,9 +125,12 @@ class GroupFold:
     ----------
     types : tuple of str
         The types of records that describe groups; ``add`` takes no others.
+    of_groups : tuple of str
+        Those of groups themselves, whose tombstones remove one.
     """
 
     types = tuple(_folds())
+    of_groups = tuple(_METADATA)
 
     def __init__(self) -> None:
         self._folds = _folds()

@@ -115,6 +115,6 @@ def _column(batch: pa.RecordBatch, field: pa.Field, definition: Definition) -> p
             raise ValueError(f"{definition.name}: column {field.name} is {column.type}, not {field.type}")
         return column
     if field.name == UNKNOWN_TAGGED_FIELDS:
-        return pa.repeat(pa.scalar([], field.type), batch.num_rows)
+        return pa.repeat(pa.scalar([], field.type), batch.num_rows) if batch.num_rows else pa.array([], field.type)
     own = next(one for one in definition.fields if one.column == field.name)
     return default_column(own, field.type, batch.num_rows)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
+from kraftlog import schema
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import GroupFold
@@ -19,13 +21,21 @@ from kraftlog.coordinator.offsets import OffsetFold
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, TransactionalIdFold, transactional_id_columns
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.format_of import CONSUMER_OFFSETS as CONSUMER_OFFSETS_FORMAT
+from kraftlog.messages.format_of import TRANSACTION_STATE as TRANSACTION_STATE_FORMAT
+from kraftlog.messages.last_records import MARKERS, GroupRule, LastRecords, OddRecords
 from kraftlog.read.marker_stream import MarkerStream
-from kraftlog.read.messages import TypedChunk, typed_chunks
+from kraftlog.read.messages import TypedChunk
 from kraftlog.read.partitions import longest_replicas
-from kraftlog.read.records import Progress
+from kraftlog.read.ranges import plan
+from kraftlog.read.records import Progress, read_range
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 OFFSET_COMMIT = "OffsetCommit"
+_READ = ["key", "value", "offset", "producer_id"]
+_NO_RECORDS = pa.RecordBatch.from_pylist([], schema=schema.RECORDS.select(_READ))
+_NO_MARKERS = pa.RecordBatch.from_pylist([], schema=MARKERS)
 
 
 def offset_rows(
@@ -79,11 +89,12 @@ def fold_transactional_ids(
     group: Iterable[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
 ) -> TransactionalIdFold:
     """Fold the segments of one partition of ``__transaction_state``."""
-    fold = TransactionalIdFold()
+    last = LastRecords(BUILT_IN.formats[TRANSACTION_STATE_FORMAT], [TRANSACTION_LOG])
     for segment in group:
-        for chunk in _chunks(segment, options, faults, on_progress):
-            fold.add(_rows(chunk, TRANSACTION_LOG))
-            chunk.take_faults(faults, strict=options.strict)
+        for records in _records(segment, options, faults, on_progress):
+            _note(segment, records, last.add(records, _NO_MARKERS), options, faults)
+    fold = TransactionalIdFold()
+    fold.add(_without_tombstones(last.typed(TRANSACTION_LOG)))
     return fold
 
 
@@ -101,25 +112,27 @@ def _folds(
     with_groups: bool,
 ) -> tuple[OffsetFold, GroupFold]:
     """Fold the segments of one partition of ``__consumer_offsets``."""
-    offsets, groups = OffsetFold(), GroupFold()
+    wanted = (OFFSET_COMMIT, *GroupFold.types) if with_groups else (OFFSET_COMMIT,)
+    rule = GroupRule(OFFSET_COMMIT, GroupFold.of_groups) if with_groups else None
+    last = LastRecords(BUILT_IN.formats[CONSUMER_OFFSETS_FORMAT], wanted, [OFFSET_COMMIT], rule)
     for segment in group:
         markers = MarkerStream(segment, options.end_offset)
-        for chunk in _chunks(segment, options, faults, on_progress):
-            last_offset = chunk.records.column("offset")[-1].as_py()
-            commits = _rows(chunk, OFFSET_COMMIT)
-            offsets.add(commits, markers.through(last_offset))
-            if with_groups:
-                groups.add_commits(commits)
-            for name in GroupFold.types if with_groups else ():
-                groups.add(name, _rows(chunk, name))
-            chunk.take_faults(faults, strict=options.strict)
-        offsets.add(None, markers.rest())
+        for records in _records(segment, options, faults, on_progress):
+            last_offset = records.column("offset")[-1].as_py()
+            _note(segment, records, last.add(records, markers.through(last_offset)), options, faults)
+        last.add(_NO_RECORDS, markers.rest())
+    offsets, groups = OffsetFold(), GroupFold()
+    offsets.add(_without_tombstones(last.typed(OFFSET_COMMIT)))
+    if with_groups:
+        groups.add_commits(_without_tombstones(last.groups()))
+        for name in GroupFold.types:
+            groups.add(name, _without_tombstones(last.typed(name)))
     return offsets, groups
 
 
-def _chunks(
+def _records(
     segment: Segment, options: ReadOptions, faults: list[Fault], on_progress: Progress | None
-) -> Iterator[TypedChunk]:
+) -> Iterator[pa.RecordBatch]:
     everything = replace(
         options,
         start_offset=-NO_BOUND,
@@ -128,18 +141,18 @@ def _chunks(
         isolation_level=READ_UNCOMMITTED,
         include_control=False,
     )
-    return typed_chunks([segment], ["producer_id"], everything, faults, on_progress=on_progress)
+    arrow_schema = schema.RECORDS.select(_READ)
+    for part in plan([segment], everything, None):
+        yield from read_range(part, arrow_schema, everything, faults, on_progress)
 
 
-def _rows(chunk: TypedChunk, name: str) -> pa.RecordBatch | None:
-    """Return the records of a type: its fields, and the columns of each record that a fold needs."""
-    if name not in chunk.messages.types_there:
-        return None
-    typed = chunk.messages.typed(name)
-    records = chunk.records.select(["offset", "producer_id"]).take(pa.array(typed.rows))
-    fields = typed.fields
-    for column in records.schema.names:
-        if column not in fields.schema.names:  # records of __transaction_state have a producer id of their own
-            fields = fields.append_column(column, records.column(column))
-    fields = fields.append_column("value_version", pa.array(chunk.messages.value_versions[typed.rows]))
-    return fields.append_column("is_tombstone", pa.array(typed.is_tombstone))
+def _note(
+    segment: Segment, records: pa.RecordBatch, odd: OddRecords | None, options: ReadOptions, faults: list[Fault]
+) -> None:
+    if odd is not None:
+        chunk = TypedChunk(segment, records.take(pa.array(odd.rows)), odd.messages)
+        chunk.take_faults(faults, strict=options.strict)
+
+
+def _without_tombstones(rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.append_column("is_tombstone", pa.array(np.zeros(rows.num_rows, bool)))

@@ -1,15 +1,21 @@
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.common.metadata.MetadataRecordType;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.FileRecords;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.Record;
 import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
@@ -22,6 +28,9 @@ import org.apache.kafka.metadata.MetadataRecordSerde;
  * into memory; each turn is answered with a count and a digest.
  */
 public final class InternalTopics {
+    private static final int LOADED_BYTES = 5 << 20; // at a time, as offsets.load.buffer.size has it
+
+    private final Path segment;
     private final MemoryRecords log;
     private final List<ByteBuffer> keys = new ArrayList<>();
     private final List<ByteBuffer> values = new ArrayList<>();
@@ -30,6 +39,7 @@ public final class InternalTopics {
     private long digest; // of what was read, so that none of it can be left out
 
     private InternalTopics(Path segment) throws IOException {
+        this.segment = segment;
         log = MemoryRecords.readableRecords(ByteBuffer.wrap(Files.readAllBytes(segment)));
     }
 
@@ -64,6 +74,8 @@ public final class InternalTopics {
                 };
             case "commits":
                 return () -> records(this::commit);
+            case "offsets":
+                return this::load;
             default:
                 throw new IllegalArgumentException(name);
         }
@@ -102,6 +114,61 @@ public final class InternalTopics {
     private void commit(ByteBuffer key, ByteBuffer value) {
         count++;
         digest += commits.deserialize(key, value).key().apiKey();
+    }
+
+    /** A commit, and the offset of its record. */
+    private record Commit(long recordOffset, ApiMessage value) {}
+
+    /** Keeps the last commit of each key, as the coordinator does when it loads the partition. */
+    private void load() {
+        Map<ApiMessage, Commit> offsets = new HashMap<>();
+        Map<Long, Map<ApiMessage, Commit>> pending = new HashMap<>();
+        ByteBuffer buffer = ByteBuffer.allocate(LOADED_BYTES);
+        try (FileRecords file = FileRecords.open(segment.toFile(), false)) {
+            for (int at = 0; at < file.sizeInBytes();) {
+                buffer.clear();
+                file.readInto(buffer, at);
+                for (RecordBatch batch : MemoryRecords.readableRecords(buffer).batches()) {
+                    batch.ensureValid();
+                    at += batch.sizeInBytes();
+                    for (Record record : batch) {
+                        if (batch.isControlBatch()) {
+                            end(offsets, pending.remove(batch.producerId()), record);
+                        } else {
+                            replay(offsets, pending, batch, record);
+                        }
+                    }
+                }
+            }
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+        digest = offsets.size();
+    }
+
+    private void replay(
+        Map<ApiMessage, Commit> offsets, Map<Long, Map<ApiMessage, Commit>> pending, RecordBatch batch, Record record
+    ) {
+        count++;
+        CoordinatorRecord read = commits.deserialize(record.key(), record.value());
+        if (read.value() == null) {
+            offsets.remove(read.key());
+            pending.values().forEach(open -> open.remove(read.key()));
+            return;
+        }
+        Commit commit = new Commit(record.offset(), read.value().message());
+        if (batch.isTransactional()) {
+            pending.computeIfAbsent(batch.producerId(), id -> new HashMap<>()).put(read.key(), commit);
+        } else {
+            offsets.put(read.key(), commit);
+        }
+    }
+
+    private static void end(Map<ApiMessage, Commit> offsets, Map<ApiMessage, Commit> open, Record marker) {
+        if (open != null && ControlRecordType.parse(marker.key()) == ControlRecordType.COMMIT) {
+            open.forEach((key, commit) -> offsets.merge(
+                key, commit, (one, other) -> one.recordOffset() > other.recordOffset() ? one : other));
+        }
     }
 
     private void replay() {
