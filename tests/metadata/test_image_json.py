@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from image_rows import SCENARIOS, applied, log_records, record
 
 from golden_files import name_of
 from kraftlog.metadata.image import Image
-from kraftlog.metadata.tree.json import json_tree
+from kraftlog.metadata.tree.json import json_texts
+from kraftlog.metadata.uuids import uuid_text
 
 HIDDEN = "[redacted]"
 # the names of Kafka's enums ResourceType, ConfigResource.Type, PatternType, AclOperation, AclPermissionType
@@ -76,14 +79,21 @@ def _without_maps(tree: dict[str, Any]) -> dict[str, Any]:
     return tree | cluster | {"client_quotas": quotas, "acls": acls}
 
 
+def _tree(image: Image, *args: int, **kwargs: bool) -> dict[str, Any]:
+    text = "".join(json_texts(image, *args, **kwargs))
+    tree: dict[str, Any] = json.loads(text, parse_constant=pytest.fail)
+    assert text == json.dumps(tree, indent=2, ensure_ascii=False)
+    return tree
+
+
 @pytest.mark.parametrize("folder", SCENARIOS, ids=name_of)
 @pytest.mark.parametrize("name", ["image_final.json", "first"])
 def test_tree_has_what_the_image_of_kafka_has(folder: Path, name: str) -> None:
     files = sorted((folder / "expected").glob("image_at_*.json"), key=lambda file: int(file.stem.split("_")[-1]))
     kafka = json.loads((files[0] if name == "first" else folder / "expected" / name).read_text())
     image = applied([one for one in log_records(folder) if one[0] <= kafka["offset"]])
-    tree = json_tree(image, kafka["offset"], kafka["epoch"], 1234, show_secrets=True)
-    tree = _without_maps(json.loads(json.dumps(tree)))
+    tree = _tree(image, kafka["offset"], kafka["epoch"], 1234, show_secrets=True)
+    tree = _without_maps(tree)
     about = {key: tree.pop(key) for key in ("offset", "epoch", "timestamp", "delegation_tokens")}
     assert about == {"offset": kafka["offset"], "epoch": kafka["epoch"], "timestamp": 1234, "delegation_tokens": {}}
     expected = _expected(kafka["records"])
@@ -99,7 +109,7 @@ def test_secrets_are_hidden_unless_asked_for() -> None:
     )
     password = record("ConfigRecord", resource_type=4, name="listener.name.x.ssl.key.password", value="s3cret")
     image = applied([(0, "UserScramCredentialRecord", credential), (1, "ConfigRecord", password)])
-    hidden, shown = json_tree(image), json_tree(image, show_secrets=True)
+    hidden, shown = _tree(image), _tree(image, show_secrets=True)
     text = json.dumps(hidden)
     assert "s3cret" not in text
     assert "czNjcmV0LWJ5dGVz" not in text
@@ -119,8 +129,7 @@ def test_what_kafka_has_no_name_for() -> None:
         (3, "ClientQuotaRecord", record("ClientQuotaRecord", key="k", value=float("nan"))),
         (4, "DelegationTokenRecord", record("DelegationTokenRecord", token_id="x", owner="User:a")),
     ]
-    tree = json_tree(applied(made))
-    json.dumps(tree, allow_nan=False)
+    tree = _tree(applied(made))
     assert list(tree["topics"]) == ["t", "t AAAAAAAAAAAAAAAAAAAAAQ"]
     assert tree["configs"] == {"99": {"r": {"n": "v"}}}
     assert tree["client_quotas"] == [{"entity": {}, "quotas": {"k": "nan"}}]
@@ -129,6 +138,47 @@ def test_what_kafka_has_no_name_for() -> None:
 
 
 def test_an_empty_tree() -> None:
-    tree = json_tree(Image.empty())
+    tree = _tree(Image.empty())
     assert tree["offset"] == -1
     assert not any(tree[key] for key in ("features", "topics", "configs", "acls", "scram", "client_quotas"))
+
+
+_TEXTS = st.text(max_size=6) | st.sampled_from(['"', "\\", "\0\x1f\x7f", "\u2028", "\U0001f980", "ü\n\t"])
+_IDS = st.lists(st.integers(-1, 3), max_size=3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.tuples(_TEXTS, st.lists(st.tuples(_IDS, _IDS | st.none()), max_size=4)), max_size=4),
+    st.lists(st.tuples(st.sampled_from([2, 4, 99]), _TEXTS, _TEXTS, _TEXTS), max_size=6),
+)
+def test_odd_text_and_lists(topics: list[Any], configs: list[Any]) -> None:
+    made = []
+    for number, (name, partitions) in enumerate(topics):
+        topic_id = bytes(15) + bytes([len(topics) - number])
+        made.append(("TopicRecord", record("TopicRecord", name=name, topic_id=topic_id)))
+        for partition_id, (replicas, elr) in enumerate(partitions):
+            fields = {"replicas": replicas, "isr": replicas[:1], "eligible_leader_replicas": elr}
+            fields |= {"directories": [bytes([each + 1]) * 16 for each in replicas], "partition_id": partition_id}
+            made.append(("PartitionRecord", record("PartitionRecord", topic_id=topic_id, leader=-1, **fields)))
+    for kind, resource, name, value in configs:
+        fields = {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
+        made.append(("ConfigRecord", record("ConfigRecord", **fields)))
+    image = applied([(offset, *one) for offset, one in enumerate(made)])
+    tree = _tree(image, show_secrets=True)
+    expected: dict[str, Any] = {}
+    for row in image.tables()["ConfigRecord"].to_pylist():
+        resources = expected.setdefault({2: "TOPIC", 4: "BROKER", 99: "99"}[row["resource_type"]], {})
+        resources.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
+    assert tree["configs"] == expected
+    by_id = {topic["id"]: topic["partitions"] for topic in tree["topics"].values()}
+    for row in image.tables()["PartitionRecord"].to_pylist():
+        found = by_id[uuid_text(row["topic_id"])].pop(str(row["partition_id"]))
+        lists = ("replicas", "isr", "directories", "eligibleLeaderReplicas")
+        assert [found[name] for name in lists] == [
+            row["replicas"],
+            row["isr"],
+            [uuid_text(one) for one in row["directories"]],
+            row["eligible_leader_replicas"],
+        ]
+    assert not any(by_id.values())

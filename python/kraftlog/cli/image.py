@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import click
@@ -30,7 +29,7 @@ from kraftlog.errors import Fault
 from kraftlog.metadata.diff.diff import describe, diff, diff_tables
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
-from kraftlog.metadata.tree.json import json_tree
+from kraftlog.metadata.tree.json import json_texts
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import ImageAt, image_at, image_steps
 from kraftlog.metadata_log.image_snapshot import write_image
@@ -91,8 +90,8 @@ def image(
 
 
 def _write_json(found: ImageAt, output: Output, *, show_secrets: bool) -> None:
-    tree = json_tree(found.image, found.offset, found.epoch, found.timestamp, show_secrets=show_secrets)
-    output.write_texts([json.dumps(tree, indent=2, ensure_ascii=False), "\n"])
+    texts = json_texts(found.image, found.offset, found.epoch, found.timestamp, show_secrets=show_secrets)
+    output.write_texts(chain(texts, ["\n"]))
 
 
 @click.command("diff")
