@@ -26,6 +26,7 @@ MIB = 1 << 20
 MOST_MEMORY = 300 * MIB
 MOST_HELD = 64 << 10  # bytes of a table of one record
 MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held of a stretch of the log varies
+MOST_TABLE_GROWTH = 64 * MIB
 MOST_OPENING_SECONDS = 2.0
 LEAST, MOST = ">=", "<"
 WITHOUT = "without"  # begins the note of a goal for which somebody was left out
@@ -176,11 +177,16 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
     if growth.replay_memory is not None:
         short_replay, long_replay = growth.replay_memory
         replay = [(f"{long_replay / MIB:.0f} - {short_replay / MIB:.0f} =", (long_replay - short_replay) / MIB)]
+    tables = [
+        (f"{table}: {whole / MIB:.0f} - {part / MIB:.0f} =", (whole - part) / MIB)
+        for table, (part, whole) in growth.table_memory.items()
+    ]
     opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
     return [
         *(goal.outcome(blocks) for goal in (*RATIOS, *RATES)),
         Outcome("MiB while a log is read", MOST, MOST_MEMORY / MIB, memory, growth.memory_note),
         Outcome("KiB held by a table of one record", MOST, MOST_HELD / 1024, held, growth.memory_note),
+        Outcome("MiB more for tables of ten times the log", MOST, MOST_TABLE_GROWTH / MIB, tables, growth.memory_note),
         Outcome("MiB more to replay ten times the changes", MOST, MOST_REPLAY_GROWTH / MIB, replay, growth.memory_note),
         Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),
     ]

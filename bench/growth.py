@@ -12,17 +12,21 @@ from statistics import median
 from time import perf_counter
 
 import numpy as np
+import numpy.typing as npt
 
 import corpus
 import kraftlog
 import metadata_corpus
+import offsets_corpus
 import scanning
 from metadata_corpus import MetadataLog
+from offsets_corpus import OffsetsLog
 
 PROBE = Path(__file__).resolve().with_name("memory_probe.py")
 IMAGE_PROBE, HELD_PROBE = PROBE.with_name("image_probe.py"), PROBE.with_name("held_probe.py")
+TABLE_PROBE = PROBE.with_name("table_probe.py")
 SHORT_REPLAY, LONG_REPLAY = MetadataLog(1_000, 200_000), MetadataLog(1_000, 2_000_000)
-WORKLOAD = corpus.Workload(100, 64)
+WORKLOAD, OFFSETS = corpus.Workload(100, 64), OffsetsLog(1_000_000)
 SEGMENTS_OF_LONG_LOG = 16
 FREE_BYTES_LEFT = 2 << 30  # on the disk, beside what is written
 OPENINGS = 3
@@ -39,6 +43,8 @@ class Growth:
     ----------
     memory : dict of int to int
         Most bytes of anonymous memory while so many bytes of a log are read.
+    table_memory : dict of str to tuple of int
+        Most bytes while a table is read: of a tenth of a long ``__consumer_offsets``, and of all of it.
     replay_memory : tuple of int, optional
         Most bytes while a metadata log is replayed: one of a few changes, and one of many of as many partitions.
     read_bytes_per_second : float, optional
@@ -51,6 +57,7 @@ class Growth:
     log_bytes: int = 4 << 30
     opened: int = 10_000
     memory: dict[int, int] = field(default_factory=dict)
+    table_memory: dict[str, tuple[int, int]] = field(default_factory=dict)
     replay_memory: tuple[int, int] | None = None
     read_bytes_per_second: float | None = None
     held_bytes: float | None = None
@@ -77,6 +84,19 @@ def measure_memory(growth: Growth) -> None:
         found = json.loads(answer.stdout)
         growth.memory[size] = found["peak_memory"]
         growth.read_bytes_per_second = size / found["seconds"]
+
+
+def measure_tables(growth: Growth) -> None:
+    """Read tables of a tenth of a long log of commits and of all of it, each in a process of its own."""
+    if _why_no_memory(2 * growth.log_bytes):
+        return
+    segments = sorted(_long_offsets(growth.log_bytes).glob("*.log"))
+    for table in ("messages", "offsets"):
+        peaks = []
+        for count in (max(len(segments) // 10, 1), len(segments)):
+            command = [sys.executable, TABLE_PROBE, table, *segments[:count]]
+            peaks.append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["peak_memory"])
+        growth.table_memory[table] = peaks[0], peaks[1]
 
 
 def measure_held(growth: Growth) -> None:
@@ -139,12 +159,26 @@ def _long_log(size: int) -> Path:
     if directory.exists():
         return directory
     segment = np.fromfile(corpus.path(WORKLOAD, -(-size // SEGMENTS_OF_LONG_LOG) / corpus.MB), np.uint8)
+    return _repeated(segment, SEGMENTS_OF_LONG_LOG, directory)
+
+
+def _long_offsets(size: int) -> Path:
+    """Return a partition of ``__consumer_offsets`` of segments that are alike but for their offsets."""
+    directory = corpus.CACHE / f"long-offsets-{size >> 20}MiB-{offsets_corpus.VERSION}" / "__consumer_offsets-0"
+    if directory.exists():
+        return directory
+    segment = np.fromfile(offsets_corpus.path(OFFSETS) / f"{0:020d}.log", np.uint8)
+    return _repeated(segment, -(-size // len(segment)), directory)
+
+
+def _repeated(segment: npt.NDArray[np.uint8], times: int, directory: Path) -> Path:
+    """Write a segment again and again, with the offsets that follow."""
     headers = scanning.headers(segment)
     cells = headers["position"][:, None] + np.arange(8)  # a batch starts with its base offset, which no checksum covers
     records = int(headers["records_count"].sum())
     unfinished = directory.with_name("unfinished")
     unfinished.mkdir(parents=True, exist_ok=True)
-    for first in range(0, SEGMENTS_OF_LONG_LOG * records, records):
+    for first in range(0, times * records, records):
         segment[cells] = (headers["base_offset"] + first).astype(">i8").view(np.uint8).reshape(-1, 8)
         segment.tofile(unfinished / f"{first:020d}.log")
     unfinished.rename(directory)

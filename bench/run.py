@@ -48,6 +48,7 @@ def main() -> int:
     grown = growth.Growth(options.log_bytes, options.opened)
     if "memory" in options.works:
         growth.measure_memory(grown)
+        growth.measure_tables(grown)
         growth.measure_held(grown)
         growth.measure_replay(grown)
     if "open" in options.works:
