@@ -31,6 +31,9 @@ LIMITS = {
     "KR_PLACE_TAGGED": places.PLACE_TAGGED,
 }
 PARAMETERS = "kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version, int64_t i"
+RUN = "kr_message_decoder *d, kr_straight_run *run"
+NO_RUN = "0"
+ONE_BYTE = 0x80  # a number below has one byte in a frame
 ROWS = "kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at"
 LOOK_UP = """/* The decoder that was generated of a definition; NULL when there is none. */
 static inline const kr_straight *kr_straight_of(const char *name, uint64_t digest) {
@@ -53,7 +56,10 @@ def header() -> str:
     for definition in definitions:
         parts += ["", *Decoder(definition).lines()]
     parts += ["", "static const kr_straight kr_straight_decoders[] = {"]
-    parts += [f'    {{"{one.name}", {digest(one)}u, kr_prompt_{one.name}, kr_rows_{one.name}}},' for one in definitions]
+    parts += [
+        f'    {{"{one.name}", {digest(one)}u, kr_prompt_{one.name}, kr_rows_{one.name}, {Decoder(one).run}}},'
+        for one in definitions
+    ]
     return "\n".join([*parts, "};", "", LOOK_UP])
 
 
@@ -65,6 +71,7 @@ class Decoder:
         self.name = definition.name
         self.layout = layout(definition)
         self.versions = set(range(definition.versions.first, definition.versions.last + 1))
+        self.run = f"kr_run_{self.name}" if self.is_short() else NO_RUN
         self.compact = self.condition({one for one in self.versions if one in definition.flexible}, self.versions)
 
     def lines(self) -> Lines:
@@ -78,6 +85,16 @@ class Decoder:
         yield f"static int64_t kr_rows_{self.name}({ROWS}) {{"
         yield f"    return kr_straight_each(d, v, from, to, at, {one});"
         yield "}"
+        if self.run != NO_RUN:
+            yield f"static void {self.run}({RUN}) {{"
+            yield f"    kr_straight_each_of_run(d, run, {one});"
+            yield "}"
+
+    def is_short(self) -> bool:
+        """Return whether it stands behind a frame, all of whose numbers have one byte."""
+        api_key = self.definition.api_key
+        is_framed = self.definition.role == "metadata" and api_key is not None
+        return is_framed and api_key < ONE_BYTE and self.definition.versions.last < ONE_BYTE
 
     def function(self, node: Node) -> str:
         """Return the name of the function that reads a struct."""

@@ -217,11 +217,19 @@ static void kr_run_tagged(kr_message_decoder *d, int32_t field, kr_rows *r, kr_t
     }
 }
 
+/* Memory for the places of tagged fields, which most decoders never need; 0 when it is short. */
+static inline int kr_scratch_open(kr_message_decoder *d) {
+    if (d->scratch) return 1;
+    d->scratch_size = (int64_t)KR_DEEPEST * KR_MOST_TAGGED * 2 * KR_BLOCK_ROWS;
+    d->scratch = (const uint8_t **)malloc((size_t)d->scratch_size * sizeof *d->scratch);
+    return d->scratch != 0;
+}
+
 static void kr_run_tagged_fields(kr_message_decoder *d, int32_t field, kr_rows *r) {
     const kr_field *f = &d->program.fields[field];
     kr_tagged found[KR_MOST_TAGGED];
     int64_t mark = d->scratch_used;
-    if (d->scratch_size - mark < 2 * r->n * f->tagged) {
+    if (f->tagged && (!kr_scratch_open(d) || d->scratch_size - mark < 2 * r->n * f->tagged)) {
         d->no_memory = 1;
         return;
     }
@@ -322,13 +330,6 @@ static void kr_interpret_block(kr_message_decoder *d, const kr_messages *m, int6
     kr_run_struct(d, 0, &r);
     for (int64_t i = 0; i < n; i++)
         if (pos[i] && pos[i] != end[i]) kr_row_fail(d, 0, &r, i, KR_MESSAGE_TRAILING_BYTES, 0, end[i] - pos[i]);
-}
-
-static inline int kr_message_decoder_open(kr_message_decoder *d) {
-    d->scratch_size = (int64_t)KR_DEEPEST * KR_MOST_TAGGED * 2 * KR_BLOCK_ROWS;
-    d->scratch_used = 0;
-    d->scratch = (const uint8_t **)malloc((size_t)d->scratch_size * sizeof *d->scratch);
-    return d->scratch != 0;
 }
 
 static inline void kr_message_decoder_close(kr_message_decoder *d) {

@@ -5,6 +5,7 @@
 
 #include "message_bodies.h"
 #include "message_decode.h"
+#include "metadata_marker.h"
 
 typedef struct {
     kr_messages messages;
@@ -13,6 +14,24 @@ typedef struct {
 
 /* Reads rows of a block until one is refused, and returns how many; their first value is number `at` of its column. */
 typedef int64_t kr_straight_rows(kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at);
+
+/* Values that each begin with a short frame: frame version, api key and version, a byte each. */
+typedef struct {
+    const uint8_t *data;
+    const int32_t *ends;
+    int64_t *rows;               /* receives the numbers of the values */
+    const uint8_t *limit, *most; /* there are bytes up to here; there is room for values up to here */
+    int64_t from, to;            /* values that are to be read; `from` is the first that is not when it ends */
+    int64_t at;                  /* the number in its column of the value at `from` */
+    int32_t first, versions;     /* that there are */
+    uint8_t api_key;
+    uint8_t is_refused; /* whether the value at which it ends is one that the interpreter must read */
+} kr_straight_run;
+
+/* Reads values until one is of another type, is refused or has no room. */
+typedef void kr_straight_runs(kr_message_decoder *d, kr_straight_run *run);
+
+enum { KR_SHORT_FRAME = 3 };
 
 /* Reads a message; NULL when the interpreter must. */
 typedef const uint8_t *kr_straight_one(kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version,
@@ -23,6 +42,7 @@ typedef struct {
     uint64_t digest;       /* of the definition that it was generated of */
     const uint8_t *prompt; /* for each field */
     kr_straight_rows *rows;
+    kr_straight_runs *run;
 } kr_straight;
 
 /* What the decoder of a message is, given its `one`. */
@@ -37,6 +57,33 @@ KR_ALWAYS_INLINE int64_t kr_straight_each(kr_message_decoder *d, const kr_versio
         if (KR_UNLIKELY(one(d, start + m->starts[row], end, v->versions[row], at + i - from) != end)) return i - from;
     }
     return to - from;
+}
+
+/* The same of a run. */
+KR_ALWAYS_INLINE void kr_straight_each_of_run(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
+    const uint8_t *const data = run->data, *const most = run->most, *const limit = run->limit;
+    const int32_t *const ends = run->ends;
+    const int64_t to = run->to;
+    const int32_t first = run->first;
+    const uint32_t versions = (uint32_t)run->versions;
+    const uint8_t api_key = run->api_key;
+    int64_t *const rows = run->rows;
+    int64_t i = run->from, at = run->at;
+    const uint8_t *p = data + ends[i], *end;
+    run->is_refused = 0;
+    for (; i < to; i++, at++, p = end) {
+        end = data + ends[i + 1];
+        if (end - p < KR_SHORT_FRAME || end > most) break;
+        int32_t version = p[2];
+        if (p[0] != KR_FRAME_VERSION || p[1] != api_key || (uint32_t)(version - first) >= versions) break;
+        run->is_refused = 1;
+        if (KR_UNLIKELY(limit - end < KR_PADDING)) break;
+        if (KR_UNLIKELY(one(d, p + KR_SHORT_FRAME, end, version, at) != end)) break;
+        run->is_refused = 0;
+        rows[at] = i;
+    }
+    run->from = i;
+    run->at = at;
 }
 
 /* Where a block ends: its rows are few, and so are their bytes; at `from` when its first row has too many. */

@@ -3,6 +3,7 @@
 #define KRAFTLOG_TESTS_FUZZ_MESSAGES_H
 
 #include "fuzz_mutate.h"
+#include "message_pass.h"
 #include "message_programs.h"
 #include "message_tables.h"
 #include "straight_decoders.h"
@@ -108,9 +109,9 @@ typedef struct {
     int64_t rows[MOST_MESSAGES];
 } fuzz_messages_input;
 
-static void make_messages(fuzz_messages_input *in) {
+static void make_messages(fuzz_messages_input *in, const message_table *table) {
     static bytes b;
-    in->table = &message_tables[random_below(MESSAGE_TABLES)];
+    in->table = table;
     int64_t most = random_below(32) ? 1 + random_below(12) : 1 + random_below(MOST_MESSAGES);
     int is_one_version = random_below(2) != 0, is_sound = random_below(4) == 0;
     int32_t version = (int32_t)random_below(in->table->versions);
@@ -142,7 +143,6 @@ typedef struct {
 
 static void fuzz_columns_open(fuzz_columns *c, int32_t columns, int uuid_text) {
     int32_t zero = 0;
-    if (!c->d.scratch && !kr_message_decoder_open(&c->d)) abort(); /* once, since it takes long */
     c->d.columns = c->columns;
     c->d.uuid_text = uuid_text;
     c->d.no_memory = 0;
@@ -198,11 +198,20 @@ static void check_same_level(const kr_level *expected, const kr_level *found) {
         CHECK_BYTES(expected->valid.bytes, expected->valid.size, found->valid.bytes, found->valid.size);
 }
 
+static void check_same_columns(const fuzz_columns *expected, const fuzz_columns *found, int32_t columns) {
+    for (int32_t i = 0; i < columns; i++) {
+        const kr_column *e = &expected->columns[i], *f = &found->columns[i];
+        check_same_level(&e->list, &f->list);
+        check_same_level(&e->item, &f->item);
+        CHECK_BYTES(e->tags.bytes, e->tags.size, f->tags.bytes, f->tags.size);
+    }
+}
+
 static void fuzz_messages(const corpus *c) {
     static fuzz_messages_input in;
     static fuzz_columns straight, interpreted;
     (void)c;
-    make_messages(&in);
+    make_messages(&in, &message_tables[random_below(MESSAGE_TABLES)]);
     const kr_straight *generated = kr_straight_of(in.table->name, in.table->digest);
     int uuid_text = random_below(2) != 0;
     int64_t cut = random_below(4) ? in.count : random_below(in.count + 1);
@@ -215,15 +224,97 @@ static void fuzz_messages(const corpus *c) {
         CHECK_INT(in.count, interpreted.columns[0].item.count);
         check_same_faults(&interpreted, &straight);
     }
-    for (int32_t i = 0; i < in.table->columns; i++) {
-        const kr_column *e = &interpreted.columns[i], *f = &straight.columns[i];
-        check_same_level(&e->list, &f->list);
-        check_same_level(&e->item, &f->item);
-        CHECK_BYTES(e->tags.bytes, e->tags.size, f->tags.bytes, f->tags.size);
-    }
+    check_same_columns(&interpreted, &straight, in.table->columns);
     if (failures) printf("of %s\n", in.table->name);
     fuzz_columns_close(&straight);
     fuzz_columns_close(&interpreted);
+    exact_free((uint8_t *)in.data, in.size);
+}
+
+/* ---- values with frames, of some types ---- */
+
+enum { PASS_TYPES = 4 };
+
+/* Puts the values of several inputs together, at random, each behind a frame; now and then with an odd one. */
+static void make_framed(fuzz_messages_input *out, fuzz_messages_input *parts, const uint8_t *keys, int32_t *of) {
+    static bytes b;
+    int64_t next[PASS_TYPES] = {0};
+    b.size = out->values = 0;
+    out->ends[0] = 0;
+    int is_odd = random_below(8) == 0, type = 0;
+    for (int64_t left = 4 * MOST_MESSAGES; left > 0 && out->values < MOST_MESSAGES; left--) {
+        if (random_below(3) == 0) type = (int)random_below(PASS_TYPES);
+        fuzz_messages_input *part = &parts[type];
+        if (next[type] == part->values) continue;
+        int64_t i = next[type]++, row = out->values++;
+        put_unsigned(&b, KR_FRAME_VERSION);
+        put_unsigned(&b, is_odd && random_below(50) == 0 ? 0x81 : keys[type]);
+        put_unsigned(&b, (uint64_t)part->versions[i]);
+        put_bytes(&b, part->data + part->ends[i] + part->starts[i],
+                  part->ends[i + 1] - part->ends[i] - part->starts[i]);
+        if (is_odd && random_below(50) == 0) b.size = out->ends[row] + random_below(4);
+        of[row] = type;
+        out->versions[row] = part->versions[i];
+        out->ends[row + 1] = (int32_t)b.size;
+    }
+    if (random_below(2)) put_random(&b, KR_PADDING);
+    out->data = exact_copy(b.at, b.size);
+    out->size = b.size;
+}
+
+/* A pass over records of several types gives what the interpreter makes of each type alone. */
+static void fuzz_pass_of_types(const corpus *c) {
+    static fuzz_messages_input parts[PASS_TYPES], in;
+    static fuzz_columns found[PASS_TYPES], expected;
+    static int32_t of[MOST_MESSAGES];
+    static const uint8_t keys[PASS_TYPES] = {5, 0, 77, 127};
+    static kr_pass_type types[KR_PASS_TYPES];
+    int uuid_text = random_below(2) != 0;
+    (void)c;
+    memset(types, 0, sizeof types);
+    for (int k = 0; k < PASS_TYPES; k++) {
+        const message_table *table;
+        const kr_straight *straight;
+        do {
+            table = &message_tables[random_below(MESSAGE_TABLES)];
+            straight = kr_straight_of(table->name, table->digest);
+        } while (!straight->run && random_below(16));
+        make_messages(&parts[k], table);
+        fuzz_columns_open(&found[k], table->columns, uuid_text);
+        if (!straight->run) continue;
+        kr_pass_type type = {.programs = table->programs,
+                             .straight = straight,
+                             .first = table->first,
+                             .versions = table->versions,
+                             .decoder = &found[k].d};
+        types[keys[k]] = type;
+    }
+    make_framed(&in, parts, keys, of);
+    kr_values values = {in.data, in.ends, 0, 0};
+    int64_t to = kr_pass_run(types, &values, 0, in.values);
+    CHECK_TRUE(to >= 0 && to <= in.values);
+    for (int k = 0; k < PASS_TYPES; k++) {
+        kr_pass_type *type = &types[keys[k]];
+        in.table = parts[k].table;
+        in.count = 0;
+        for (int64_t row = 0; row < to; row++) {
+            in.starts[row] = KR_SHORT_FRAME;
+            if (of[row] == k && type->straight) in.rows[in.count++] = row;
+        }
+        fuzz_columns_open(&expected, in.table->columns, uuid_text);
+        if (in.count) run_messages(&expected, &in, 0, in.count);
+        if (type->straight) {
+            CHECK_TRUE(kr_pass_end(type));
+            CHECK_BYTES((const uint8_t *)in.rows, 8 * in.count, type->rows.bytes, type->rows.size);
+            check_same_faults(&expected, &found[k]);
+            check_same_columns(&expected, &found[k], in.table->columns);
+        }
+        if (failures) printf("of %s\n", in.table->name);
+        kr_growing_free(&type->rows);
+        fuzz_columns_close(&expected);
+        fuzz_columns_close(&found[k]);
+        exact_free((uint8_t *)parts[k].data, parts[k].size);
+    }
     exact_free((uint8_t *)in.data, in.size);
 }
 

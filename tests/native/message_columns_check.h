@@ -18,7 +18,6 @@ static void message_columns_open(message_columns *c, const message_program *m, i
     c->d.program = m->program;
     c->d.columns = c->columns;
     c->d.uuid_text = uuid_text;
-    CHECK_TRUE(kr_message_decoder_open(&c->d));
     for (int i = 0; i < MESSAGE_COLUMNS; i++) {
         CHECK_TRUE(kr_push_repeated(&c->columns[i].list.ends, &zero, 4, 1));
         CHECK_TRUE(kr_push_repeated(&c->columns[i].item.ends, &zero, 4, 1));

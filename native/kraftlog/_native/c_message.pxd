@@ -78,7 +78,6 @@ cdef extern from "message_decode.h" nogil:
         const int32_t *starts
         int64_t count
 
-    int kr_message_decoder_open(kr_message_decoder *d)
     void kr_message_decoder_close(kr_message_decoder *d)
     int kr_rows_within(const int64_t *rows, int64_t n, int64_t count)
 
@@ -87,9 +86,15 @@ cdef extern from "message_straight.h" nogil:
         kr_messages messages
         const int32_t *versions
 
+    ctypedef struct kr_straight_run:
+        pass
+
+    ctypedef void kr_straight_runs(kr_message_decoder *d, kr_straight_run *run)
+
     ctypedef struct kr_straight:
         const char *name
         uint64_t digest
+        kr_straight_runs *run
 
     int kr_versions_within(const kr_versioned *v, int32_t first, int64_t count)
     int kr_decode_versions(kr_message_decoder *d, const kr_program *programs, int32_t first, const kr_straight *straight,
@@ -194,3 +199,19 @@ cdef extern from "status.h" nogil:
     enum:
         KR_OK
         KR_NULL_KEY
+
+
+cdef extern from "message_pass.h" nogil:
+    enum:
+        KR_PASS_TYPES
+
+    ctypedef struct kr_pass_type:
+        const kr_program *programs
+        const kr_straight *straight
+        int32_t first
+        int32_t versions
+        kr_message_decoder *decoder
+        kr_growing rows
+
+    int64_t kr_pass_run(kr_pass_type *types, const kr_values *v, int64_t start, int64_t end)
+    int kr_pass_end(kr_pass_type *t)

@@ -31,6 +31,7 @@ from kraftlog._native.c_message cimport (
     KR_NO_VERSION,
     KR_NULL_KEY,
     KR_OK,
+    KR_PASS_TYPES,
     KR_UUID_SIZE,
     KR_ZERO_UUID_TEXT,
     kr_column,
@@ -50,11 +51,13 @@ from kraftlog._native.c_message cimport (
     kr_message_arrays_count,
     kr_message_decoder,
     kr_message_decoder_close,
-    kr_message_decoder_open,
     kr_message_encoder,
     kr_message_fault,
     kr_message_json,
     kr_messages,
+    kr_pass_end,
+    kr_pass_run,
+    kr_pass_type,
     kr_program,
     kr_push_repeated,
     kr_read_frames,
@@ -298,7 +301,7 @@ cdef class Columns:
         self.is_open = True
         self.state.uuid_text = uuid_text
         self.state.columns = <kr_column *>calloc(max(count, 1), sizeof(kr_column))
-        if self.state.columns == NULL or not kr_message_decoder_open(&self.state):
+        if self.state.columns == NULL:
             raise MemoryError("no memory for the columns of a message")
         for i in range(count):
             if not kr_push_repeated(&self.state.columns[i].list.ends, &zero, 4, 1) \
@@ -536,3 +539,68 @@ def encode(Program program, list sources, bint uuid_text, const int64_t[::1] row
     finally:
         free(all_sources)
         kr_growing_free(&e.out)
+
+
+cdef class Pass:
+    """The types of a format that one pass decodes: those of which a decoder was generated."""
+
+    cdef kr_pass_type types[KR_PASS_TYPES]
+    cdef dict programs
+
+    def __init__(self, dict programs):
+        """``programs`` are by api key."""
+        cdef Programs of_type
+        memset(self.types, 0, sizeof(self.types))
+        self.programs = {}
+        for api_key, of_type in programs.items():
+            if not 0 <= api_key < KR_PASS_TYPES or of_type.straight == NULL or of_type.straight.run == NULL:
+                continue
+            self.programs[api_key] = of_type
+            self.types[api_key].programs = of_type.programs
+            self.types[api_key].straight = of_type.straight
+            self.types[api_key].first = of_type.first
+            self.types[api_key].versions = len(of_type.held)
+
+    def decode(self, Values values, bint uuid_text):
+        """(api key, columns, rows, faults) of each type; None when there is a value that it cannot tell the type of.
+
+        Faults are as those of ``Columns.decode``.
+        """
+        cdef kr_pass_type types[KR_PASS_TYPES]
+        cdef Columns columns
+        cdef Programs programs
+        cdef int64_t at = 0, n = values.count
+        cdef int ok = 1
+        cdef uint8_t api_key
+        if values.values.valid != NULL:
+            return None
+        types[:] = self.types
+        opened = []
+        try:
+            while at < n:
+                with nogil:
+                    at = kr_pass_run(types, &values.values, at, n)
+                if at < 0:
+                    raise MemoryError("no memory for messages, or a column of more than 2 GiB")
+                if at == n:
+                    break
+                if values.values.ends[at + 1] - values.values.ends[at] < 2:
+                    return None
+                api_key = values.values.data[values.values.ends[at] + 1]
+                if api_key not in self.programs or types[api_key].decoder != NULL:
+                    return None
+                programs = self.programs[api_key]
+                columns = Columns(programs.columns, uuid_text)
+                columns.programs = programs
+                types[api_key].decoder = &columns.state
+                opened.append((api_key, columns))
+            found = []
+            for key, columns in opened:
+                if not kr_pass_end(&types[<int>key]):
+                    raise MemoryError("no memory for messages, or a column of more than 2 GiB")
+                rows = np.frombuffer(Grown.take(&types[<int>key].rows), np.int64)
+                found.append((key, columns, rows, _faults(&columns.state)))
+            return found
+        finally:
+            for key, _ in opened:
+                kr_growing_free(&types[<int>key].rows)

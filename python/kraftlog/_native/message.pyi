@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -59,3 +59,9 @@ def write_json(
 def encode(
     program: Program, sources: list[Source], uuid_text: bool, rows: Int64s, prefix: bytes
 ) -> tuple[Int32s, Grown] | tuple[int, int, int, int, int]: ...
+
+class Pass:
+    def __init__(self, programs: Mapping[int, Programs]) -> None: ...
+    def decode(
+        self, values: Values, uuid_text: bool
+    ) -> list[tuple[int, Columns, Int64s, list[MessageFault]]] | None: ...

@@ -8,6 +8,7 @@ from kraftlog import topics
 
 METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE = "metadata", "consumer_offsets", "transaction_state"
 SHARE_GROUP_STATE, REMOTE_LOG_METADATA = "share_group_state", "remote_log_metadata"
+FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})  # whose values say their type, in a frame
 FORMATS = (METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REMOTE_LOG_METADATA)
 _FORMATS_OF_TOPICS = {
     topics.CLUSTER_METADATA: METADATA,

@@ -13,13 +13,12 @@ from kraftlog._native import status
 from kraftlog.messages.arrow_types import UUID_TEXT, message_schema, uuid_form
 from kraftlog.messages.columns import record_batch, record_schema
 from kraftlog.messages.definition import Definition
-from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
+from kraftlog.messages.format_of import FRAMED
 from kraftlog.messages.frames import NO_VERSION, UNKNOWN_TYPE, Frames, Side, fault_sentence, framed, keyed
 from kraftlog.messages.layout import field_path, layout
 from kraftlog.messages.program import program, programs
 from kraftlog.messages.record_type import KEY, VALUE, RecordFormat, RecordType
 
-FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})
 _TRAILING = status.CODES.index("message_trailing_bytes")
 _NO_PROGRAM = -1
 
@@ -151,11 +150,6 @@ class Messages:
         """Return the rows whose type is not known."""
         return np.flatnonzero(np.isin(self.types, list(self.unknown_types)))
 
-    def rows_of_type(self, name: str) -> npt.NDArray[np.int64]:
-        """Return the rows of a type, rising, whatever is wrong with them."""
-        groups = [self._groups[one.api_key].rows for one in self.format.by_name[name] if one.api_key in self._groups]
-        return np.sort(np.concatenate([np.empty(0, np.int64), *groups]))
-
     def typed(self, name: str) -> Typed:
         """Return the records of a type, as columns.
 
@@ -275,13 +269,9 @@ class Messages:
 
     def _note(self, row: int, definition: Definition, version: int, fault: native.MessageFault, side: str) -> bool:
         """Note a fault; returns whether the record cannot be shown because of it."""
-        _, field, number, position, expected, actual = fault
-        what = [f"version {version} of {definition.name.removesuffix(side.title())}", field_path(definition, field)]
-        sentence = fault_sentence(number, expected, actual)
-        where = ", ".join(part for part in what if part)
-        is_lost = number != _TRAILING or self._frames.is_strict
+        is_lost = fault[2] != _TRAILING or self._frames.is_strict
         if row not in self.faults or (is_lost and row in self._readable):
-            self.faults[row] = f"{side}: {where}: {sentence}, at byte {position}"
+            self.faults[row] = fault_words(definition, version, fault, side)
             self._readable.discard(row)
             if not is_lost:
                 self._readable.add(row)
@@ -312,6 +302,14 @@ class Messages:
         valid = pa.py_buffer(np.packbits(is_there, bitorder="little"))
         nulls = len(is_there) - int(is_there.sum())
         return pa.Array.from_buffers(pa.string(), len(is_there), [valid, pa.py_buffer(ends), pa.py_buffer(data)], nulls)
+
+
+def fault_words(definition: Definition, version: int, fault: native.MessageFault, side: str) -> str:
+    """Return what is wrong with a message; ``side`` is that of its record, ``"key"`` or ``"value"``."""
+    _, field, number, position, expected, actual = fault
+    what = [f"version {version} of {definition.name.removesuffix(side.title())}", field_path(definition, field)]
+    where = ", ".join(part for part in what if part)
+    return f"{side}: {where}: {fault_sentence(number, expected, actual)}, at byte {position}"
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from kraftlog.errors import Fault
 from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import METADATA
-from kraftlog.messages.reader import MessageReader, Messages, Typed
+from kraftlog.messages.reader import MessageReader, Typed
+from kraftlog.messages.typed_pass import TypedReader, TypedRecords
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.read.messages import TypedChunk
+from kraftlog.read.messages import faults_of_messages
 from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.read.records import Progress, read_range
 
@@ -105,25 +106,26 @@ class Replay:
         self.scan = MetadataScan(
             self._log.segments, faults, start_offset=self._start, bounds=self._bounds, observe=self.batches.see
         )
-        reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
+        reader = TypedReader(MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY))
         for part in self.scan.ranges(self._options, range_bytes):
             for records in read_range(part, _COLUMNS, self._options, faults, on_progress):
-                messages = reader.read(records.column("key"), records.column("value"))
-                if _hides_more_than_markers(records, messages):
+                found = reader.read(records.column("key"), records.column("value"))
+                if _hides_more_than_markers(records, found):
                     records = records.filter(records.column("visible_at").is_valid())
                     if not records.num_rows:
                         continue
-                    messages = reader.read(records.column("key"), records.column("value"))
-                typed = {name: messages.typed(name) for name in messages.types_there if name not in _MARKERS}
-                TypedChunk(part.segment, records, messages).take_faults(faults)
+                    found = reader.read(records.column("key"), records.column("value"))
+                typed = {name: one for name, one in found.typed.items() if name not in _MARKERS}
+                faults += faults_of_messages(part.segment, records, found.faults)
                 visible_at = records.column("visible_at").fill_null(_NEVER).to_numpy()
                 yield Visible(typed, records.column("offset").to_numpy(), visible_at)
 
 
-def _hides_more_than_markers(records: pa.RecordBatch, messages: Messages) -> bool:
+def _hides_more_than_markers(records: pa.RecordBatch, found: TypedRecords) -> bool:
     """Return whether records are aborted or open, or hidden ones have faults, which then do not count."""
     visible_at = records.column("visible_at")
-    markers = np.concatenate([messages.rows_of_type(name) for name in MARKER_NAMES.values()])
+    of_markers = [found.typed[name].rows for name in _MARKERS if name in found.typed]
+    markers = np.concatenate([np.empty(0, np.int64), *of_markers])
     hidden = visible_at.null_count
     are_markers = len(markers) == hidden == visible_at.take(pa.array(markers)).null_count
-    return hidden > 0 and (not are_markers or bool(messages.faults))
+    return hidden > 0 and (not are_markers or bool(found.faults))

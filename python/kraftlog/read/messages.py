@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,17 +49,22 @@ class TypedChunk:
 
     def take_faults(self, faults: list[Fault], *, strict: bool = False) -> None:
         """Note what could not be read so far as faults, or raise at the first."""
-        offsets = self.records.column("offset")
         found = dict(self.messages.faults)
         if strict:
             found |= {
                 row: f"unknown type {self.messages.types[row]}" for row in self.messages.of_unknown_type().tolist()
             }
-        for row in sorted(found):
-            fault = located(self.segment, Fault(BAD_MESSAGE, f"record at offset {offsets[row]}: {found[row]}"))
+        for fault in faults_of_messages(self.segment, self.records, found):
             if strict:
                 raise error_from_fault(fault)
             faults.append(fault)
+
+
+def faults_of_messages(segment: Segment, records: pa.RecordBatch, found: Mapping[int, str]) -> Iterator[Fault]:
+    """Return what could not be read of records with the column offset, by their rows."""
+    offsets = records.column("offset")
+    for row in sorted(found):
+        yield located(segment, Fault(BAD_MESSAGE, f"record at offset {offsets[row]}: {found[row]}"))
 
 
 def format_of(segment: Segment) -> str | None:

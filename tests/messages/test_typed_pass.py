@@ -1,0 +1,89 @@
+"""Records of all types in one pass: the same columns and faults as of each type by itself."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+import twin
+from message_strategies import versions
+from odd_definitions import filled_message
+from test_message_mutations import damage
+from test_straight_decoders import some_fields
+
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA, REMOTE_LOG_METADATA
+from kraftlog.messages.frames import frame
+from kraftlog.messages.reader import MessageReader
+from kraftlog.messages.typed_pass import TypedReader
+
+
+def check_same(of_format: str, values: list[bytes | None], keys: list[bytes | None] | None = None) -> None:
+    for uuid in ("text", "binary"):
+        reader = MessageReader(BUILT_IN.formats[of_format], uuid)
+        columns = None if keys is None else pa.array(keys, pa.binary()), pa.array(values, pa.binary())
+        expected = reader.read(*columns)
+        names = expected.types_there
+        each = {name: expected.typed(name) for name in names}
+        found = TypedReader(reader).read(*columns)
+        assert found.faults == expected.faults
+        assert set(found.typed) == set(names)
+        for name, one in found.typed.items():
+            one.fields.validate(full=True)
+            assert one.rows.tolist() == each[name].rows.tolist()
+            assert one.is_tombstone.tolist() == each[name].is_tombstone.tolist()
+            same = one.fields.equals(each[name].fields)
+            assert same or repr(one.fields.to_pylist()) == repr(each[name].fields.to_pylist())  # a NaN is not itself
+
+
+def some_values(of_format: str, chance: random.Random, count: int, *, is_damaged: bool) -> list[bytes | None]:
+    """Return records in runs of one type, of all versions."""
+    types = list(BUILT_IN.formats[of_format].types.values())
+    found: list[bytes | None] = []
+    while len(found) < count:
+        definition = chance.choice(types).value
+        assert definition is not None
+        assert definition.api_key is not None
+        for _ in range(chance.choice([1, 2, 30])):
+            version = chance.choice(versions(definition))
+            message = some_fields(definition.fields, version, True, chance)
+            value = twin.encode(definition, version, message)
+            value = (damage(value, chance) or b"") if is_damaged and chance.randrange(3) == 0 else value
+            found.append(frame(definition.api_key, version) + value)
+    return found
+
+
+@pytest.mark.parametrize("of_format", [METADATA, REMOTE_LOG_METADATA])
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_records_of_all_types(of_format: str, is_damaged: bool) -> None:
+    for seed in range(10):
+        check_same(of_format, some_values(of_format, random.Random(seed), 400, is_damaged=is_damaged))
+
+
+@pytest.mark.parametrize(
+    "odd", [None, b"", b"\x01\x05", b"\x02\x05\x00", b"\x01\x63\x00", b"\x01\x05\x63", b"\x01\x85\x00\x00"]
+)
+@pytest.mark.parametrize("at", [0, 17, 30])
+def test_odd_frames(odd: bytes | None, at: int) -> None:
+    values = some_values(METADATA, random.Random(at), 30, is_damaged=True)
+    check_same(METADATA, [*values[:at], odd, *values[at:]])
+
+
+def test_nothing_and_one() -> None:
+    check_same(METADATA, [])
+    check_same(METADATA, some_values(METADATA, random.Random(1), 1, is_damaged=False)[:1])
+
+
+def test_more_than_a_block_and_long_values() -> None:
+    definition = BUILT_IN.messages["ConfigRecord"]
+    message = filled_message(definition.fields, 0, False) | {"value": "x" * 70_000}
+    long = frame(definition.api_key or 0, 0) + twin.encode(definition, 0, message)
+    change = BUILT_IN.messages["PartitionChangeRecord"]
+    short = frame(5, 0) + twin.encode(change, 0, filled_message(change.fields, 0, False))
+    check_same(METADATA, [short] * 3000 + [long] + [short] * 3000 + [long, long, short])
+
+
+def test_records_with_keys() -> None:
+    assert BUILT_IN.formats[CONSUMER_OFFSETS].types
+    check_same(CONSUMER_OFFSETS, [None, b"\x00\x09"], [b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", b"\x00\x63"])
