@@ -72,6 +72,12 @@ def timestamps(milliseconds: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] 
     return pa.array(np.where(null, 0, milliseconds) * 1000, mask=null, type=pa.int64()).cast(schema.TIMESTAMP)
 
 
+def copied(headers: Headers) -> Headers:
+    """Return a copy; numpy copies rows of a structured array field by field, this copies their bytes."""
+    cells = np.ascontiguousarray(headers).view(np.uint8)
+    return cells.copy().view(headers.dtype)
+
+
 def last_offsets(headers: Headers) -> npt.NDArray[np.int64]:
     """Return the last offset of each batch, as its header says."""
     return np.asarray(headers["base_offset"] + headers["last_offset_delta"])

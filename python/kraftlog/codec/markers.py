@@ -13,7 +13,7 @@ from kraftlog import schema
 from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
-from kraftlog.codec.headers import Headers
+from kraftlog.codec.headers import Headers, copied
 from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import DecodedRows
@@ -75,7 +75,7 @@ def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> Mark
         return MarkerBlock(headers, offsets, keys, values, cut, position, [])
     found = [(int(offsets[at]), metadata_version(values[at])) for at in np.flatnonzero(is_level).tolist()]
     batch_of = np.repeat(np.arange(len(headers)), headers["rows"])[~is_level]
-    headers = headers.copy()
+    headers = copied(headers)
     headers["rows"] = np.bincount(batch_of, minlength=len(headers))
     values = tuple(values[at] for at in np.flatnonzero(~is_level).tolist())
     levels = [(offset, level) for offset, level in found if level is not None]

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.headers import Headers, copied, last_offsets
 from kraftlog.codec.markers import MarkerBlock, scan_markers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
@@ -241,7 +241,7 @@ def behind(stretch: Stretch, offset: int) -> Stretch:
     if keep.all() and (stretch.offsets >= offset).all():
         return stretch
     of_kept = keep[stretch.batch_of] & (stretch.offsets >= offset)
-    headers = stretch.headers.copy()
+    headers = copied(stretch.headers)
     headers["rows"] = np.bincount(stretch.batch_of[of_kept], minlength=len(headers))
     return Stretch(
         headers[keep],
