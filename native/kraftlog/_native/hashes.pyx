@@ -9,7 +9,6 @@ from kraftlog._native.c_hash cimport (
     kr_crc32c_column,
     kr_hash_code_column,
     kr_murmur2_column,
-    kr_values,
     kr_values_out_of_bounds,
 )
 from kraftlog._native.memory cimport Input
@@ -19,10 +18,6 @@ kr_crc_init()
 
 cdef class Values:
     """The values of a column, of which there is one less than ``ends``; both buffers are held."""
-
-    cdef kr_values state
-    cdef object ends
-    cdef Input data
 
     def __init__(self, const int64_t[::1] ends not None, data):
         if ends.shape[0] < 1:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from kraftlog.cli.jsonl import BINARY_TEXTS
+from kraftlog.cli.cells import BINARY_TEXTS
 from kraftlog.cli.output import FORMATS, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
@@ -126,7 +126,7 @@ def output_options(own_format: str | None = None, *, has_bytes: bool = False) ->
         click.option("--limit", type=click.IntRange(min=0), help="Most rows to show."),
     ]
     if has_bytes:
-        texts = click.Choice(list(BINARY_TEXTS))
+        texts = click.Choice(BINARY_TEXTS)
         given.append(click.option("--binary", type=texts, default="base64", show_default=True, help="Text of bytes."))
 
     def taking(command: Command) -> Command:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ from typing import IO, Any, Protocol
 import click
 import pyarrow as pa
 
-from kraftlog.cli.jsonl import BINARY_TEXTS, json_lines, plain_values
+from kraftlog.cli.cells import csv_lines, json_lines, pieces
 from kraftlog.cli.target import check_target, is_device, is_standard_output, open_target
 from kraftlog.disk.remote_path import LogPath
 
@@ -47,10 +45,11 @@ class Writer(Protocol):
 class _JsonLines:
     def __init__(self, file: IO[bytes], binary: str) -> None:
         self._file = file
-        self._text = BINARY_TEXTS[binary]
+        self._binary = binary
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._file.write("".join(json_lines(batch, self._text)).encode())
+        for piece in pieces(batch):
+            self._file.write(memoryview(json_lines(piece, self._binary)))
 
     def close(self) -> None:
         self._file.flush()
@@ -61,29 +60,15 @@ class _Csv:
 
     def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
         self._file = file
-        self._text = BINARY_TEXTS[binary]
+        self._binary = binary
         self._file.write((",".join(schema.names) + "\n").encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        columns = [list(map(_csv_cell, plain_values(column, self._text))) for column in batch.columns]
-        self._file.write("".join(",".join(row) + "\n" for row in zip(*columns, strict=True)).encode())
+        for piece in pieces(batch):
+            self._file.write(memoryview(csv_lines(piece, self._binary)))
 
     def close(self) -> None:
         self._file.flush()
-
-
-_NEEDS_QUOTES = re.compile(r'[",\r\n]|^\s|\s$')
-
-
-def _csv_cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value)
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
-    return '"' + text.replace('"', '""') + '"' if not text or _NEEDS_QUOTES.search(text) else text
 
 
 class _Arrow:
@@ -112,7 +97,7 @@ class _Parquet:
         self._writer.close()
 
 
-def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, is_stream: bool) -> Writer:
+def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, is_stream: bool, is_full: bool) -> Writer:
     if form == "jsonl":
         return _JsonLines(file, binary)
     if form == "csv":
@@ -123,18 +108,20 @@ def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, is_st
         return _Parquet(file, schema)
     from kraftlog.cli.table_output import TableForPeople
 
-    return TableForPeople(file, schema, binary)
+    return TableForPeople(file, schema, binary, is_full=is_full)
 
 
 @contextmanager
-def open_writer(form: str, output: str | None, schema: pa.Schema, binary: str, *, force: bool) -> Iterator[Writer]:
+def open_writer(
+    form: str, output: str | None, schema: pa.Schema, binary: str, *, force: bool, is_full: bool = False
+) -> Iterator[Writer]:
     """Open a writer on a file, or on standard output when ``output`` is None or ``-``.
 
     The file takes its name when the ``with`` block ends; nothing is left when it raises.
     """
     is_stream = is_standard_output(output) or str(output).endswith(STREAM_ENDING)
     with open_target(output, force=force) as file:
-        writer = _writer(file, form, schema, binary, is_stream=is_stream)
+        writer = _writer(file, form, schema, binary, is_stream=is_stream, is_full=is_full)
         yield writer
         writer.close()
 

@@ -12,7 +12,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.cli.jsonl import BINARY_TEXTS
+from kraftlog.cli.cells import BINARY_TEXTS
 from kraftlog.cli.options import FORCE
 from kraftlog.cli.pack_input import PARQUET_MAGIC, InputError, json_rows, parquet_rows
 from kraftlog.cli.target import check_target
@@ -34,9 +34,7 @@ _ONLY_PLAIN = (
 @click.argument("source", metavar="INPUT", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--output", required=True, type=click.Path(dir_okay=False), help="The log file to write.")
 @FORCE
-@click.option(
-    "--binary", type=click.Choice(list(BINARY_TEXTS)), default="base64", show_default=True, help="Text of bytes."
-)
+@click.option("--binary", type=click.Choice(BINARY_TEXTS), default="base64", show_default=True, help="Text of bytes.")
 @click.option("--compression", type=click.Choice(COMPRESSION_TYPES), default="none", show_default=True)
 @click.option("--compression-level", type=int, help="Of gzip, lz4 or zstd.")
 @click.option(

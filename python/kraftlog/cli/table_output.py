@@ -1,119 +1,226 @@
-"""Rows as a table for people; rich, which draws it, is imported with this module alone."""
+"""Rows as a table for people: columns side by side that fit the terminal."""
 
 from __future__ import annotations
 
-from typing import IO, cast
+import shutil
+import sys
+from typing import IO
 
+import numpy as np
 import pyarrow as pa
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import pyarrow.compute as pc
 
-from kraftlog.cli.jsonl import BINARY_TEXTS, plain_values
+from kraftlog.cli.cells import TEXT, joined, plain_cells
 
-ROWS_PER_TABLE = 1000
-WIDE = 100_000  # columns; where no terminal limits the width, whole rows stay on a line
-LONGEST_CELL = 64  # characters of a value; programs read other formats
 NULL = "-"
-GAP = 2
+GAP = "  "
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+LONGEST_CELL = 64  # characters of the bytes of records
+SHORTEST = 12  # characters that a cell keeps when its column is made narrower
+ROWS_MEASURED = 1000  # of which the widths of columns are those of all
+NEVER_CUT = frozenset({"path", "file", "topic", "group", "error", "message", "command", "abort_command", "crc"})
+_CONTROL = r"[\x00-\x1f\x7f-\x9f]"
+_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 class TableForPeople:
-    """A table for people: columns side by side, or a block for each row where the terminal is too narrow for that."""
+    """A header, then a line for each row.
 
-    def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
-        self._text = BINARY_TEXTS[binary]
+    On a terminal columns are made narrower, and then left out from the last one on, until a row fits the width; of what
+    is left out the last line says the names. Elsewhere nothing is left out, and only the bytes of records are cut.
+    """
+
+    def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str, *, is_full: bool) -> None:
+        self._file = file
         self._schema = schema
-        width = None if file.isatty() else WIDE
-        self._console = Console(file=cast(IO[str], _TextFile(file)), width=width, highlight=False, emoji=False)
-        self._rows = 0
-        self._waiting: list[list[str]] = []
-        # what is piped on is for programs as well: there only the bytes of records are cut
-        self._longest = [None if pa.types.is_string(f.type) and not file.isatty() else LONGEST_CELL for f in schema]
+        self._binary = binary
+        self._is_terminal = file.isatty()
+        self._is_full = is_full
+        self._width = shutil.get_terminal_size().columns if self._is_terminal and not is_full else None
+        self._waiting: list[pa.RecordBatch] = []
+        self._layout: _Layout | None = None
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write rows."""
-        for at in range(0, batch.num_rows, ROWS_PER_TABLE):
-            columns = [
-                [_cell(value, longest) for value in plain_values(column, self._text)]
-                for column, longest in zip(batch.slice(at, ROWS_PER_TABLE).columns, self._longest, strict=True)
-            ]
-            self._waiting += map(list, zip(*columns, strict=True))
-            if len(self._waiting) >= ROWS_PER_TABLE:
-                self._print(self._waiting)
-                self._waiting = []
-
-    def _print(self, rows: list[list[str]]) -> None:
-        names = self._schema.names
-        widths = [max(map(cell_len, column)) + GAP for column in zip(names, *rows, strict=True)]
-        if rows and sum(widths) - GAP > self._console.width:
-            self._print_blocks(rows)
-        else:
-            self._print_table(rows)
-        self._rows += len(rows)
-
-    def _print_table(self, rows: list[list[str]]) -> None:
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for field in self._schema:
-            is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-            table.add_column(field.name, justify="right" if is_number else "left", no_wrap=True)
-        for row in rows:
-            table.add_row(*map(Text, row))
-        self._console.print(table)
-
-    def _print_blocks(self, rows: list[list[str]]) -> None:
-        names = self._schema.names
-        width = max(map(len, names)) + GAP
-        for number, row in enumerate(rows, self._rows + 1):
-            self._console.print(f"[dim]-- row {number}[/dim]")
-            for name, cell in zip(names, row, strict=True):
-                line = Text(f"{name:<{width}}", "bold").append(cell, "not bold")
-                self._console.print(line, no_wrap=True, overflow="ellipsis")
+        if self._layout is not None:
+            self._print(batch)
+            return
+        self._waiting.append(batch)
+        if sum(rows.num_rows for rows in self._waiting) >= ROWS_MEASURED:
+            self._begin()
 
     def close(self) -> None:
-        """Write what is left."""
-        if self._waiting or not self._rows:
-            self._print(self._waiting)
-
-
-class _TextFile:
-    """A text file over one of bytes, for rich; says whether it is a terminal."""
-
-    encoding = "utf-8"
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, text: str) -> int:
-        return self._file.write(text.encode())
-
-    def flush(self) -> None:
+        """Write what is left, and the names of columns that were left out."""
+        if self._layout is None:
+            self._begin()
+        assert self._layout is not None
+        if self._layout.left_out:
+            names = ", ".join(self._layout.left_out)
+            print(f"not shown for want of width: {names}; --columns chooses, --full shows all", file=sys.stderr)
         self._file.flush()
 
-    def isatty(self) -> bool:
-        return self._file.isatty()
+    def _begin(self) -> None:
+        """Lay out the columns by the first rows, and print these."""
+        waiting, self._waiting = self._waiting, []
+        batch = pa.Table.from_batches(waiting, self._schema).slice(0, ROWS_MEASURED).combine_chunks()
+        first = batch.to_batches()[0] if batch.num_rows else pa.RecordBatch.from_pylist([], self._schema)
+        self._layout = _Layout(self._schema, self._cells(first), self._width)
+        header = self._layout.lines([pa.array([name], TEXT) for name in self._schema.names])[0].as_py().rstrip("\n")
+        self._file.write((f"{_BOLD}{header}{_PLAIN}" if self._is_terminal else header).encode() + b"\n")
+        for rows in waiting:
+            self._print(rows)
 
-    def fileno(self) -> int:
-        return self._file.fileno()
+    def _print(self, batch: pa.RecordBatch) -> None:
+        assert self._layout is not None
+        if batch.num_rows:
+            lines = self._layout.lines(self._cells(batch))
+            self._file.write("".join(lines.to_pylist()).encode())
+
+    def _cells(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [
+            _shortened(_printable(people_cells(column, self._binary)), self._longest(field))
+            for field, column in zip(self._schema, batch.columns, strict=True)
+        ]
+
+    def _longest(self, field: pa.Field) -> int | None:
+        """Return the most characters of a cell; in a pipe, which programs read, the bytes of records alone are cut."""
+        if self._is_full or field.name in NEVER_CUT:
+            return None
+        return None if pa.types.is_string(field.type) and not self._is_terminal else LONGEST_CELL
 
 
-def _cell(value: object, longest: int | None) -> str:
-    if value is None:
-        return NULL
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return _cell(" ".join(_cell(item, None) for item in value), longest)
-    if isinstance(value, dict):
-        if value.keys() == {"key", "value"}:  # a header
-            return f"{value['key']}={_cell(value['value'], None)}"
-        pairs = (f"{name}={_cell(inner, None)}" for name, inner in value.items())
-        return _cell("{" + " ".join(pairs) + "}", longest)
-    text = str(value).translate(_CONTROL_CHARACTERS)
-    if longest is None or len(text) <= longest:
+class _Layout:
+    """Which columns a table has, how wide each is, and which were left out."""
+
+    def __init__(self, schema: pa.Schema, cells: list[pa.Array], width: int | None) -> None:
+        names = schema.names
+        self._is_number = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) for f in schema]
+        self._widths = [max([_width(name), *_widths(column)]) for name, column in zip(names, cells, strict=True)]
+        self._cuts = [width is not None and name not in NEVER_CUT for name in names]
+        self._shown = list(range(len(names)))
+        if width is not None:
+            self._narrow(names, width)
+        self.left_out = [name for at, name in enumerate(names) if at not in self._shown]
+
+    def _narrow(self, names: list[str], width: int) -> None:
+        can_shrink = [
+            at
+            for at in self._shown
+            if not self._is_number[at] and names[at] not in NEVER_CUT and self._widths[at] > SHORTEST
+        ]
+        while self._total() > width and can_shrink:
+            widest = max(can_shrink, key=lambda at: self._widths[at])
+            least = max(SHORTEST, _width(names[widest]))
+            self._widths[widest] = max(least, self._widths[widest] - (self._total() - width))
+            if self._widths[widest] == least:
+                can_shrink.remove(widest)
+        while self._total() > width and len(self._shown) > 1:
+            self._shown.pop()
+
+    def _total(self) -> int:
+        return sum(self._widths[at] for at in self._shown) + len(GAP) * (len(self._shown) - 1)
+
+    def lines(self, cells: list[pa.Array]) -> pa.Array:
+        """Return a line, with its line end, for each row."""
+        parts: list[pa.Array | str] = []
+        for at in self._shown:
+            is_last = at == self._shown[-1]
+            cell = _shortened(cells[at], self._widths[at]) if self._cuts[at] else cells[at]
+            parts += [_padded(cell, self._widths[at], right=self._is_number[at], is_last=is_last)]
+            parts.append("\n" if is_last else GAP)
+        lines = joined(parts, len(cells[0]))
+        if pc.any(pc.ends_with(lines, " \n"), min_count=0).as_py():
+            lines = pc.replace_substring_regex(lines, r" +\n$", "\n")
+        return lines
+
+
+def people_cells(column: pa.Array, binary: str) -> pa.Array:
+    """Return the text of each value: lists with spaces between their elements, headers as key=value."""
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        elements = people_cells(column.flatten(), binary)
+        ends = np.concatenate([[0], np.cumsum(np.asarray(column.value_lengths().fill_null(0)), dtype=np.int64)])
+        texts = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), elements), pa.scalar(" ", TEXT))
+    elif pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        inner = [people_cells(part, binary) for part in column.flatten()]
+        if names == ["key", "value"]:
+            texts = joined([inner[0], "=", inner[1]], len(column))
+        else:
+            pairs = [part for name, cells in zip(names, inner, strict=True) for part in (f" {name}=", cells)]
+            texts = pc.replace_substring_regex(joined(["{", *pairs, "}"], len(column)), r"^\{ ", "{")
+    else:
+        texts = plain_cells(column, binary)
+    if column.null_count:
+        texts = pc.if_else(column.is_valid(), texts, pa.scalar(None, TEXT))
+    return texts.fill_null(NULL)
+
+
+def _printable(texts: pa.Array) -> pa.Array:
+    """Return texts without control characters: one could change the terminal."""
+    data = texts.buffers()[2]
+    if data is None:
+        return texts
+    at = np.frombuffer(data, np.uint8)
+    if not np.any((at < 32) | (at == 127) | (at == 0xC2)):  # 0xC2 begins those from U+0080 on
+        return texts
+    return pc.replace_substring_regex(texts, _CONTROL, "\ufffd")
+
+
+def _shortened(texts: pa.Array, longest: int | None) -> pa.Array:
+    """Return texts of which none takes more columns of a terminal."""
+    if longest is None or max(_widths(texts)) <= longest:
+        return texts
+    if not _is_narrow(texts):
+        return pa.array([_cut(text, longest) for text in texts.to_pylist()], TEXT)
+    cut = joined([pc.utf8_slice_codeunits(texts, 0, longest - 1), ELLIPSIS], len(texts))
+    return pc.if_else(pc.greater(pc.utf8_length(texts), longest), cut, texts)
+
+
+def _cut(text: str, width: int) -> str:
+    if _width(text) <= width:
         return text
-    return text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    while _width(text) > width - 1:
+        text = text[:-1]
+    return text + ELLIPSIS
 
 
-_CONTROL_CHARACTERS = dict.fromkeys((*range(32), *range(127, 160)), "�")
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _is_narrow(texts: pa.Array) -> bool:
+    """Whether each character takes one column: of those from U+0300 on, the ellipsis alone is known to."""
+    data = texts.buffers()[2]
+    if data is None:
+        return True
+    at = np.frombuffer(data, np.uint8)
+    (high,) = np.nonzero(at >= 0xCC)  # which begin characters from U+0300 on
+    if not len(high):
+        return True
+    if high[-1] + 3 > len(at):
+        return False
+    found = at[high].astype(np.uint32) << 16 | at[high + 1].astype(np.uint32) << 8 | at[high + 2]
+    return bool(np.all(found == int.from_bytes(ELLIPSIS.encode())))
+
+
+def _widths(texts: pa.Array) -> list[int]:
+    if not len(texts):
+        return [0]
+    if _is_narrow(texts):
+        return [pc.max(pc.utf8_length(texts)).as_py()]
+    return [_width(text) for text in texts.to_pylist()]
+
+
+def _padded(texts: pa.Array, width: int, *, right: bool, is_last: bool) -> pa.Array:
+    """Return texts of one width; the last column has no spaces behind it."""
+    if is_last and not right:
+        return texts
+    if _is_narrow(texts):
+        return (pc.utf8_lpad if right else pc.utf8_rpad)(texts, width)
+    return pa.array([text + " " * (width - _width(text)) for text in texts.to_pylist()], TEXT)

@@ -62,11 +62,12 @@ def crc32c(values: ValueArray) -> pa.Array:
 
 def _numbers(values: ValueArray, of_values: Callable[[native.Values], Numbers], kind: pa.DataType) -> pa.Array:
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-    found = [pa.array(of_values(_lent(chunk)), kind, mask=_is_null(chunk)) for chunk in chunks if len(chunk)]
+    found = [pa.array(of_values(lent_values(chunk)), kind, mask=_is_null(chunk)) for chunk in chunks if len(chunk)]
     return pa.concat_arrays(found) if found else pa.nulls(0, kind)
 
 
-def _lent(values: pa.Array) -> native.Values:
+def lent_values(values: pa.Array) -> native.Values:
+    """Return the values of an array of binary or text as the core takes them; those of null have no bytes."""
     try:
         column = values.cast(pa.large_binary())
     except pa.ArrowNotImplementedError:

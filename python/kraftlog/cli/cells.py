@@ -1,0 +1,147 @@
+"""Columns as columns of text: what JSON Lines and CSV have in each cell. No loop of Python goes over rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog._native import cell_text as native
+from kraftlog.codec.value_hashes import lent_values
+from kraftlog.schema import IS_JSON
+
+BINARY_TEXTS = ("base64", "hex", "utf8")
+TEXT = pa.large_string()
+MOST_BYTES = 32 << 20  # of rows that become text at a time
+
+
+def json_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
+    """Return rows as JSON Lines in UTF-8.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    binary : str
+        base64, hex or utf8: text of bytes.
+    """
+    parts: list[pa.Array | str] = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        parts += [("," if parts else "{") + json.dumps(field.name) + ":", json_cells(column, field, binary)]
+    return _text_of(joined([*parts, "}\n"], batch.num_rows))
+
+
+def csv_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
+    """Return rows as CSV in UTF-8: null is an empty field, an empty value a quoted one."""
+    parts: list[pa.Array | str] = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        parts += [*([","] if parts else []), csv_cells(column, field, binary)]
+    return _text_of(joined([*parts, "\n"], batch.num_rows))
+
+
+def pieces(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """Return a batch in slices of which the text fits memory well."""
+    count = min(max(1, batch.nbytes // MOST_BYTES), max(1, batch.num_rows))
+    edges = [batch.num_rows * at // count for at in range(count + 1)]
+    return [batch.slice(start, end - start) for start, end in pairwise(edges)]
+
+
+def json_cells(column: pa.Array, field: pa.Field, binary: str) -> pa.Array:
+    """Return the JSON of each value; ``null`` of null."""
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        texts = _json_of_lists(column, binary)
+    elif pa.types.is_struct(kind):
+        names = [inner.name for inner in kind]
+        parts: list[pa.Array | str] = []
+        for name, inner, values in zip(names, kind, column.flatten(), strict=True):
+            parts += [("," if parts else "{") + json.dumps(name) + ":", json_cells(values, inner, binary)]
+        texts = _where_valid(joined([*parts, "}"] if parts else ["{}"], len(column)), column)
+    elif field.metadata == IS_JSON or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        texts = column.cast(TEXT)
+    elif pa.types.is_floating(kind):
+        texts = pa.array([None if value is None else json.dumps(value) for value in column.to_pylist()], TEXT)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or (_is_binary(kind) and binary == "utf8"):
+        texts = _formed(native.JSON, plain_cells(column, binary))
+    else:
+        texts = joined(['"', plain_cells(column, binary), '"'], len(column))
+    return texts.fill_null("null")
+
+
+def csv_cells(column: pa.Array, field: pa.Field, binary: str) -> pa.Array:
+    """Return the field of CSV of each value; nested ones are JSON."""
+    kind = column.type
+    if pa.types.is_nested(kind):
+        texts = _where_valid(json_cells(column, field, binary), column)
+    else:
+        texts = plain_cells(column, binary)
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind)):
+        texts = _formed(native.CSV, texts)
+    return texts.fill_null("")
+
+
+def plain_cells(column: pa.Array, binary: str) -> pa.Array:
+    """Return the text of each value that is not nested, without quotes; null of null.
+
+    Timestamps are RFC 3339 in UTC with milliseconds, or microseconds where they have them.
+    """
+    kind = column.type
+    if _is_binary(kind):
+        return _utf8(column) if binary == "utf8" else _formed(getattr(native, binary.upper()), column)
+    if pa.types.is_timestamp(kind):
+        microseconds = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).fill_null(0)
+        return _array(*native.timestamp_texts(np.asarray(microseconds)), column)
+    if pa.types.is_floating(kind):
+        return pa.array([None if value is None else str(value) for value in column.to_pylist()], TEXT)
+    return column.cast(TEXT)
+
+
+def joined(parts: Sequence[pa.Array | str], rows: int) -> pa.Array:
+    """Return the texts of each row as one; a string is the same in all rows."""
+    if not any(isinstance(part, pa.Array) for part in parts):
+        return pa.array(["".join(map(str, parts))] * rows, TEXT)
+    scalars = [part if isinstance(part, pa.Array) else pa.scalar(part, TEXT) for part in parts]
+    return pc.binary_join_element_wise(*scalars, pa.scalar("", TEXT))
+
+
+def _json_of_lists(column: pa.Array, binary: str) -> pa.Array:
+    elements = json_cells(column.flatten(), column.type.value_field, binary)
+    ends = np.concatenate([[0], np.cumsum(np.asarray(column.value_lengths().fill_null(0)), dtype=np.int64)])
+    lists = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), elements), pa.scalar(",", TEXT))
+    return _where_valid(joined(["[", lists, "]"], len(column)), column)
+
+
+def _utf8(column: pa.Array) -> pa.Array:
+    """Return bytes as UTF-8, with U+FFFD for what is none."""
+    try:
+        return column.cast(TEXT)
+    except pa.ArrowInvalid:
+        texts = [None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist()]
+        return pa.array(texts, TEXT)
+
+
+def _formed(form: int, column: pa.Array) -> pa.Array:
+    return _array(*native.cell_texts(form, lent_values(column)), column)
+
+
+def _array(ends: npt.NDArray[np.int64], text: npt.NDArray[np.uint8], like: pa.Array) -> pa.Array:
+    array = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(text))
+    return _where_valid(array, like)
+
+
+def _where_valid(texts: pa.Array, like: pa.Array) -> pa.Array:
+    return pc.if_else(like.is_valid(), texts, pa.scalar(None, TEXT)) if like.null_count else texts
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _text_of(lines: pa.Array) -> pa.Buffer:
+    _, ends, data = lines.buffers()
+    first, last = np.frombuffer(ends, np.int64)[[lines.offset, lines.offset + len(lines)]]
+    return pa.py_buffer(b"") if data is None else data.slice(int(first), int(last - first))
