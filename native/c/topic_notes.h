@@ -1,13 +1,14 @@
-/* What a round of records changed: of each topic and partition, how it was before. */
+/* What groups of records changed: of each topic and partition, how it was before each group. */
 #ifndef KRAFTLOG_TOPIC_NOTES_H
 #define KRAFTLOG_TOPIC_NOTES_H
 
 #include "topic_lists.h"
 
-/* A topic or partition before a record; of several notes of one the first counts. The line of a partition, with a block
- * of words of its own, is in `lines` at the same index. */
+/* A topic or partition before a record; of several notes of one in a group the first counts. The line of a partition,
+ * with a block of words of its own, is in `lines` at the same index. */
 typedef struct {
     uint64_t low, high;
+    int64_t group;
     int64_t name; /* of the topic */
     int32_t partition_id;
     uint8_t is_topic, was_there, spare[2];
@@ -23,6 +24,16 @@ static inline void kr_notes_begin(kr_topics *s, int is_noting) {
     s->notes.size = s->lines.size = 0;
     s->is_noting = is_noting;
     s->round++;
+}
+
+/* Before the record at an offset: a group that begins there is a round of its own. */
+static inline void kr_note_group(kr_topics *s, int64_t offset) {
+    if (!s->is_noting) return;
+    for (; s->groups_left && s->groups->first_offset <= offset; s->groups++, s->groups_left--) {
+        if (s->groups->number == s->group) continue;
+        s->group = s->groups->number;
+        s->round++;
+    }
 }
 
 /* Returns 0 when memory is short. */
@@ -47,7 +58,7 @@ static inline int kr_note_take(kr_topics *s, const kr_note *note, const kr_parti
 static inline int kr_note_partition(kr_topics *s, int32_t of_topic, int32_t partition_id, kr_partition *p) {
     if (!s->is_noting || (p && p->noted == s->round)) return 1;
     const kr_topic *topic = &kr_topics_at(s)[of_topic];
-    kr_note note = {topic->low, topic->high, topic->name, partition_id, 0, p != 0, {0}};
+    kr_note note = {topic->low, topic->high, s->group, topic->name, partition_id, 0, p != 0, {0}};
     if (p) p->noted = s->round;
     return kr_note_take(s, &note, p);
 }
@@ -63,7 +74,7 @@ static inline int kr_note_slab(kr_topics *s, int32_t topic, int32_t first, int32
 /* Before a topic comes or goes with its partitions; `topic` is KR_NOWHERE for one that there is not. */
 static inline int kr_note_topic(kr_topics *s, uint64_t low, uint64_t high, int32_t topic) {
     if (!s->is_noting) return 1;
-    kr_note note = {low, high, KR_NOWHERE, 0, 1, topic != KR_NOWHERE, {0}};
+    kr_note note = {low, high, s->group, KR_NOWHERE, 0, 1, topic != KR_NOWHERE, {0}};
     if (topic == KR_NOWHERE) return kr_note_take(s, &note, 0);
     const kr_topic *t = &kr_topics_at(s)[topic];
     note.name = t->name;

@@ -179,6 +179,7 @@ static inline int kr_partitions_change(kr_topics *s, kr_topic_chunk *chunk, int6
         }
         for (int i = 0; i < count; i++) {
             int is_known = found[i] != KR_NOWHERE && slots[found[i]].is_used;
+            kr_note_group(s, rows->offsets[row + i]);
             if (is_known &&
                 !kr_note_partition(s, slots[found[i]].topic, slots[found[i]].partition_id, &slots[found[i]]))
                 return KR_NO_MEMORY_LEFT;
@@ -285,6 +286,7 @@ static int kr_topics_replay(kr_topics *s, kr_topic_chunk *chunk) {
             continue;
         }
         for (; row < end; row++) {
+            kr_note_group(s, offsets[kind][row]);
             int fault = kind == KR_OF_TOPIC       ? kr_topic_put(s, chunk, row)
                         : kind == KR_OF_REMOVAL   ? kr_topic_remove(s, chunk, row)
                         : kind == KR_OF_PARTITION ? kr_partition_put(s, &chunk->partitions, row)

@@ -8,24 +8,24 @@ from image_rows import Record, applied, batches, contents
 from image_twin import ImageTwin
 from random_records import about_brokers, about_others, about_topics, logs
 
-from kraftlog.metadata.diff.diff import diff, diff_tables
+from kraftlog.metadata.diff.diff import SCHEMA, diff, diff_rows
 from kraftlog.metadata.image import Image
 
 
 def check(records: list[Record], sizes: list[int]) -> None:
     twin = ImageTwin()
     image = Image.empty()
+    image.begin_notes()
     at = 0
     for size in [*sizes, len(records)]:
         chunk = records[at : at + size]
         before = image.copy()
-        image.begin_notes()
         image.apply(batches(chunk))
         for one in chunk:
             twin.apply(*one)
         at += size
         assert contents(image) == twin.contents()
-        assert diff_tables(*image.changed()).equals(diff(before, image))
+        assert diff_rows(image.take_changes()).select(SCHEMA.names).equals(diff(before, image))
     assert [(fault.error, fault.base_offset) for fault in image.faults] == twin.faults
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,11 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.writer import encode_messages
-from kraftlog.metadata.diff.diff import diff, diff_tables
+from kraftlog.metadata.diff.diff import SCHEMA, by_step, diff, diff_rows
 from kraftlog.metadata.image import Image
+from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at, image_steps
+from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.metadata_log.image_snapshot import write_image
 
 SCENARIOS = ("metadata", "metadata_dynamic")
@@ -78,11 +78,17 @@ def test_image_is_kafkas(path: Path, use_snapshots: bool) -> None:
 
 def steps_of(log: MetadataLog, before: ImageAt, faults: list[Fault]) -> list[ImageAt]:
     """Return the steps to the end; what each of them changed is what two whole images show."""
-    steps = []
-    for step in image_steps(log, before, None, faults):
-        after = replace(step, image=step.image.copy())
-        assert diff_tables(*step.image.changed()).equals(diff((steps[-1] if steps else before).image, after.image))
-        steps.append(after)
+    steps: list[ImageAt] = []
+    for some in changes(log, before, None, faults, by_batch=True):
+        found = dict(by_step(diff_rows(some.changed)))
+        assert found.keys() <= set(some.offsets.tolist())
+        for offset, epoch, timestamp in zip(some.offsets, some.epochs, some.timestamps, strict=True):
+            after = image_at(log, int(offset), [])
+            expected = diff((steps[-1] if steps else before).image, after.image)
+            rows = found.get(int(offset))
+            assert (expected.num_rows == 0) if rows is None else rows.select(SCHEMA.names).equals(expected)
+            assert (after.epoch, after.timestamp) == (epoch, timestamp)
+            steps.append(after)
     return steps
 
 

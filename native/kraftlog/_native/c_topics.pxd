@@ -17,8 +17,13 @@ cdef extern from "topic_slots.h" nogil:
     ctypedef struct kr_partition:
         pass
 
+    ctypedef struct kr_group:
+        pass
+
     ctypedef struct kr_topics:
         int64_t topics_count, partitions_count
+        const kr_group *groups
+        int64_t groups_left
 
     int kr_topics_open(kr_topics *s)
     void kr_topics_close(kr_topics *s)
@@ -33,6 +38,7 @@ cdef extern from "topic_slots.h" nogil:
 cdef extern from "topic_notes.h" nogil:
     ctypedef struct kr_note:
         uint64_t low, high
+        int64_t group
         int64_t name
         int32_t partition_id
         uint8_t is_topic, was_there

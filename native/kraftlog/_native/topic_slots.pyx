@@ -18,6 +18,7 @@ from kraftlog._native.c_topics cimport (
     KR_UNKNOWN_PARTITION,
     KR_UNKNOWN_TOPIC,
     kr_candidate,
+    kr_group,
     kr_items_count,
     kr_lines_at,
     kr_note,
@@ -156,11 +157,12 @@ cdef class TopicSlots:
     @cython.critical_section
     def replay(self, topics, int64_t first_name, const int64_t[::1] cleared not None, removals,
                PartitionRows partitions not None, PartitionRows changes not None, clearings,
-               int64_t[:, ::1] candidates not None, int64_t candidates_count):
+               int64_t[:, ::1] candidates not None, int64_t candidates_count, const int64_t[:, ::1] groups not None):
         """Apply records in the order of their offsets.
 
         Topics, their removals and the clearings of eligible leader replicas are two arrays each: offsets, and ids or
-        numbers of names. ``candidates`` has room for the new topics as well.
+        numbers of names. ``candidates`` has room for the new topics as well. ``groups`` says, for what is noted, at
+        which offset each group of records begins, and its number.
 
         Returns the kind, row and fault of what was refused; and the name of the topic that each removal removed.
         """
@@ -180,7 +182,12 @@ cdef class TopicSlots:
         cdef int64_t[:, ::1] noted = faults
         cdef int64_t[::1] gone = removed
         chunk.faults, chunk.removed = &noted[0, 0], &gone[0]
+        if groups.shape[1] != 2:
+            raise ValueError(f"groups of {groups.shape[1]} numbers")
+        self.state.groups_left = groups.shape[0]
+        self.state.groups = <const kr_group *>&groups[0, 0] if groups.shape[0] else NULL
         cdef int failed = kr_topics_replay(&self.state, &chunk)
+        self.state.groups, self.state.groups_left = NULL, 0
         if failed == KR_NO_MEMORY_LEFT:
             raise MemoryError("no memory for the partitions of an image")
         if failed:
@@ -212,21 +219,33 @@ cdef class TopicSlots:
 
     @cython.critical_section
     def notes(self):
-        """Return what was noted, in the order of the records; of several notes of one thing the first counts.
+        """Return what was noted, in the order of the records; of several notes of one thing in a group the first counts.
 
         Returns
         -------
-        list of tuple
-            Id of the topic as two numbers, partition or None for the topic itself, whether it was there, and the number
-            that the topic's name had; -1 for none.
+        dict of str to numpy.ndarray
+            ``ids`` of the topics as two numbers each, ``group``, ``partition``, ``is_topic``, ``was_there``, and
+            ``name``, the number of the topic's name, -1 for none.
         """
-        cdef int64_t i
+        cdef int64_t i, count = kr_notes_count(&self.state)
         cdef const kr_note *note
-        found = []
-        for i in range(kr_notes_count(&self.state)):
+        found = {
+            "ids": np.empty((count, 2), np.uint64),
+            "group": np.empty(count, np.int64),
+            "partition": np.empty(count, np.int32),
+            "is_topic": np.empty(count, np.uint8),
+            "was_there": np.empty(count, np.uint8),
+            "name": np.empty(count, np.int64),
+        }
+        cdef uint64_t[:, ::1] ids = found["ids"]
+        cdef int64_t[::1] groups = found["group"], names = found["name"]
+        cdef int32_t[::1] partitions = found["partition"]
+        cdef uint8_t[::1] is_topic = found["is_topic"], was_there = found["was_there"]
+        for i in range(count):
             note = &kr_notes_at(&self.state)[i]
-            partition = None if note.is_topic else note.partition_id
-            found.append((note.low, note.high, partition, bool(note.was_there), note.name))
+            ids[i, 0], ids[i, 1] = note.low, note.high
+            groups[i], names[i], partitions[i] = note.group, note.name, note.partition_id
+            is_topic[i], was_there[i] = note.is_topic, note.was_there
         return found
 
     @cython.critical_section
@@ -240,32 +259,40 @@ cdef class TopicSlots:
         return self._columns(kr_lines_at(&self.state), at, notes.shape[0])
 
     @cython.critical_section
-    def name_of(self, uint64_t low, uint64_t high):
-        """Return the number of a topic's name; -1 when there is no such topic."""
-        cdef int32_t topic = kr_topic_find(&self.state, low, high)
-        return -1 if topic == KR_NOWHERE else kr_topics_at(&self.state)[topic].name
+    def names_of(self, const uint64_t[:, ::1] ids not None):
+        """Return the number of the name of each topic; -1 where there is no such topic."""
+        cdef int64_t i
+        cdef int32_t topic
+        found = np.empty(ids.shape[0], np.int64)
+        cdef int64_t[::1] names = found
+        for i in range(ids.shape[0]):
+            topic = kr_topic_find(&self.state, ids[i, 0], ids[i, 1])
+            names[i] = KR_NOWHERE if topic == KR_NOWHERE else kr_topics_at(&self.state)[topic].name
+        return found
 
     @cython.critical_section
-    def partitions_at(self, partitions):
-        """Return those of some partitions that are there, which they are, and their columns as ``partitions`` does.
+    def partitions_at(self, const uint64_t[:, ::1] ids not None, const int32_t[::1] partitions not None):
+        """Return which of some partitions are there, and the columns of these as ``partitions`` does.
 
         Each is the topic's id as two numbers, and the partition.
         """
-        slots = np.zeros(len(partitions) + 1, np.int64)
-        cdef int64_t[::1] at = slots
-        cdef int64_t count = 0
+        if ids.shape[0] != partitions.shape[0] or ids.shape[1] != 2:
+            raise ValueError(f"{partitions.shape[0]} partitions and {ids.shape[0]} ids of {ids.shape[1]} numbers")
+        cdef int64_t[::1] at = np.zeros(len(partitions) + 1, np.int64)
+        are_there = np.zeros(len(partitions), np.uint8)
+        cdef uint8_t[::1] there = are_there
+        cdef int64_t i, count = 0
         cdef int32_t topic, slot
-        there = []
-        for i, (low, high, partition) in enumerate(partitions):
-            topic = kr_topic_find(&self.state, low, high)
+        for i in range(ids.shape[0]):
+            topic = kr_topic_find(&self.state, ids[i, 0], ids[i, 1])
             if topic == KR_NOWHERE:
                 continue
-            slot = kr_partition_find(&self.state, &kr_topics_at(&self.state)[topic], partition)
+            slot = kr_partition_find(&self.state, &kr_topics_at(&self.state)[topic], partitions[i])
             if slot != KR_NOWHERE:
                 at[count] = slot
                 count += 1
-                there.append(i)
-        return there, self._columns(kr_slots_at(&self.state), at, count)
+                there[i] = 1
+        return are_there.view(bool), self._columns(kr_slots_at(&self.state), at, count)
 
     cdef _columns(self, const kr_partition *lines, int64_t[::1] at, int64_t count):
         """Return the columns of lines; ``at`` has one index more."""

@@ -26,12 +26,13 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_target
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.metadata.diff.diff import describe, diff, diff_tables
+from kraftlog.metadata.diff.diff import by_step, describe, diff, diff_rows
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
 from kraftlog.metadata.tree.json import json_texts
+from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at, image_steps
+from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.metadata_log.image_snapshot import write_image
 
 JSON, TEXT = "json", "text"
@@ -139,20 +140,19 @@ def diff_command(
     faults += [fault for fault in found if fault not in faults]
     refuse(faults, strict=strict)
     note_end(after, last)
-    changes = diff(before.image, after.image)
+    changed = diff(before.image, after.image)
     if (output.form or TEXT) == TEXT:
-        output.write_texts(f"{line}\n" for line in islice(describe(changes), output.limit))
+        output.write_texts(f"{line}\n" for line in islice(describe(changed), output.limit))
     else:
-        write_table(changes, output)
+        write_table(changed, output)
     sys.exit(report_faults(faults, listed_by=None))
 
 
 def _steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault]) -> Iterator[str]:
     """Return the changes of each image that Kafka publishes."""
-    for step in image_steps(log, before, last, faults):
-        lines = list(describe(diff_tables(*step.image.changed())))
-        if lines:
-            yield f"@{step.offset}\n" + "".join(f"  {line}\n" for line in lines)
+    for steps in changes(log, before, last, faults, by_batch=True):
+        for offset, rows in by_step(diff_rows(steps.changed)):
+            yield f"@{offset}\n" + "".join(f"  {line}\n" for line in describe(rows))
 
 
 COMMANDS = [image, diff_command]

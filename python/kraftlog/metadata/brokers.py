@@ -5,13 +5,14 @@ There are only a few records for each start and stop of a broker, so they are ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from kraftlog.errors import Fault
 from kraftlog.metadata import schemas
+from kraftlog.metadata.changed import Record
 from kraftlog.metadata.record_types import BROKERS
 from kraftlog.metadata.registrations import by_name
 from kraftlog.metadata.uuids import uuid_order
@@ -25,15 +26,33 @@ _IN_CONTROLLED_SHUTDOWN = {1: True, 0: None}
 
 Registration = dict[str, Any]
 Brokers = dict[int, Registration]
+Note = Callable[[int, int, Registration | None], None]
 
 
-def apply(brokers: Brokers, batches: Mapping[str, pa.RecordBatch], faults: list[Fault]) -> Brokers:
-    """Return the brokers after the records of a chunk; the mapping that is given does not change."""
+def apply(
+    brokers: Brokers,
+    batches: Mapping[str, pa.RecordBatch],
+    faults: list[Fault],
+    note: Note | None = None,
+) -> Brokers:
+    """Return the brokers after the records of a chunk; the mapping that is given does not change.
+
+    Parameters
+    ----------
+    brokers : dict
+    batches : Mapping of str to pyarrow.RecordBatch
+    faults : list of Fault
+    note : callable, optional
+        Is called before each record with its offset, the broker and the broker's registration, None without one.
+    """
     records = [record for name in TYPES if name in batches for record in _records(name, batches[name])]
     if not records:
         return brokers
     brokers = dict(brokers)
     for offset, name, record in sorted(records, key=lambda record: record[0]):
+        if note:
+            broker = record["broker_id"] if "broker_id" in record else record["id"]
+            note(offset, broker, brokers.get(broker))
         if name == REGISTER:
             brokers[record["broker_id"]] = _registration(record)
         elif name == UNREGISTER:
@@ -43,6 +62,11 @@ def apply(brokers: Brokers, batches: Mapping[str, pa.RecordBatch], faults: list[
             if fault:
                 faults.append(Fault(fault[0], f"offset {offset}: {name} of {fault[1]}", base_offset=offset))
     return brokers
+
+
+def fields(registration: Registration | None) -> Record | None:
+    """Return a registration in the order of its columns."""
+    return None if registration is None else tuple(registration[column] for column in schemas.schema_of(REGISTER).names)
 
 
 def table(brokers: Brokers) -> pa.Table:

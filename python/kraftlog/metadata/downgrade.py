@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from kraftlog.codec.metadata_version import METADATA_VERSION, has_metadata_transactions
 from kraftlog.metadata import levels, schemas
 from kraftlog.metadata.absent_fields import fields_without_place, loses_content
-from kraftlog.metadata.record_keys import record_keys
+from kraftlog.metadata.record_keys import record_keys, topic_names
 from kraftlog.metadata.versions import record_version
 
 DROPPED, LOSSY, REFUSED = "dropped", "lossy", "refused"
@@ -154,12 +154,16 @@ def _of_type(name: str, table: pa.Table, tables: Mapping[str, pa.Table], to_leve
     version = record_version(name, to_level)
     after = levels.name_of(to_level)
     if version is None:
-        yield _rows(name, record_keys(name, table, tables), None, DROPPED, f"{after} has no records of this type")
+        yield _rows(name, _keys(name, table, tables), None, DROPPED, f"{after} has no records of this type")
         return
     for field in fields_without_place(name, version):
         losing = table.filter(loses_content(field, table.column(field.column)))
         message = f"{after} writes version {version}, which has no such field"
-        yield _rows(name, record_keys(name, losing, tables), field.name, LOSSY, message)
+        yield _rows(name, _keys(name, losing, tables), field.name, LOSSY, message)
+
+
+def _keys(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Array:
+    return record_keys(name, rows, topic_names(name, rows, tables))
 
 
 def _older_versions(tables: Mapping[str, pa.Table], from_level: int, to_level: int) -> Iterator[pa.Table]:

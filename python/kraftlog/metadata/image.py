@@ -14,6 +14,7 @@ from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.errors import Fault
 from kraftlog.metadata import acls, brokers, schemas, versions
 from kraftlog.metadata.absent_fields import without_absent_fields
+from kraftlog.metadata.changed import ONE_GROUP, Changed, Groups, Noted, groups_at
 from kraftlog.metadata.kafka_names import ELR_VERSION
 from kraftlog.metadata.keyed_records import KEYED, KeyedRecords
 from kraftlog.metadata.record_types import FEATURES, IMAGE_TYPES
@@ -45,8 +46,7 @@ class Image:
         self._keyed = {keyed.name: KeyedRecords(keyed) for keyed in KEYED}
         self._acl_ids: set[bytes] = set()
         self._is_shared = False
-        self._before: tuple[brokers.Brokers, dict[str, KeyedRecords]] | None = None
-        self._changed: set[str] = set()
+        self._noted_brokers: Noted | None = None
 
     @classmethod
     def empty(cls) -> Image:
@@ -66,7 +66,7 @@ class Image:
         self._is_shared = copied._is_shared = True
         return copied
 
-    def apply(self, tables: Mapping[str, pa.RecordBatch]) -> None:
+    def apply(self, tables: Mapping[str, pa.RecordBatch], groups: Groups = ONE_GROUP) -> None:
         """Apply records that follow those applied so far.
 
         Parameters
@@ -74,40 +74,51 @@ class Image:
         tables : Mapping of str to pyarrow.RecordBatch
             Records by the name of their type. The first column is ``offset``, int64 and ascending, the others are the
             type's fields, uuids as 16 bytes. Other types are ignored.
+        groups : int64[groups, 2]
+            Where each group of records begins and its number, for an image that notes what they change.
         """
         faults: list[Fault] = []
-        removed = self._topics.apply(tables, faults)
-        self._brokers = brokers.apply(self._brokers, tables, faults)
+        removed = self._topics.apply(tables, faults, groups)
+        self._brokers = brokers.apply(self._brokers, tables, faults, self._broker_note(groups))
         if acls.ENTRY in tables or acls.REMOVE in tables:
             if self._is_shared:
                 self._acl_ids, self._is_shared = set(self._acl_ids), False
             acls.apply(self._acl_ids, tables, faults)
-        self._changed |= {name for name, keyed in self._keyed.items() if keyed.apply(tables, removed, faults)}
+        for keyed in self._keyed.values():
+            keyed.apply(tables, removed, faults, groups)
         self.faults.extend(sorted(faults, key=lambda fault: fault.base_offset or 0))
         for batch in tables.values():
             if batch.num_rows:
                 self.offset = max(self.offset, int(np.max(schemas.offsets_of(batch))))
 
     def begin_notes(self) -> None:
-        """Note what records change from here on; what was noted is forgotten. A copy of the image takes no notes."""
-        self._topics.begin_notes()
-        self._before = self._brokers, {name: keyed.copy() for name, keyed in self._keyed.items()}
-        self._changed = set()
+        """Note what groups of records change from here on. A copy of the image takes no notes.
 
-    def changed(self) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-        """Return records as they were when notes began, and as they are.
-
-        Only those topics and partitions that records have changed since then; of other types all records, or none where
-        none of the type has changed.
+        Once it costs what the image has; then records cost what they change.
         """
-        assert self._before is not None
-        before, after = self._topics.changed()
-        registered, keyed = self._before
-        if registered is not self._brokers:
-            before[brokers.REGISTER], after[brokers.REGISTER] = brokers.table(registered), brokers.table(self._brokers)
-        for name in self._changed:
-            before[name], after[name] = keyed[name].table(), self._keyed[name].table()
-        return before, after
+        self._topics.begin_notes()
+        self._noted_brokers = Noted(brokers.REGISTER)
+        for keyed in self._keyed.values():
+            keyed.begin_notes()
+
+    def take_changes(self) -> dict[str, Changed]:
+        """Return what was noted, by type in the order of ``TYPES``, and forget it."""
+        assert self._noted_brokers is not None
+        found: dict[str, Changed | None] = {**self._topics.take_changes()}
+        found[brokers.REGISTER] = self._noted_brokers.take(lambda broker: brokers.fields(self._brokers.get(broker)))
+        found |= {name: keyed.take_changes() for name, keyed in self._keyed.items()}
+        return {name: changed for name in TYPES if (changed := found.get(name)) is not None}
+
+    def _broker_note(self, groups: Groups) -> brokers.Note | None:
+        noted = self._noted_brokers
+        if noted is None:
+            return None
+
+        def note(offset: int, broker: int, registration: brokers.Registration | None) -> None:
+            group = int(groups_at(groups, np.array([offset]))[0])
+            noted.note(group, broker, brokers.fields(registration))
+
+        return note
 
     def tables(self) -> dict[str, pa.Table]:
         """Return the image's records by the name of their type, each type in a fixed order.

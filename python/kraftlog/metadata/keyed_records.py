@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,10 @@ from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.errors import Fault
 from kraftlog.last_by_key import NOWHERE, Codes, Column, LastByKey, Rows, codes_of, last_of
 from kraftlog.metadata import schemas
+from kraftlog.metadata.changed import ONE_GROUP, Changed, Groups, groups_at
 from kraftlog.metadata.kafka_names import KRAFT_VERSION, TOPIC_RESOURCE
-from kraftlog.metadata.quota_entities import entity_texts, sorted_entities
+from kraftlog.metadata.keyed_index import KeyedIndex
+from kraftlog.metadata.quota_entities import comparable, sorted_entities
 from kraftlog.metadata.record_types import (
     BROKERS,
     CONFIGS,
@@ -37,13 +40,7 @@ RemovedTopics = tuple[npt.NDArray[np.int64], pa.Array]
 
 def key_codes(key: Sequence[Column], count: int) -> Codes:
     """Return a number for each row that is the same for the same key; lists are those of quotas' entities."""
-    return codes_of([_comparable(column) for column in key], count)
-
-
-def _comparable(column: Column) -> Column:
-    if not pa.types.is_list(column.type):
-        return column
-    return entity_texts(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    return codes_of([comparable(column) for column in key], count)
 
 
 class KeyedRecords(LastByKey):
@@ -59,9 +56,30 @@ class KeyedRecords(LastByKey):
         self._schema = schemas.schema_of(keyed.name).append(pa.field(_IS_REMOVED, pa.bool_()))
         others = [name for name in self._schema.names[:-1] if name not in keyed.keys]
         super().__init__(keyed.keys, others, _IS_REMOVED)
+        self._index: KeyedIndex | None = None
 
-    def apply(self, batches: Mapping[str, pa.RecordBatch], removed_topics: RemovedTopics, faults: list[Fault]) -> bool:
-        """Apply the records of a chunk; return whether there are any of this type.
+    def copy(self) -> Self:
+        """Return the same records, without notes; records that are applied to one of the two are not in the other."""
+        copied = super().copy()
+        copied._index = None
+        return copied
+
+    def begin_notes(self) -> None:
+        """Note what records change from here on."""
+        self._index = KeyedIndex(self._type, self.table())
+
+    def take_changes(self) -> Changed | None:
+        """Return what was noted, and forget it; None when that is nothing."""
+        return self._index.take_changes() if self._index else None
+
+    def apply(
+        self,
+        batches: Mapping[str, pa.RecordBatch],
+        removed_topics: RemovedTopics,
+        faults: list[Fault],
+        groups: Groups = ONE_GROUP,
+    ) -> None:
+        """Apply the records of a chunk.
 
         Parameters
         ----------
@@ -70,6 +88,8 @@ class KeyedRecords(LastByKey):
             Offsets and names of topics that the chunk removes, and with them their configs.
         faults : list of Fault
             Receives the records that Kafka refuses.
+        groups : int64[groups, 2]
+            For what is noted.
         """
         keyed = self._type
         parts: list[pa.RecordBatch] = []
@@ -93,19 +113,21 @@ class KeyedRecords(LastByKey):
             parts.append(self._removals(given | {"resource_name": removed_topics[1]}, count))
             offsets.append(removed_topics[0])
         if not parts:
-            return False
-        rows = pa.concat_batches(parts)
+            return
+        rows, at = pa.concat_batches(parts), np.concatenate(offsets)
         if len(parts) > 1:
-            rows = rows.take(pa.array(np.argsort(np.concatenate(offsets), kind="stable")))
+            order = np.argsort(at, kind="stable")
+            rows, at = rows.take(pa.array(order)), at[order]
+        if self._index:
+            self._index.apply(rows, groups_at(groups, at))
         self.add(rows)
-        return True
 
     def table(self) -> pa.Table:
         """Return the records, by key; of features ``metadata.version`` is the first."""
         rows = self.rows()
         if rows is None:
             return self._schema.remove(len(self._schema) - 1).empty_table()
-        keys = {key: _comparable(rows.column(key)) for key in self._type.keys}
+        keys = {key: comparable(rows.column(key)) for key in self._type.keys}
         if self._type is FEATURES:  # readers need metadata.version to read the records behind it
             keys = {"is_other": pc.not_equal(keys["name"], METADATA_VERSION), **keys}
         if keys:

@@ -7,6 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
+def comparable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """Return a column of a key as one to compare: a list of entities is one text."""
+    if not pa.types.is_list(column.type):
+        return column
+    return entity_texts(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+
+
 def entity_texts(entities: pa.ListArray) -> pa.Array:
     """Return a text for each list of entities (``ClientQuotaRecord.entity``), the same for the same set.
 

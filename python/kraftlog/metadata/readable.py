@@ -48,13 +48,13 @@ def readable_value(name: str, field: Field, value: Any) -> Any:
     if value is None:
         return None
     if field.is_array:
-        return [_item(name, field, item) for item in value]
-    return _item(name, field, value)
+        return [readable_item(name, field, item) for item in value]
+    return readable_item(name, field, value)
 
 
 def readable_text(name: str, column: str, value: Any) -> str | None:
     """Return the value of a record's column as text; None for null."""
-    shown = readable_value(name, _fields(name)[column], value)
+    shown = readable_value(name, field_of(name, column), value)
     if shown is None or isinstance(shown, str):
         return shown
     if isinstance(shown, list) and all(isinstance(item, int | str) for item in shown):
@@ -62,12 +62,18 @@ def readable_text(name: str, column: str, value: Any) -> str | None:
     return json.dumps(shown, ensure_ascii=False)
 
 
+def field_of(name: str, column: str) -> Field:
+    """Return the field of a type that a column has."""
+    return _fields(name)[column]
+
+
 @cache
 def _fields(name: str) -> dict[str, Field]:
     return {field.column: field for field in BUILT_IN.messages[name].fields}
 
 
-def _item(name: str, field: Field, value: Any) -> Any:
+def readable_item(name: str, field: Field, value: Any) -> Any:
+    """Return the value of a field that is no array, or an item of one that is, as a value of JSON."""
     if field.fields:
         return {one.name: readable_value(name, one, value[one.column]) for one in field.fields}
     if isinstance(value, bytes):

@@ -15,7 +15,7 @@ from kraftlog.metadata.uuids import uuid_text
 _DEFAULT = "<default>"  # the name of the default resource or entity, which has none
 
 
-def record_keys(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Array:
+def record_keys(name: str, rows: pa.Table, topics: pa.Array | None) -> pa.Array:
     """Return a text for each record: ``orders-0`` of a partition, ``alice SCRAM-SHA-256`` of a credential.
 
     Parameters
@@ -23,14 +23,12 @@ def record_keys(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa
     name : str
         Of the type.
     rows : pyarrow.Table
-    tables : Mapping of str to pyarrow.Table
-        The image that the rows are of.
+        With the columns of the type's key, and the names of topics.
+    topics : pyarrow.Array or None
+        Of partitions: the names of their topics.
     """
     if name == PARTITIONS.name:
-        joined = pc.binary_join_element_wise(
-            _topic_names(rows, tables), pc.cast(rows.column("partition_id"), pa.string()), "-"
-        )
-        return _whole(joined)
+        return _whole(pc.binary_join_element_wise(topics, pc.cast(rows.column("partition_id"), pa.string()), "-"))
     if name == TOPICS.name:
         return _whole(rows.column("name"))
     keys = rows.select(list(IMAGE_TYPES[name].keys))
@@ -46,14 +44,17 @@ def _key(name: str, row: Mapping[str, Any]) -> str:
     return " ".join(readable_text(name, key, row[key]) or "" for key in IMAGE_TYPES[name].keys)
 
 
-def _topic_names(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.ChunkedArray:
+def topic_names(name: str, rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Array | None:
+    """Return the names of the topics of partitions of an image; None for records of other types."""
+    if name != PARTITIONS.name:
+        return None
     ids = rows.column("topic_id").unique()
     names = pa.array([uuid_text(topic) for topic in ids.to_pylist()], pa.string())
     topics = tables.get(TOPICS.name)
     if topics is not None and topics.num_rows:
         places = pc.index_in(ids, value_set=_whole(topics.column("topic_id")))
         names = pc.coalesce(_whole(topics.column("name")).take(places), names)
-    return pc.take(names, pc.index_in(rows.column("topic_id"), value_set=ids))
+    return _whole(pc.take(names, pc.index_in(rows.column("topic_id"), value_set=ids)))
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:

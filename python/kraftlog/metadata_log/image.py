@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,6 @@ from kraftlog.read.segment_reader import located
 
 INCOMPLETE = "incomplete_image"
 HEADER = "SnapshotHeaderRecord"
-STEP_BYTES = 16 << 20  # of log between looks at what was published
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class ImageAt:
     open_since : int or None
         The offset of the Begin of the transaction that is open there; nothing of it is in the image.
     quorum : tuple of tuple
-        The control records that say who the voters of a dynamic quorum are, type and value; images that ``image_steps``
-        returns come without them.
+        The control records that say who the voters of a dynamic quorum are, type and value.
     faults : tuple of Fault
         What could not be read or applied; ``Log.image`` notes it here.
     """
@@ -101,44 +99,6 @@ def image_at(
     return replace(at, open_since=replay.scan.open_at(at.offset), quorum=replay.batches.quorum)
 
 
-def image_steps(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[ImageAt]:
-    """Return the images that Kafka publishes one after the other: after each batch, and transactions whole.
-
-    It is one image, which the next step changes: copy those to keep. ``Image.changed`` says what a step changed.
-
-    Parameters
-    ----------
-    log : MetadataLog
-        Not a snapshot.
-    before : ImageAt
-        The image from which to go on.
-    offset : int or None
-        The last one whose record counts; None for the end of the log.
-    faults : list of Fault
-    """
-    image = before.image.copy()
-    end = NO_BOUND if offset is None else offset + 1
-    start = before.offset + 1 if before.open_since is None else before.open_since
-    replay = Replay(log, start, end, Batches(end, keeps_all=True))
-    image.begin_notes()
-    step: BatchAt | None = None
-    for records in replay.visible(faults, range_bytes=STEP_BYTES):
-        is_shown = (records.visible_at >= 0) & (records.visible_at < end)
-        published = replay.batches.with_offsets(np.where(is_shown, records.visible_at, NO_BOUND))
-        last_offsets = np.where(is_shown, published["last_offset"], -1)
-        lasts, rows = np.unique(last_offsets, return_index=True)
-        batches = dict(zip(lasts.tolist(), published[rows], strict=True))
-        for last, tables in records.groups(last_offsets):
-            if step is not None and step.last_offset != last:
-                yield _step(log, image, step, end, faults)
-                image.begin_notes()
-            image.apply(tables)
-            step = BatchAt(last, int(batches[last]["epoch"]), int(batches[last]["timestamp"]))
-        replay.batches.forget(int(records.offsets.min()))
-    if step is not None:
-        yield _step(log, image, step, end, faults)
-
-
 def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bool) -> ImageAt:
     """Return the image from which to replay."""
     empty = ImageAt(Image.empty(), -1, -1, -1)
@@ -184,16 +144,15 @@ def _last_contained_timestamp(log: MetadataLog) -> int:
     return -1
 
 
-def _step(log: MetadataLog, image: Image, batch: BatchAt, end: int, faults: list[Fault]) -> ImageAt:
-    at = _at(log, image, batch, end, faults)
-    assert at is not None
-    return at
+def take_faults(log: MetadataLog, image: Image, faults: list[Fault]) -> None:
+    """Note what an image refused as faults of the log."""
+    faults += [located(log.segment_of(fault.base_offset or 0), fault) for fault in image.faults]
+    image.faults.clear()
 
 
 def _at(log: MetadataLog, image: Image, batch: BatchAt | None, end: int, faults: list[Fault]) -> ImageAt | None:
     """Say of which record an image is the last, by the batch that holds it; its faults are the log's."""
-    faults += [located(log.segment_of(fault.base_offset or 0), fault) for fault in image.faults]
-    image.faults.clear()
+    take_faults(log, image, faults)
     if batch is None:
         return None
     image.offset = min(batch.last_offset, end - 1)

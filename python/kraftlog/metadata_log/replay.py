@@ -47,30 +47,16 @@ class Visible:
 
     def tables(self, wanted: npt.NDArray[np.bool_]) -> dict[str, pa.RecordBatch]:
         """Return those of the chunk's records that are wanted, as ``Image.apply`` takes them."""
-        every = bool(wanted.all())
+        at = np.flatnonzero(wanted)
+        first, end = (int(at[0]), int(at[-1]) + 1) if len(at) else (0, 0)
+        are_together = end - first == len(at)
         found = {}
         for name, typed in self.typed.items():
-            batch = typed.fields.add_column(0, "offset", pa.array(self.offsets[typed.rows]))
-            found[name] = batch if every else batch.filter(pa.array(wanted[typed.rows]))
+            begin, stop = np.searchsorted(typed.rows, (first, end)).tolist()
+            rows = typed.rows[begin:stop]
+            batch = typed.fields.slice(begin, stop - begin).add_column(0, "offset", pa.array(self.offsets[rows]))
+            found[name] = batch if are_together else batch.filter(pa.array(wanted[rows]))
         return found
-
-    def groups(self, numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, dict[str, pa.RecordBatch]]]:
-        """Return the records in groups, by a number of each record, as ``Image.apply`` takes them.
-
-        Groups come by number, without those of negative numbers. Each costs what its own records cost.
-        """
-        present = np.unique(numbers[numbers >= 0])
-        cuts = []
-        for name, batch in self.tables(np.ones(len(numbers), bool)).items():
-            of_type = numbers[self.typed[name].rows]
-            if (of_type[1:] < of_type[:-1]).any():
-                order = np.argsort(of_type, kind="stable")
-                of_type, batch = of_type[order], batch.take(pa.array(order))
-            starts = np.searchsorted(of_type, present).tolist()
-            cuts.append((name, batch, starts, np.searchsorted(of_type, present, "right").tolist()))
-        for at, number in enumerate(present.tolist()):
-            sliced = ((name, batch, starts[at], ends[at]) for name, batch, starts, ends in cuts)
-            yield number, {name: batch.slice(start, end - start) for name, batch, start, end in sliced if end > start}
 
 
 class Replay:

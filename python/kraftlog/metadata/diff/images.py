@@ -1,0 +1,52 @@
+"""What changed between two images: their records side by side, by key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog.last_by_key import NOWHERE
+from kraftlog.metadata.changed import Changed, ChangedByType, Rows
+from kraftlog.metadata.image import TYPES, Image
+from kraftlog.metadata.keyed_records import key_codes
+from kraftlog.metadata.record_keys import topic_names
+from kraftlog.metadata.record_types import IMAGE_TYPES, ImageType
+
+
+def changed_records(before: Image, after: Image, group: int = 0) -> ChangedByType:
+    """Return the records of two images of types that are not the same in both; all of them are of one group."""
+    old, new = before.tables(), after.tables()
+    found = {}
+    for name in TYPES:
+        if old[name].equals(new[name]):
+            continue
+        was, now = _paired(IMAGE_TYPES[name], old[name], new[name])
+        changed = Changed(old[name], new[name], was, now, np.full(len(was), group, np.int64))
+        names = [topic_names(name, rows, tables) for rows, tables in ((old[name], old), (new[name], new))]
+        if names[0] is not None:
+            rows = np.where(now == NOWHERE, was, now + old[name].num_rows)
+            topics = pa.concat_arrays(names).take(pa.array(rows))
+            changed = Changed(old[name], new[name], was, now, changed.groups, topics)
+        found[name] = changed
+    return found
+
+
+def _paired(kind: ImageType, before: pa.Table, after: pa.Table) -> tuple[Rows, Rows]:
+    """Return which rows have the same key; first those that only one of the two tables has."""
+    if before.num_rows == after.num_rows and all(before.column(key).equals(after.column(key)) for key in kind.keys):
+        rows = np.arange(before.num_rows)
+        return rows, rows
+    keys = [
+        pa.chunked_array([*before.column(key).chunks, *after.column(key).chunks], before.column(key).type)
+        for key in kind.keys
+    ]
+    codes = key_codes(keys, before.num_rows + after.num_rows)
+    first, second = codes.rows[: before.num_rows], codes.rows[before.num_rows :]
+    places = np.full(codes.end, NOWHERE, np.int64)
+    places[first] = np.arange(len(first))
+    found = places[second]
+    is_gone = np.ones(len(first), bool)
+    is_gone[found[found >= 0]] = False
+    removed = np.flatnonzero(is_gone)
+    was = np.concatenate((removed, found))
+    return was, np.concatenate((np.full(len(removed), NOWHERE), np.arange(len(second))))

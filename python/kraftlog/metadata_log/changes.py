@@ -1,0 +1,107 @@
+"""What the records of a metadata log change, step by step, in proportion to what they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.errors import Fault
+from kraftlog.metadata.changed import ChangedByType
+from kraftlog.metadata.image import Image
+from kraftlog.metadata_log.batches import Batches
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import ImageAt, take_faults
+from kraftlog.metadata_log.replay import Replay
+from kraftlog.read.records import Progress
+
+STEP_BYTES = 16 << 20  # of log between looks at what was published
+
+Ints = npt.NDArray[np.int64]
+_STEP = np.dtype([("offset", "i8"), ("epoch", "i8"), ("timestamp", "i8")])
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What some steps of a log changed.
+
+    Attributes
+    ----------
+    offsets, epochs, timestamps : int64[steps]
+        Of each step the offset, and leader epoch and largest timestamp, in milliseconds, of the batch that holds it.
+    changed : dict of str to Changed
+        By type; groups are the offsets of steps.
+    """
+
+    offsets: Ints
+    epochs: Ints
+    timestamps: Ints
+    changed: ChangedByType
+
+
+def changes(
+    log: MetadataLog,
+    before: ImageAt,
+    offset: int | None,
+    faults: list[Fault],
+    *,
+    by_batch: bool = False,
+    on_progress: Progress | None = None,
+) -> Iterator[Changes]:
+    """Return what changes behind an image, in order.
+
+    Parameters
+    ----------
+    log : MetadataLog
+        Not a snapshot.
+    before : ImageAt
+        The image from which to go on.
+    offset : int or None
+        The last one whose record counts; None for the end of the log.
+    faults : list of Fault
+    by_batch : bool
+        Whether a step is what Kafka publishes at once: a batch, or what a transaction has when the batch of its End is
+        read; its offset is the last one of the batch. Else it is each record, and each transaction at its End.
+    on_progress : callable, optional
+
+    Returns
+    -------
+    iterator of Changes
+    """
+    image = before.image.copy()
+    image.begin_notes()
+    end = NO_BOUND if offset is None else offset + 1
+    start = before.offset + 1 if before.open_since is None else before.open_since
+    replay = Replay(log, start, end, Batches(end, keeps_all=True))
+    waiting = np.empty(0, _STEP)  # the last step, which may go on
+    for records in replay.visible(faults, on_progress, range_bytes=STEP_BYTES):
+        is_shown = (records.visible_at >= 0) & (records.visible_at < end)
+        if is_shown.any():
+            batches = replay.batches.with_offsets(records.visible_at[is_shown])
+            offsets = np.full(len(is_shown), -1)
+            offsets[is_shown] = (
+                np.minimum(batches["last_offset"], end - 1) if by_batch else records.visible_at[is_shown]
+            )
+            found, rows = np.unique(offsets[is_shown], return_index=True)
+            steps = np.empty(len(found), _STEP)
+            steps["offset"], steps["epoch"] = found, batches["epoch"][rows]
+            steps["timestamp"] = batches["timestamp"][rows]
+            groups = np.column_stack((records.offsets[is_shown][rows], found))
+            is_last = offsets == found[-1]
+            if not len(waiting) or waiting["offset"][-1] != found[-1]:
+                image.apply(records.tables(is_shown & ~is_last), groups)
+                whole = np.concatenate((waiting, steps[np.isin(steps["offset"], waiting["offset"], invert=True)][:-1]))
+                yield _changes(whole, image)
+                waiting = steps[-1:]
+            image.apply(records.tables(is_last), groups)
+            take_faults(log, image, faults)
+        replay.batches.forget(int(records.offsets.min()))
+    if len(waiting):
+        yield _changes(waiting, image)
+
+
+def _changes(steps: npt.NDArray[np.void], image: Image) -> Changes:
+    return Changes(steps["offset"], steps["epoch"], steps["timestamp"], image.take_changes())
