@@ -34,7 +34,7 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
     """Return what the command line writes for a table, with Spark's column for the timestamp type."""
     output = folder / f"{table}.arrows"
     command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
-    secrets = ["--show-secrets"] if table == "messages" else []
+    secrets = ["--show-secrets"] if table in ("messages", "metadata_changes") else []
     arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
     arguments += [*secrets, *options]
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)

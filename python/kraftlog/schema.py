@@ -179,6 +179,22 @@ METADATA_TRANSACTIONS = TableSchema(
     },
 )
 
+METADATA_CHANGES = TableSchema(
+    "metadata_changes",
+    "a field that a record of the metadata log changed, or what it added or removed",
+    {
+        "offset": pa.int64(),
+        "timestamp": TIMESTAMP,
+        "kind": pa.string(),
+        "key": pa.string(),
+        "change": pa.string(),
+        "field": pa.string(),
+        "before": pa.string(),
+        "after": pa.string(),
+    },
+    {"timestamp_ms": pa.int64(), "topic": pa.string(), "partition": pa.int32(), "brokers": pa.list_(pa.int32())},
+)
+
 PRODUCERS = TableSchema(
     "producers",
     "the state of a producer in a partition, as the log says it is",
@@ -412,6 +428,7 @@ TABLES = {
         MESSAGES,
         TRANSACTIONS,
         METADATA_TRANSACTIONS,
+        METADATA_CHANGES,
         PRODUCERS,
         HANGING_TRANSACTIONS,
         OFFSETS,

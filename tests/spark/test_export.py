@@ -55,7 +55,11 @@ def test_records(spark, tmp_path: Path, folder: Path):
 @pytest.mark.parametrize("table", [table for table in TABLES if table != "records"])
 def test_tables(spark, tmp_path: Path, table: str):
     folders = {"offsets": "groups", "groups": "groups", "hanging_transactions": "transactions_hanging"}
-    folders |= {"metadata_transactions": "metadata_txn/committed_many_batches", "errors": "deleted_records"}
+    folders |= {
+        "metadata_transactions": "metadata_txn/committed_many_batches",
+        "metadata_changes": "metadata",
+        "errors": "deleted_records",
+    }
     log = GOLDEN / folders.get(table, "transactions") / "log"
     check_table(spark, log, tmp_path / "output", table, checkCrc=True, table=table)
 

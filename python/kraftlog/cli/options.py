@@ -88,6 +88,32 @@ WHICH = _apply(
     ]
 )
 
+CHANGES = _apply(
+    [
+        click.option(
+            "--kind", "kinds", multiple=True, help="Only of these: topic, partition, broker, config ...; several times."
+        ),
+        click.option(
+            "--topic",
+            "changed_topics",
+            multiple=True,
+            help="Only of this topic, its partitions and configs; may be given several times.",
+        ),
+        click.option(
+            "--broker",
+            "brokers",
+            multiple=True,
+            type=int,
+            help="Only of this broker and its configs, and where it comes or goes as leader, or in the ISR or another"
+            " list of a partition; may be given several times.",
+        ),
+        click.option(
+            "--include-image", is_flag=True, help="Begin with the image that changes start from, as what was added."
+        ),
+        click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords."),
+    ]
+)
+
 BOUNDS = _apply(
     [
         click.option("--start-offset", type=int, help="First offset."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,11 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.table_rows import TABLES_OF_FILES, check_type
 from kraftlog.tables.user_options import read_options
 
+if TYPE_CHECKING:
+    from kraftlog.tables.change_tables import ChangeFilter
+
 SHORT_NAMES = {"hanging_transactions": "hanging"}
+_OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
 FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset
 
 EXAMPLES = {
@@ -26,6 +30,7 @@ EXAMPLES = {
     "messages": "kraftlog messages tests/golden/metadata/log --columns offset,type,value --limit 3",
     "transactions": "kraftlog transactions tests/golden/transactions/log --topic orders",
     "metadata_transactions": "kraftlog metadata-transactions tests/golden/metadata_txn/names/log",
+    "metadata_changes": "kraftlog metadata-changes tests/golden/metadata/log --topic meta-1",
     "producers": "kraftlog producers tests/golden/transactions/log --topic orders --partition 0",
     "hanging_transactions": "kraftlog hanging tests/golden/transactions_hanging/log",
     "offsets": "kraftlog offsets tests/golden/groups/log --columns group,topic,partition,offset,state",
@@ -39,8 +44,8 @@ EXAMPLES = {
 def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, Any]) -> None:
     log = open_log(
         paths,
-        topics=given.pop("topics") or None,
-        partitions=given.pop("partitions") or None,
+        topics=given.pop("topics", None) or None,
+        partitions=given.pop("partitions", None) or None,
         as_topic=given.pop("as_topic", None),
         definitions=given.pop("definitions", None),
     )
@@ -52,11 +57,12 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     at = given.pop("at", None)
     if at is not None:
         given["end_offset"] = at + 1
+    where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
     rows = read_options(**given)
     with progress_bar(
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
-        stream = log.scan(table, output.columns, rows, workers=workers, on_progress=bar)
+        stream = log.scan(table, output.columns, rows, workers=workers, on_progress=bar, where=where)
         with output.open(stream.schema) as writer:
             for batch in stream.batches():
                 writer.write(batch)
@@ -65,6 +71,14 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     for note in stream.notes:
         print(note, file=sys.stderr)
     sys.exit(report_faults(stream.faults))
+
+
+def _wanted_changes(*wanted: tuple[Any, ...]) -> ChangeFilter | None:
+    if not any(wanted):
+        return None
+    from kraftlog.tables.change_tables import ChangeFilter
+
+    return ChangeFilter(*(values or None for values in wanted))
 
 
 def _command(table: schema.TableSchema) -> click.Command:
@@ -77,7 +91,8 @@ def _command(table: schema.TableSchema) -> click.Command:
     def run(paths: tuple[str, ...], output: Output, **given: Any) -> None:
         _run(table.name, paths, output, given)
 
-    decorators = [options.PATHS, options.WHICH, options.AT if table.name in FOLDED else options.BOUNDS]
+    which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
+    decorators = [options.PATHS, which, options.AT if table.name in FOLDED else options.BOUNDS]
     if table.name not in TABLES_OF_FILES:
         decorators.append(options.INCLUDE_DELETED)
     if table.name in ("records", "messages", "batches"):

@@ -44,6 +44,8 @@ class ReadOptions:
     show_secrets : bool
         Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs. Bytes of
         records are not changed.
+    include_image : bool
+        Whether changes of a metadata log begin with the image that they start from, as what was added.
     """
 
     start_offset: int = -NO_BOUND
@@ -60,6 +62,7 @@ class ReadOptions:
     include_deleted: bool = False
     salvage: bool = False
     show_secrets: bool = True
+    include_image: bool = False
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:

@@ -40,6 +40,8 @@ def narrowed(request: Request, filters: Iterable[Filter]) -> Request:
         if len(path) != 1:
             continue
         column, kind = path[0], type(condition).__name__
+        if request.table == "metadata_changes":  # its topics and partitions are not those of the log
+            continue
         if column in ("topic", "partition") and kind in _EQUALS:
             values = frozenset(condition.value if kind == "In" else (condition.value,))
             request = replace(request, narrowing=_of_names(request.narrowing, column, values))

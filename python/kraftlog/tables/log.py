@@ -24,6 +24,7 @@ from kraftlog.tables.user_options import read_options, read_until
 
 if TYPE_CHECKING:
     from kraftlog.metadata_log.image import ImageAt
+    from kraftlog.tables.change_tables import ChangeFilter as Where
 
 
 class Log:
@@ -47,6 +48,7 @@ class Log:
         workers: int = 1,
         range_bytes: int | None = None,
         on_progress: Progress | None = None,
+        where: Where | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -63,14 +65,19 @@ class Log:
             Bytes of log that one worker takes at once.
         on_progress : callable, optional
             Is called with the bytes of log that were read since the last call.
+        where : callable, optional
+            Returns those rows of a record batch that are wanted; its ``columns`` are read as well.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
-        arrow_schema = table_schema(table, self.catalog).select(columns)
+        definition = table_schema(table, self.catalog)
+        arrow_schema = definition.select(columns)
+        names = list(dict.fromkeys([*arrow_schema.names, *(where.columns if where else ())]))
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             how = Pass(options, faults, stream.notes, workers, range_bytes, on_progress)
-            return table_rows(self.found, self.catalog, table, arrow_schema, how)
+            rows = table_rows(self.found, self.catalog, table, definition.select(names), how)
+            return rows if where is None else (where(batch).select(arrow_schema.names) for batch in rows)
 
         stream = Stream(arrow_schema, produce)
         return stream
@@ -168,6 +175,60 @@ class Log:
     def metadata_transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
         """Return the transactions of the metadata log (KIP-868)."""
         return self.scan("metadata_transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+
+    def metadata_changes(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        kinds: Sequence[str] | None = None,
+        topics: Sequence[str] | None = None,
+        brokers: Sequence[int] | None = None,
+        include_image: bool = False,
+        **bounds: object,
+    ) -> Stream:
+        """Stream what the visible records of the metadata log change, in bounded memory.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            ``topic``, ``partition`` and ``brokers`` say what a row concerns.
+        kinds : sequence of str, optional
+            Only changes of these: ``topic``, ``partition``, ``broker``, ``config``, ``client_quota``, ``acl`` ...
+        topics : sequence of str, optional
+            Only changes of these topics, of their partitions and configs.
+        brokers : sequence of int, optional
+            Only changes of these brokers and their configs, and of fields of partitions in which they come or go:
+            the old and the new leader, who leaves the ISR.
+        include_image : bool
+            Whether the image from which changes start comes first, each of its records as ``added`` at the offset that
+            it stands for. That image is the one at the offset before ``start_offset``, or of the snapshot with which
+            the log begins.
+        **bounds
+            As ``records`` has them, of the offset at which a change becomes visible, and of the timestamp of that
+            record's batch; ``show_secrets``, which is True by default; and ``strict``.
+
+        Returns
+        -------
+        Stream
+            A row for each field that changed, ``before`` and ``after`` as text; one for each record that was ``added``
+            or ``removed``, as JSON, or of a config or quota its value. Changes of a transaction come at the offset of
+            its End, those of an aborted one never. Several changes of a field at one offset are one.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/metadata/log")
+        >>> changes = log.metadata_changes(["offset", "key", "field", "before", "after"], topics=["meta-1"])
+        >>> changes.to_table().slice(10, 1).to_pylist()
+        [{'offset': 94, 'key': 'meta-1-0', 'field': 'leader', 'before': '1', 'after': '-1'}]
+        """
+        where = None
+        if kinds is not None or topics is not None or brokers is not None:
+            from kraftlog.tables.change_tables import ChangeFilter
+
+            where = ChangeFilter(kinds, topics, brokers)
+        options = read_options(include_image=include_image, **bounds)  # type: ignore[arg-type]
+        return self.scan("metadata_changes", columns, options, where=where)
 
     def producers(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the state of each producer in each partition, as a broker would rebuild it from the log."""

@@ -15,12 +15,12 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.unread import Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.read.partitions import topics_of
+from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.stream import errors_table
 from kraftlog.tables.deleted_records import notes_of_deleted
-from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
 
 PARALLEL_RANGE_BYTES = 16 << 20
 
@@ -29,6 +29,7 @@ _BY_SEGMENTS = {
     "batches": ("file_tables", "batch_rows"),
     "transactions": ("transaction_tables", "transaction_rows"),
     "metadata_transactions": ("transaction_tables", "metadata_transaction_rows"),
+    "metadata_changes": ("change_tables", "metadata_change_rows"),
     "producers": ("producer_tables", "producer_rows"),
     "hanging_transactions": ("hanging", "hanging_rows"),
     "offsets": ("coordinator_tables", "offset_rows"),
@@ -37,7 +38,7 @@ _BY_SEGMENTS = {
 }
 
 # They show what is on disk, also what was deleted for consumers.
-TABLES_OF_FILES = ("segments", "batches", "index_entries", "errors", "metadata_transactions")
+TABLES_OF_FILES = ("segments", "batches", "index_entries", "errors", "metadata_transactions", "metadata_changes")
 
 FOLDED_TOPICS = {
     "offsets": CONSUMER_OFFSETS,
@@ -117,6 +118,8 @@ def table_rows(
         return rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
     if table in FOLDED_TOPICS and not any(segment.topic == FOLDED_TOPICS[table] for segment in segments):
         how.notes.append(f"no {FOLDED_TOPICS[table]} among {', '.join(topics_of(segments))}")
+    if table == "metadata_changes" and not any(map(is_metadata, segments)):
+        how.notes.append(f"no {CLUSTER_METADATA} among {', '.join(topics_of(segments))}")
     if table in _BY_SEGMENTS:
         return _function(*_BY_SEGMENTS[table])(segments, arrow_schema, options, faults, how.on_progress)
     if table == "segments":
