@@ -18,6 +18,7 @@ MODULES = {
     "image": "image",
     "diff": "image",
     "health": "health",
+    "timeline": "timeline",
     "shell": "shell",
     "downgrade-check": "downgrade_check",
     "downgrade": "downgrade",
