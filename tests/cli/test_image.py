@@ -397,3 +397,29 @@ def test_tables_at_an_offset(kraftlog_command: Command) -> None:
     ):
         done = kraftlog_command("offsets", log, "--at", at, *columns)
         assert sorted(tuple(json.loads(line).values()) for line in done.stdout.splitlines()) == expected
+
+
+def test_diff_of_two_clusters(kraftlog_command: Command) -> None:
+    """Of a log and its snapshot nothing differs; of two clusters what Kafka's images show does."""
+    other = GOLDEN / "metadata_dynamic" / "log"
+    done = kraftlog_command("diff", METADATA, other, "--format", "jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    topics = []
+    for name in ("metadata", "metadata_dynamic"):
+        answer = json.loads((GOLDEN / name / "expected" / "image_final.json").read_text())["records"]
+        topics.append({one["data"]["name"] for one in answer if one["type"] == "TOPIC_RECORD"})
+    for change, names in (("removed", topics[0] - topics[1]), ("added", topics[1] - topics[0])):
+        assert {row["key"] for row in rows if (row["kind"], row["change"]) == ("topic", change)} == names
+    assert not {row["field"] for row in rows} & {"topic_id", "leader_epoch", "directories", "incarnation_id"}
+    assert kraftlog_command("diff", METADATA, other, "--exit-code").returncode == 3
+    same = kraftlog_command("diff", METADATA, METADATA, "--exit-code")
+    assert (same.returncode, same.stdout) == (0, "")
+    snapshot = max((METADATA / "__cluster_metadata-0").glob("0*-*.checkpoint"))
+    end_offset = int(snapshot.name.split("-")[0])
+    for option in ((), ("--by-id",)):
+        same = kraftlog_command("diff", snapshot, METADATA, "--to", end_offset - 1, *option)
+        assert (same.returncode, same.stdout) == (0, "")
+    assert kraftlog_command("diff", METADATA, other, "--by-id").stdout.count("- topic") == len(topics[0])
+    for refused in ((METADATA, other, "--steps"), (METADATA, "--by-id")):
+        assert kraftlog_command("diff", *refused).returncode == 2

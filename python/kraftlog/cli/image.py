@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 import click
+import pyarrow as pa
 
 from kraftlog.cli.metadata_options import (
     AT,
@@ -20,12 +21,13 @@ from kraftlog.cli.metadata_options import (
     refuse,
     write_table,
 )
-from kraftlog.cli.options import output_options
+from kraftlog.cli.options import ExistingPath, output_options
 from kraftlog.cli.output import Output
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_target
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
+from kraftlog.metadata.diff.clusters import cluster_diff
 from kraftlog.metadata.diff.diff import by_step, describe, diff, diff_rows
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
@@ -36,6 +38,7 @@ from kraftlog.metadata_log.image import ImageAt, image_at
 from kraftlog.metadata_log.image_snapshot import write_image
 
 JSON, TEXT = "json", "text"
+EXIT_DIFFERS = 3
 
 
 @click.command()
@@ -97,34 +100,54 @@ def _write_json(found: ImageAt, output: Output, *, show_secrets: bool) -> None:
 
 @click.command("diff")
 @DIRECTORY
+@click.argument("other", metavar="[OTHER]", type=ExistingPath(), required=False)
 @click.option("--from", "start", type=Moment(), help="Offset, or time, of the image before; by default nothing.")
 @click.option("--to", "end", type=Moment(), help="Offset, or time, of the image after; by default the log's end.")
 @click.option("--steps", is_flag=True, help="Show the changes of each image that Kafka publishes on the way.")
+@click.option("--by-id", is_flag=True, help="With OTHER, match records by their ids, and compare every field.")
+@click.option("--exit-code", is_flag=True, help=f"Exit with {EXIT_DIFFERS} when something differs.")
 @output_options(TEXT)
 @STRICT
 def diff_command(
     directory: LogPath,
+    other: LogPath | None,
     start: int | datetime | None,
     end: int | datetime | None,
     steps: bool,
+    by_id: bool,
+    exit_code: bool,
     output: Output,
     strict: bool,
 ) -> None:
-    """List what changed in the metadata image between two offsets.
+    """List what changed in the metadata image between two offsets, or what differs between two clusters.
 
     DIR is the folder of __cluster_metadata, or a log directory that has it. + is what was added, - what was removed,
     ~ what was changed.
+
+    With OTHER it is what differs from the image of DIR to that of OTHER, at their ends, or at --from of DIR and --to of
+    OTHER; both may be snapshots, too. Topics, partitions and ACLs are matched by names. Ids, epochs, directories and
+    producer ids are not compared, since each cluster makes up its own; --by-id compares all, as of two controllers.
+
+    The exit code is 0 whether something differs or not, and 1 when something could not be read.
 
     \b
     Example:
       kraftlog diff tests/golden/metadata/log --from 85 --to 110
     """  # noqa: D301  (\b keeps the example as it is)
     log, faults = MetadataLog.open(directory), list[Fault]()
-    if log.is_snapshot:
+    if other is None and log.is_snapshot:
         raise click.UsageError(f"{directory} is a snapshot, which has one image only")
     output.check(log.folders)
     if (output.form or TEXT) == TEXT and output.columns is not None:
         raise click.UsageError("--columns does not go with --format text")
+    if other is not None:
+        if steps:
+            raise click.UsageError("--steps is of one log")
+        changed = _between(log, MetadataLog.open(other), start, end, faults, output, by_id=by_id, strict=strict)
+        _write_changes(changed, output)
+        sys.exit(_exit_code(changed, faults, exit_code=exit_code))
+    if by_id:
+        raise click.UsageError("--by-id goes with OTHER")
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, -1 if first is None else first, faults)
     refuse(faults, strict=strict)
@@ -141,11 +164,42 @@ def diff_command(
     refuse(faults, strict=strict)
     note_end(after, last)
     changed = diff(before.image, after.image)
+    _write_changes(changed, output)
+    sys.exit(_exit_code(changed, faults, exit_code=exit_code))
+
+
+def _between(
+    log: MetadataLog,
+    other: MetadataLog,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    faults: list[Fault],
+    output: Output,
+    *,
+    by_id: bool,
+    strict: bool,
+) -> pa.Table:
+    output.check(other.folders)
+    images = []
+    for one, moment in ((log, start), (other, end)):
+        offset = None if one.is_snapshot else offset_of(one, moment)
+        images.append(image_at(one, offset, faults))
+        refuse(faults, strict=strict)
+        note_end(images[-1], offset)
+    compare = diff if by_id else cluster_diff
+    return compare(images[0].image, images[1].image)
+
+
+def _write_changes(changed: pa.Table, output: Output) -> None:
     if (output.form or TEXT) == TEXT:
         output.write_texts(f"{line}\n" for line in islice(describe(changed), output.limit))
     else:
         write_table(changed, output)
-    sys.exit(report_faults(faults, listed_by=None))
+
+
+def _exit_code(changed: pa.Table, faults: list[Fault], *, exit_code: bool) -> int:
+    """Return the code of faults, which counts first, or the one that says that something differs."""
+    return report_faults(faults, listed_by=None) or (EXIT_DIFFERS if exit_code and changed.num_rows else 0)
 
 
 def _steps(log: MetadataLog, before: ImageAt, last: int | None, faults: list[Fault]) -> Iterator[str]:

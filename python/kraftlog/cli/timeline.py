@@ -55,6 +55,8 @@ def command(
     if log.is_snapshot:
         raise click.UsageError(f"{directory} is a snapshot, which has one image only")
     output.check(log.folders)
+    if (output.form or TEXT) == TEXT and output.columns is not None:
+        raise click.UsageError("--columns does not go with --format text")
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, log.start_offset - 1 if first is None else first, faults)
     refuse(faults, strict=strict)

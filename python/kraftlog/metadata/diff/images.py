@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 
@@ -15,7 +17,11 @@ from kraftlog.metadata.record_types import IMAGE_TYPES, ImageType
 
 def changed_records(before: Image, after: Image, group: int = 0) -> ChangedByType:
     """Return the records of two images of types that are not the same in both; all of them are of one group."""
-    old, new = before.tables(), after.tables()
+    return changed_tables(before.tables(), after.tables(), group)
+
+
+def changed_tables(old: Mapping[str, pa.Table], new: Mapping[str, pa.Table], group: int = 0) -> ChangedByType:
+    """Return the records of two images, as ``changed_records`` does, from their tables."""
     found = {}
     for name in TYPES:
         if old[name].equals(new[name]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,12 +36,15 @@ Whole = Callable[[str, pa.Table], pa.Array]
 """Returns a text for each record of a type that was added or removed as a whole."""
 
 
-def main_fields(name: str, rows: pa.Table) -> pa.Array:
+def main_fields(name: str, rows: pa.Table, *, without: Sequence[str] = ()) -> pa.Array:
     """Return the main fields of records as text: ``replicas [1, 2], isr [1, 2], leader 1``; secrets are hidden."""
     parts = [
         pc.binary_join_element_wise(_LABELS.get(column, column), column_texts(name, column, rows), " ")
         for column in IMAGE_TYPES[name].shown
+        if column not in without
     ]
+    if not parts:
+        return pa.repeat("", rows.num_rows)
     return pc.binary_join_element_wise(*parts, ", ", null_handling="skip")
 
 
