@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
@@ -21,6 +22,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.metadata.timeline.happenings import TIMELINE
 from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.follow import follow
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.timeline import At, timeline
 
@@ -29,23 +31,30 @@ ROWS_AT_ONCE = 1000
 _NO_TIME = "-"
 _GAP = "  "
 _NARROWEST = 60
+SECONDS_BETWEEN_LOOKS = 1.0
 
 
 @click.command("timeline")
 @DIRECTORY
 @click.option("--from", "start", type=Moment(), help="Offset, or time, behind which to begin; by default the start.")
 @click.option("--to", "end", type=Moment(), help="Offset, or time, of the last record that counts; by default the end.")
+@click.option("--follow", "follows", is_flag=True, help="Go on when more is written, until Ctrl-C.")
 @output_options(TEXT)
 @STRICT
 def command(
-    directory: LogPath, start: int | datetime | None, end: int | datetime | None, output: Output, strict: bool
+    directory: LogPath,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    follows: bool,
+    output: Output,
+    strict: bool,
 ) -> None:
     """Show what happened in a cluster, as its metadata log tells: for people who must know who lost what, and when.
 
     DIR is the folder of __cluster_metadata, or a log directory that has it. Brokers that are registered, fenced and
     unfenced, leaders that move, who leaves and joins the ISR, topics, configs, quotas, users; new active controllers
     and aborted transactions of the metadata log itself. Equal changes within a second are one line; its time is that of
-    the first, and behind @ stand the offsets.
+    the first, and behind @ stand the offsets. --follow shows what is written as it comes, over rolls and truncations.
 
     \b
     Example:
@@ -57,14 +66,21 @@ def command(
     output.check(log.folders)
     if (output.form or TEXT) == TEXT and output.columns is not None:
         raise click.UsageError("--columns does not go with --format text")
+    is_text = (output.form or TEXT) == TEXT
+    if follows and (end is not None or strict or not is_text or output.path is not None):
+        raise click.UsageError("--follow goes with --format text on standard output, and not with --to and --strict")
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, log.start_offset - 1 if first is None else first, faults)
     refuse(faults, strict=strict)
+    if follows:
+        found = follow(lambda: MetadataLog.open(directory), before, faults, _wait)
+        output.write_texts(_limited(lines(found, _width()), output.limit))
+        sys.exit(report_faults(faults, listed_by=None))
     found = timeline(log, before, last, faults)
     if strict:
         found = iter(list(found))
         refuse(faults, strict=True)
-    if (output.form or TEXT) == TEXT:
+    if is_text:
         output.write_texts(_limited(lines(found, _width()), output.limit))
     else:
         with output.open(TIMELINE.select(output.columns)) as writer:
@@ -100,6 +116,12 @@ def shown_time(timestamp: int) -> str:
 
 def _width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+
+
+def _wait() -> bool:
+    sys.stdout.flush()
+    time.sleep(SECONDS_BETWEEN_LOOKS)
+    return True
 
 
 def _limited(texts: Iterator[str], limit: int | None) -> Iterator[str]:

@@ -42,6 +42,76 @@ class Changes:
     changed: ChangedByType
 
 
+class ChangeReader:
+    """Reads what changes behind an image, and goes on where it stopped when more has been written.
+
+    Parameters
+    ----------
+    before : ImageAt
+        The image from which to go on.
+
+    Attributes
+    ----------
+    offset, epoch : int
+        The last offset that was read, and the leader epoch of its batch; -1 before the first.
+    start : int
+        Where the next record to read is: the Begin of a transaction that is open.
+    """
+
+    def __init__(self, before: ImageAt) -> None:
+        self._image = before.image.copy()
+        self._image.begin_notes()
+        self._knows_start = False
+        self.offset, self.epoch = before.offset, before.epoch
+        self.start = before.offset + 1 if before.open_since is None else before.open_since
+
+    def read(
+        self,
+        log: MetadataLog,
+        offset: int | None,
+        faults: list[Fault],
+        *,
+        by_batch: bool = False,
+        on_progress: Progress | None = None,
+    ) -> Iterator[Changes]:
+        """Return what changes up to an offset, as ``changes`` does; what is not taken of it is lost."""
+        image = self._image
+        end = NO_BOUND if offset is None else offset + 1
+        batches_seen = Batches(end, keeps_all=True)
+        replay = Replay(log, self.start, end, batches_seen, is_start_known=self._knows_start)
+        waiting = np.empty(0, _STEP)  # the last step, which may go on
+        for records in replay.visible(faults, on_progress, range_bytes=STEP_BYTES):
+            is_shown = (records.visible_at >= 0) & (records.visible_at < end)
+            if is_shown.any():
+                batches = replay.batches.with_offsets(records.visible_at[is_shown])
+                offsets = np.full(len(is_shown), -1)
+                offsets[is_shown] = (
+                    np.minimum(batches["last_offset"], end - 1) if by_batch else records.visible_at[is_shown]
+                )
+                found, rows = np.unique(offsets[is_shown], return_index=True)
+                steps = np.empty(len(found), _STEP)
+                steps["offset"], steps["epoch"] = found, batches["epoch"][rows]
+                steps["timestamp"] = batches["timestamp"][rows]
+                groups = np.column_stack((records.offsets[is_shown][rows], found))
+                is_last = offsets == found[-1]
+                if not len(waiting) or waiting["offset"][-1] != found[-1]:
+                    image.apply(records.tables(is_shown & ~is_last), groups)
+                    whole = np.concatenate(
+                        (waiting, steps[np.isin(steps["offset"], waiting["offset"], invert=True)][:-1])
+                    )
+                    yield _changes(whole, image)
+                    waiting = steps[-1:]
+                image.apply(records.tables(is_last), groups)
+                take_faults(log, image, faults)
+            replay.batches.forget(int(records.offsets.min()))
+        if len(waiting):
+            yield _changes(waiting, image)
+        if batches_seen.last is not None:
+            self.offset, self.epoch = min(batches_seen.last.last_offset, end - 1), batches_seen.last.epoch
+            open_since = replay.scan.open_at(self.offset)
+            self.start, self._knows_start = self.offset + 1 if open_since is None else open_since, True
+
+
 def changes(
     log: MetadataLog,
     before: ImageAt,
@@ -71,36 +141,7 @@ def changes(
     -------
     iterator of Changes
     """
-    image = before.image.copy()
-    image.begin_notes()
-    end = NO_BOUND if offset is None else offset + 1
-    start = before.offset + 1 if before.open_since is None else before.open_since
-    replay = Replay(log, start, end, Batches(end, keeps_all=True))
-    waiting = np.empty(0, _STEP)  # the last step, which may go on
-    for records in replay.visible(faults, on_progress, range_bytes=STEP_BYTES):
-        is_shown = (records.visible_at >= 0) & (records.visible_at < end)
-        if is_shown.any():
-            batches = replay.batches.with_offsets(records.visible_at[is_shown])
-            offsets = np.full(len(is_shown), -1)
-            offsets[is_shown] = (
-                np.minimum(batches["last_offset"], end - 1) if by_batch else records.visible_at[is_shown]
-            )
-            found, rows = np.unique(offsets[is_shown], return_index=True)
-            steps = np.empty(len(found), _STEP)
-            steps["offset"], steps["epoch"] = found, batches["epoch"][rows]
-            steps["timestamp"] = batches["timestamp"][rows]
-            groups = np.column_stack((records.offsets[is_shown][rows], found))
-            is_last = offsets == found[-1]
-            if not len(waiting) or waiting["offset"][-1] != found[-1]:
-                image.apply(records.tables(is_shown & ~is_last), groups)
-                whole = np.concatenate((waiting, steps[np.isin(steps["offset"], waiting["offset"], invert=True)][:-1]))
-                yield _changes(whole, image)
-                waiting = steps[-1:]
-            image.apply(records.tables(is_last), groups)
-            take_faults(log, image, faults)
-        replay.batches.forget(int(records.offsets.min()))
-    if len(waiting):
-        yield _changes(waiting, image)
+    return ChangeReader(before).read(log, offset, faults, by_batch=by_batch, on_progress=on_progress)
 
 
 def _changes(steps: npt.NDArray[np.void], image: Image) -> Changes:

@@ -142,6 +142,26 @@ class MetadataLog:
         before = [segment for segment in self.segments if (segment.base_offset or 0) <= offset]
         return before[-1] if before else self.segments[0]
 
+    def epoch_at(self, offset: int) -> int | None:
+        """Return the leader epoch of the batch that holds an offset; None when there is no such batch."""
+        segment = self.segment_of(offset)
+        with segment_file(segment, [], strict=False) as file:
+            start = seek(segment, file, ReadOptions(start_offset=offset))[0]
+        for headers in _headers(segment, start):
+            at = np.flatnonzero((headers["base_offset"] <= offset) & (last_offsets(headers) >= offset))
+            if len(at):
+                return int(headers["partition_leader_epoch"][at[0]])
+        return None
+
+    def last_offset_of(self, epoch: int) -> int:
+        """Return the last offset of a leader epoch or an earlier one; the one before the log when there is none."""
+        found = self.start_offset - 1
+        for segment in self.segments:
+            for headers in _headers(segment):
+                at = np.flatnonzero(headers["partition_leader_epoch"] <= epoch)
+                found = int(last_offsets(headers)[at[-1]]) if len(at) else found
+        return found
+
     def offset_at(self, timestamp: int) -> int:
         """Return the last offset that was appended at a time, in milliseconds, or before it.
 

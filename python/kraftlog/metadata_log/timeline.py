@@ -18,7 +18,7 @@ from kraftlog.codec.records import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.metadata.changed import Changed
 from kraftlog.metadata.timeline.happenings import Burst, Happening
-from kraftlog.metadata_log.changes import Changes, changes
+from kraftlog.metadata_log.changes import ChangeReader, Changes
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import ImageAt
 from kraftlog.read.metadata_scan import MetadataScan
@@ -48,9 +48,28 @@ def timeline(log: MetadataLog, before: ImageAt, offset: int | None, faults: list
         The last one whose record counts; None for the end of the log.
     faults : list of Fault
     """
-    of_log = list(_of_log(log, before.offset + 1, NO_BOUND if offset is None else offset + 1))
+    reader = ChangeReader(before)
+    return timeline_behind(log, reader, log.known_start(before.offset + 1), offset, faults)
+
+
+def timeline_behind(
+    log: MetadataLog, reader: ChangeReader, known_start: int | None, offset: int | None, faults: list[Fault]
+) -> Iterator[At]:
+    """Return what happened behind what a reader has read, as ``timeline`` does.
+
+    Parameters
+    ----------
+    log : MetadataLog
+    reader : ChangeReader
+    known_start : int or None
+        An offset that is not behind that, at which no transaction is open; None where the log begins.
+    offset : int or None
+    faults : list of Fault
+    """
+    end = NO_BOUND if offset is None else offset + 1
+    of_log = list(_of_log(log, known_start, reader.offset + 1, end))
     second, burst, stamps = None, Burst(), dict[int, int]()
-    for steps in changes(log, before, offset, faults):
+    for steps in reader.read(log, offset, faults):
         for some in _by_second(steps):
             of_steps = int(some.timestamps[0]) // SECOND
             if of_steps != second:
@@ -91,7 +110,7 @@ def _by_second(steps: Changes) -> Iterator[Changes]:
         yield Changes(steps.offsets[start:end], steps.epochs[start:end], steps.timestamps[start:end], changed)
 
 
-def _of_log(log: MetadataLog, start: int, end: int) -> Iterator[At]:
+def _of_log(log: MetadataLog, known_start: int | None, start: int, end: int) -> Iterator[At]:
     """Return new leaders and voters of the quorum, and aborted transactions, at offsets [start, end)."""
     seen: list[At] = []
     block: list[Headers] = []
@@ -108,7 +127,7 @@ def _of_log(log: MetadataLog, start: int, end: int) -> Iterator[At]:
                     what = Happening(row["offset"], row["offset"], *said)
                     seen.append(At(int(header["max_timestamp"]), what))
 
-    for found in MetadataScan(log.segments, [], start_offset=log.known_start(start), observe=see).found():
+    for found in MetadataScan(log.segments, [], start_offset=known_start, observe=see).found():
         rows = found.transactions
         for row, begin, last in zip(rows, found.begin_values, found.end_values, strict=True):
             if row["state"] == _ABORTED and start <= row["end_offset"] < end:
