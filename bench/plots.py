@@ -87,11 +87,11 @@ def _throughput(work: str, results: Sequence[Result]) -> plt.Figure:
 
 def _threads(results: Sequence[Result]) -> plt.Figure:
     """MB/s with one thread and with two, and how many times as many."""
-    logs = list(dict.fromkeys(result["log"] for result in results))
-    names = list(dict.fromkeys(result["contender"] for result in results))
+    speeds = {(r["log"], r["contender"]): r["bytes_per_second"] / 1e6 for r in results}
+    logs, names = (list(dict.fromkeys(parts)) for parts in zip(*speeds, strict=True))
+    names = [name for name in names if all((log, name) in speeds for log in logs)]
     figure, axes = plt.subplots(figsize=INCHES)
     width = 0.8 / len(names)
-    speeds = {(r["log"], r["contender"]): r["bytes_per_second"] / 1e6 for r in results}
     for i, name in enumerate(names):
         at = np.arange(len(logs)) + (i - (len(names) - 1) / 2) * width
         bars = axes.bar(at, [speeds[log, name] for log in logs], width, label=name, color=plt.cm.Reds(0.45 + 0.3 * i))

@@ -25,6 +25,7 @@ MEMCPY, C_LOOP, BARE = "memcpy", "plain C loop", "bare decompression"
 STREAMED, IN_ONE, OFFSETS = "kraftlog, streamed", "kraftlog, to_table", "kraftlog, offsets only"
 VIEW, ONE_CHUNK, CHUNKED = "kraftlog, layout='view'", "kraftlog, one chunk", "kraftlog, many chunks"
 EACH, TWO_THREADS = "kraftlog, to_table of each", "kraftlog, 2 threads"
+MEMCPY_OF_HALVES, MEMCPY_IN_THREADS = "memcpy, each half", "memcpy, 2 threads"
 ONE_ENCODER, TWO_ENCODERS = "kraftlog, an Encoder for each half", "kraftlog, each in its thread"
 EACH_ITERATED = "kraftlog.records of each"
 CRC32C, SCANNER, BATCHES = "kraftlog.crc32c", "kraftlog, Scanner", "kraftlog.batches"
@@ -75,19 +76,27 @@ def small(m: Material, peers: Peers) -> list[Contender]:
 
 
 def threads(m: Material, _: Peers) -> list[Contender]:
-    """Two halves of the log, decoded one after the other and at once."""
+    """Two halves of the log, decoded one after the other and at once; and copied, which is what memory allows."""
     middle = int(m.headers["position"][len(m.headers) // 2])
     halves = [m.log[:middle], m.log[middle:]]
+    targets = [m.target[:middle], m.target[middle : m.log.nbytes]]
     pool = ThreadPoolExecutor(THREADS)
 
     def decoded(part: np.ndarray) -> int:
         return _count(kraftlog.decode(part, columns=m.columns).batches())
 
-    both = _whole(m, TWO_THREADS, lambda: sum(pool.map(decoded, halves)))
-    both.cpu_clock = None
-    alone = _whole(m, STREAMED, lambda: sum(map(decoded, halves)))
-    alone.cpu_clock = None
-    return [alone, both]
+    contenders = [
+        _whole(m, STREAMED, lambda: sum(map(decoded, halves))),
+        _whole(m, TWO_THREADS, lambda: sum(pool.map(decoded, halves))),
+    ]
+    if m.workload.compression == "none":
+        contenders += [
+            _whole(m, MEMCPY_OF_HALVES, lambda: _nothing(list(map(floors.memcpy, targets, halves)))),
+            _whole(m, MEMCPY_IN_THREADS, lambda: _nothing(list(pool.map(floors.memcpy, targets, halves)))),
+        ]
+    for contender in contenders:
+        contender.cpu_clock = None
+    return contenders
 
 
 def encoders(m: Material, _: Peers) -> list[Contender]:

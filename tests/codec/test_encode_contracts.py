@@ -10,6 +10,7 @@ from reference import decode_batches
 
 import kraftlog
 from kraftlog import schema
+from kraftlog.codec.encode import BYTES_COMPRESSED
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -60,6 +61,24 @@ def test_chunks_change_nothing(chunks: int):
     for part in (table.slice(0, 4), table.slice(4, 0), table.slice(4)):
         encoder.write(part)
     assert encoder.finish() == expected
+
+
+@pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
+def test_pieces_that_are_compressed_are_those_of_one_write(compression: str):
+    values = [bytes([i % 251]) * (i % 300) for i in range(2 * BYTES_COMPRESSED // 100)]
+    table = pa.table({"value": values, "offset": range(len(values))})
+    assert table.select(["value"]).nbytes > 2 * BYTES_COMPRESSED
+    encoder = kraftlog.Encoder(compression=compression, max_batch_bytes=1 << 16)
+    encoder.write(table)
+    data = kraftlog.encode(table, compression=compression, max_batch_bytes=1 << 16)
+    assert data.equals(encoder.finish())
+    assert kraftlog.decode(data, columns=["value", "offset"]).to_table().equals(table)
+
+
+def test_compressed_rows_are_counted_over_pieces():
+    values = [b"a" * 1000] * (2 * BYTES_COMPRESSED // 1000) + [b"b" * 70000]
+    with pytest.raises(kraftlog.RecordTooLargeError, match=f"^record {len(values) - 1}: "):
+        kraftlog.encode(pa.table({"value": values}), compression="lz4", max_batch_bytes=1 << 16)
 
 
 @pytest.mark.parametrize(
