@@ -10,7 +10,7 @@ from reference import decode_batches
 
 import kraftlog
 from kraftlog import schema
-from kraftlog.codec.encode import BYTES_COMPRESSED
+from kraftlog.codec.compressed_pieces import PIECE_BYTES
 
 HEADER = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -65,9 +65,9 @@ def test_chunks_change_nothing(chunks: int):
 
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
 def test_pieces_that_are_compressed_are_those_of_one_write(compression: str):
-    values = [bytes([i % 251]) * (i % 300) for i in range(2 * BYTES_COMPRESSED // 100)]
+    values = [bytes([i % 251]) * (i % 300) for i in range(2 * PIECE_BYTES // 100)]
     table = pa.table({"value": values, "offset": range(len(values))})
-    assert table.select(["value"]).nbytes > 2 * BYTES_COMPRESSED
+    assert table.select(["value"]).nbytes > 2 * PIECE_BYTES
     encoder = kraftlog.Encoder(compression=compression, max_batch_bytes=1 << 16)
     encoder.write(table)
     data = kraftlog.encode(table, compression=compression, max_batch_bytes=1 << 16)
@@ -76,7 +76,7 @@ def test_pieces_that_are_compressed_are_those_of_one_write(compression: str):
 
 
 def test_compressed_rows_are_counted_over_pieces():
-    values = [b"a" * 1000] * (2 * BYTES_COMPRESSED // 1000) + [b"b" * 70000]
+    values = [b"a" * 1000] * (2 * PIECE_BYTES // 1000) + [b"b" * 70000]
     with pytest.raises(kraftlog.RecordTooLargeError, match=f"^record {len(values) - 1}: "):
         kraftlog.encode(pa.table({"value": values}), compression="lz4", max_batch_bytes=1 << 16)
 

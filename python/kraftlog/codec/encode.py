@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow as pa
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import CONTROL_BIT, RECORD_BATCH_OVERHEAD, TRANSACTIONAL_BIT
 from kraftlog._native.status import CODES, TEXTS
+from kraftlog.codec.compressed_pieces import PIECE_BYTES, Joined, pieces
 from kraftlog.codec.compression import COMPRESSION_TYPES, checked_level, compress_batches
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.metadata_markers import read_marker
@@ -307,6 +310,27 @@ def encode(
         is_control=is_control,
         timestamp_ms=timestamp_ms,
     )
+    if compression != "none":
+        return _encode_pieces(encoder, record_batches(rows))
     for each in record_batches(rows):
         encoder.write(each)
     return encoder.finish()
+
+
+def _encode_pieces(encoder: Encoder, tables: Iterable[pa.RecordBatch | pa.Table]) -> pa.Buffer:
+    """Encode and compress a piece at a time."""
+    made: Joined | None = None
+    waiting = 0
+    for table in tables:
+        for piece in pieces(table):
+            encoder.write(piece)
+            waiting += piece.nbytes
+            if waiting >= PIECE_BYTES:
+                made = made or Joined(table.nbytes)
+                made.append(encoder.take())
+                waiting = 0
+    last = encoder.finish()
+    if made is None:
+        return last
+    made.append(last)
+    return made.all()

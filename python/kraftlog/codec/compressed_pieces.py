@@ -1,0 +1,40 @@
+"""Compressed batches of much data, made a piece at a time: what is not compressed yet stays in the caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from kraftlog._native.memory import Arena
+
+PIECE_BYTES = 4 << 20  # of rows that are encoded before they are compressed
+
+
+def pieces(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch | pa.Table]:
+    """Cut rows into pieces of about ``PIECE_BYTES``, at least one."""
+    count = max(1, rows.num_rows * PIECE_BYTES // max(rows.nbytes, 1))
+    for first in range(0, max(rows.num_rows, 1), count):
+        yield rows.slice(first, count)
+
+
+class Joined:
+    """Buffers, one behind the other in a block of the pool. Room that is not written to takes no memory."""
+
+    def __init__(self, size: int) -> None:
+        self._block = memoryview(Arena(size))
+        self._used = 0
+
+    def append(self, part: pa.Buffer) -> None:
+        """Add a buffer, which is copied."""
+        end = self._used + part.size
+        if end > self._block.nbytes:
+            larger = memoryview(Arena(max(end, 2 * self._block.nbytes)))
+            larger[: self._used] = self._block[: self._used]
+            self._block = larger
+        self._block[self._used : end] = memoryview(part).cast("B")
+        self._used = end
+
+    def all(self) -> pa.Buffer:
+        """Return all of them."""
+        return pa.py_buffer(self._block[: self._used])
