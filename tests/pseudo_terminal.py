@@ -33,9 +33,11 @@ exec(sys.argv.pop(1))
 class PseudoTerminal:
     """Runs Python code with arguments, with a terminal as its input, output and controlling terminal."""
 
-    def __init__(self, code: str, *arguments: str, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, code: str, *arguments: str, environment: dict[str, str] | None = None, columns: int = _COLUMNS
+    ) -> None:
         self._master, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, _COLUMNS, 0, 0))
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         variables = {**os.environ, "TERM": "dumb", "INPUTRC": os.devnull, **(environment or {})}
         variables.pop("COLUMNS", None)
         self._process = subprocess.Popen(
@@ -69,6 +71,16 @@ class PseudoTerminal:
             assert self._take(deadline - time.monotonic()), f"{text!r} did not appear; there was {self._unread!r}"
         found, _, self._unread = self._unread.partition(text)
         return found + text
+
+    def rest(self) -> str:
+        """Return what appears on the screen until the program has ended."""
+        deadline = time.monotonic() + LIMIT
+        while self._process.poll() is None and time.monotonic() < deadline:
+            self._take(0.2)
+        while self._take(0.1):
+            pass
+        found, self._unread = self._unread, ""
+        return found
 
     def interrupt(self, text: str) -> None:
         """Press Ctrl-C until a text appears.

@@ -139,7 +139,7 @@ def test_an_interrupt_is_one_line(tmp_path: Path):
     code = (
         "import os, signal, sys\n"
         "from kraftlog.cli import main, output\n"
-        "output.LimitedWriter.write = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "output.WantedRows.write = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         "main()"
     )
     arguments = ["records", str(PARTITION), "--output", str(tmp_path / "r.csv")]
@@ -170,3 +170,56 @@ def test_demo_leaves_what_is_not_its_own(tmp_path: Path):
     assert done.returncode == 2
     assert f"{tmp_path / 'keep.txt'}: not a file of an export" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
+
+
+def on_terminal(*arguments: str, columns: int = 200) -> list[str]:
+    """Return the lines that a command shows on a terminal."""
+    with PseudoTerminal("from kraftlog.cli import main; main()", *arguments, columns=columns) as at:
+        return at.rest().splitlines()
+
+
+def test_a_terminal_shows_the_first_rows():
+    lines = on_terminal("records", str(PARTITION), "--columns", "offset")
+    assert [int(line) for line in lines[1:101]] == OFFSETS[:100]
+    assert lines[101:] == [
+        "the first 100 rows, and there are 651 more: --all shows all, --limit N other numbers, --tail N the last"
+    ]
+    assert [int(line) for line in on_terminal("records", str(PARTITION), "--columns", "offset", "--all")[1:]] == OFFSETS
+    lines = on_terminal("records", str(PARTITION), "--columns", "offset", "--limit", "150")
+    assert [int(line) for line in lines[1:]] == OFFSETS[:150]
+
+
+@pytest.mark.parametrize("count", [0, 1, 300, 751, 900])
+def test_the_last_rows(kraftlog_command: Command, count: int):
+    done = kraftlog_command("records", PARTITION, "--columns", "offset", "--format", "jsonl", "--tail", count)
+    found = [json.loads(line)["offset"] for line in done.stdout.splitlines()]
+    assert found == OFFSETS[max(0, len(OFFSETS) - count) :]
+
+
+def test_first_and_last_rows_exclude_each_other(kraftlog_command: Command):
+    done = kraftlog_command("records", PARTITION, "--limit", 3, "--tail", 3)
+    assert done.returncode == 2
+    assert "--limit, --tail and --all exclude each other" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+@pytest.mark.parametrize(
+    "command", ["segments", "batches", "records", "producers", "transactions", "offsets", "groups"]
+)
+def test_rows_fit_the_terminal(command: str, columns: int):
+    folder = GOLDEN / ("groups" if command in ("offsets", "groups") else "transactions") / "log"
+    lines = on_terminal(command, str(folder), "--limit", "20", "--no-progress", columns=columns)
+    table = [line for line in lines if not line.startswith("not shown for want of width: ")]
+    assert len(table) >= 3
+    assert max(map(len, table)) <= columns
+    full = on_terminal(command, str(folder), "--limit", "20", "--full", "--no-progress", columns=columns)
+    names = full[0].split()
+    left_out = [line for line in lines if line not in table]
+    shown = table[0].split()
+    assert shown == names[: len(shown)]
+    if len(shown) < len(names):
+        assert left_out == [
+            f"not shown for want of width: {', '.join(names[len(shown) :])}; --columns chooses, --full shows all"
+        ]
+    else:
+        assert left_out == []

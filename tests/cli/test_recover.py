@@ -62,7 +62,7 @@ def test_write(kraftlog_command: Callable[..., object], folder: Path):
     again = kraftlog_command("recover", folder.parent, *INTERVAL, "--write", "--format", "jsonl")
     assert (again.returncode, again.stdout) == (0, "")
     assert again.stderr == "21 files kept, nothing to do\n"
-    every = kraftlog_command("recover", folder.parent, *INTERVAL, "--all", "--format", "jsonl", "--limit", 3)
+    every = kraftlog_command("recover", folder.parent, *INTERVAL, "--kept", "--format", "jsonl", "--limit", 3)
     assert [json.loads(line)["action"] for line in every.stdout.splitlines()] == ["keep"] * 3
 
 

@@ -144,12 +144,15 @@ def output_options(own_format: str | None = None, *, has_bytes: bool = False) ->
             "--format",
             "form",
             type=click.Choice(formats),
-            help=f"By default what the ending of the output file says, and {own_format or 'table'} on standard output.",
+            help=f"By default what the ending of the output file says; on standard output {own_format or 'table'}.",
         ),
         click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
         FORCE,
         click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
-        click.option("--limit", type=click.IntRange(min=0), help="Most rows to show."),
+        click.option("--limit", type=click.IntRange(min=0), help="Show the first N rows."),
+        click.option("--tail", type=click.IntRange(min=0), help="Show the last N rows."),
+        click.option("--all", "shows_all", is_flag=True, help="Show all rows on a terminal; by default the first 100."),
+        click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, and shorten nothing."),
     ]
     if has_bytes:
         texts = click.Choice(BINARY_TEXTS)

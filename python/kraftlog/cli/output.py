@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -17,6 +19,8 @@ from kraftlog.cli.cells import csv_lines, json_lines, pieces
 from kraftlog.cli.target import check_target, is_device, is_standard_output, open_target
 from kraftlog.disk.remote_path import LogPath
 
+FIRST_ROWS = 100  # of a table on a terminal
+COUNTING_SECONDS = 0.3  # for which the rows behind these are counted
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 STREAM_ENDING = ".arrows"  # Arrow's own name for files that hold a stream
 ENDINGS = {
@@ -127,7 +131,7 @@ def open_writer(
 
 
 def format_of(form: str | None, output: str | None, own_format: str | None = None) -> str | None:
-    """Return the format that was given, or that the name of a file calls for; None on standard output.
+    """Return the format that was given, or that the name of a file calls for; None where neither says one.
 
     Raises
     ------
@@ -161,32 +165,48 @@ class Output:
     path : str or None
         A file; None and - are standard output.
     form : str or None
-        None is the default of the command.
+        None is the default of the command: of rows a table.
     force : bool
         Whether an existing file is replaced.
     columns : list of str or None
-    limit : int or None
-        Most rows to write.
+    limit, tail : int or None
+        Most rows to write: the first, or the last.
+    shows_all : bool
+        Whether a table on a terminal goes on behind ``FIRST_ROWS`` rows.
+    is_full : bool
+        Whether a table on a terminal has all columns, with nothing shortened.
     binary : str
         Text of bytes.
     """
 
     path: str | None
     form: str | None
-    force: bool
-    columns: list[str] | None
-    limit: int | None
-    binary: str
+    force: bool = False
+    columns: list[str] | None = None
+    limit: int | None = None
+    tail: int | None = None
+    shows_all: bool = False
+    is_full: bool = False
+    binary: str = "base64"
 
     def check(self, folders: Iterable[LogPath]) -> None:
         """Refuse a file in a folder that is read, and one that exists."""
         check_target(self.path, folders, force=self.force)
 
     @contextmanager
-    def open(self, schema: pa.Schema) -> Iterator[LimitedWriter]:
-        """Open a writer of as many rows as are wanted."""
-        with open_writer(self.form or "table", self.path, schema, self.binary, force=self.force) as writer:
-            yield LimitedWriter(writer, self.limit)
+    def open(self, schema: pa.Schema) -> Iterator[WantedRows]:
+        """Open a writer of the rows that are wanted; says on standard error how many more there are."""
+        is_on_terminal = is_standard_output(self.path) and sys.stdout is not None and sys.stdout.isatty()
+        form = self.form or "table"
+        is_short = is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
+        with open_writer(form, self.path, schema, self.binary, force=self.force, is_full=self.is_full) as writer:
+            rows = WantedRows(writer, FIRST_ROWS if is_short else self.limit, self.tail, counts_others=is_short)
+            yield rows
+            rows.finish()
+        if is_short and rows.others:
+            others = f"{rows.others} more" if rows.is_at_end else f"more than {rows.others} more"
+            shown = f"the first {FIRST_ROWS} rows, and there are {others}"
+            print(f"{shown}: --all shows all, --limit N other numbers, --tail N the last", file=sys.stderr)
 
     def write_texts(self, texts: Iterable[str]) -> None:
         """Write what a command has printed in a format of its own."""
@@ -195,35 +215,81 @@ class Output:
                 file.write(text.encode())
 
 
-class LimitedWriter:
-    """Hands on as many rows as are wanted."""
+class WantedRows:
+    """Hands on the rows that are wanted, the first or the last ones, to a writer.
 
-    def __init__(self, writer: Writer, limit: int | None) -> None:
+    Parameters
+    ----------
+    writer : Writer
+    limit, tail : int or None
+        Most rows to hand on: the first, or the last, which are held until ``finish``.
+    counts_others : bool
+        Whether rows behind the limit are counted, for ``COUNTING_SECONDS``.
+
+    Attributes
+    ----------
+    others : int
+        Rows that were not handed on.
+    is_at_end : bool
+        Whether these are all.
+    """
+
+    def __init__(self, writer: Writer, limit: int | None, tail: int | None, *, counts_others: bool = False) -> None:
         self._writer = writer
         self._left = limit
+        self._tail = tail
+        self._last: deque[pa.RecordBatch] = deque()
+        self._held = 0
+        self._counts_until = float("inf") if counts_others else 0.0
+        self.others = 0
+        self.is_at_end = True
 
     @property
     def is_full(self) -> bool:
         """Whether no more rows are wanted."""
-        return self._left == 0
+        if self._left != 0 or time.monotonic() < self._counts_until:
+            return False
+        self.is_at_end = False
+        return True
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Write rows, or those that are wanted of them."""
-        if self._left is not None:
-            rows = rows.slice(0, self._left)
-            self._left -= rows.num_rows
+        """Take rows, and write those that are wanted."""
         for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches():
-            self._writer.write(batch)
+            if self._tail is not None:
+                self._hold(batch, self._tail)
+                continue
+            wanted = batch if self._left is None else batch.slice(0, self._left)
+            if wanted.num_rows:
+                self._writer.write(wanted)
+            self.others += batch.num_rows - wanted.num_rows
+            if self._left is not None:
+                self._left -= wanted.num_rows
+                if self._left == 0 and self._counts_until == float("inf"):
+                    self._counts_until = time.monotonic() + COUNTING_SECONDS
+
+    def finish(self) -> None:
+        """Write the rows that are held."""
+        for at, batch in enumerate(self._last):
+            self._writer.write(batch.slice(max(0, self._held - (self._tail or 0))) if at == 0 else batch)
+
+    def _hold(self, batch: pa.RecordBatch, tail: int) -> None:
+        self._last.append(batch)
+        self._held += batch.num_rows
+        while self._last and self._held - self._last[0].num_rows >= tail:
+            self._held -= self._last.popleft().num_rows
 
 
 def takes_output(command: Callable[..., Any], own_format: str | None) -> Callable[..., Any]:
     """Return a command that is given its options of output as one ``Output``."""
+    names = [field.name for field in fields(Output) if field.name not in ("path", "form")]
 
     @wraps(command)
     def run(**given: Any) -> Any:
         path = given.pop("output")
         form = format_of(given.pop("form"), path, own_format)
-        force, columns, limit = (given.pop(name) for name in ("force", "columns", "limit"))
-        return command(output=Output(path, form, force, columns, limit, given.pop("binary", "base64")), **given)
+        rest = {name: given.pop(name) for name in names if name in given}
+        if sum((rest["limit"] is not None, rest["tail"] is not None, rest["shows_all"])) > 1:
+            raise click.UsageError("--limit, --tail and --all exclude each other")
+        return command(output=Output(path, form, **rest), **given)
 
     return run

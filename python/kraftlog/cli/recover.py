@@ -38,7 +38,7 @@ ACTIONS_AT_ONCE = 1 << 10
     show_default=True,
     help="index.interval.bytes of the topics.",
 )
-@click.option("--all", "show_all", is_flag=True, help="Show the files that are right as well.")
+@click.option("--kept", "show_kept", is_flag=True, help="Show the files that are right as well.")
 @options.OUTPUT
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def recover(
@@ -49,7 +49,7 @@ def recover(
     cut_damage: bool,
     rebuild: bool,
     index_interval_bytes: int,
-    show_all: bool,
+    show_kept: bool,
     output: Output,
     no_progress: bool,
 ) -> None:
@@ -91,7 +91,7 @@ def recover(
                 counts.update(action.action for _, action in some)
                 not_read += sum(action.is_trusted for _, action in some)
                 faults += [_fault(folder, action) for folder, action in some if action.is_refusal]
-                shown = [row for row in some if show_all or row[1].action != "keep"]
+                shown = [row for row in some if show_kept or row[1].action != "keep"]
                 writer.write(recovery_table(shown).select(shown_columns.names))
                 if bar:
                     bar(sum(action.size_before or 0 for _, action in some if action.path.suffix == ".log"))
