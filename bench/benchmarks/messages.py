@@ -96,7 +96,7 @@ class Image(_Contenders):
 
 
 class Offsets(_Contenders):
-    params = ([folds.TABLE, folds.FOLDED],)
+    params = ([folds.TABLE],)
     param_names = ("contender",)
 
     def setup(self, _: str) -> None:
