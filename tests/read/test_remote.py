@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,35 @@ def test_damaged(store: ObjectStore, case: Path, monkeypatch: pytest.MonkeyPatch
     remote = records(kraftlog.open(uri, storage_options=store.options), ReadOptions(), None)
     assert remote[0].equals(local[0])
     assert remote[1] == local[1]
+
+
+@pytest.mark.parametrize("field", ["length", "magic", "crc"])
+@pytest.mark.parametrize("salvage", [False, True])
+def test_ranges_behind_damage(store: ObjectStore, tmp_path: Path, field: str, salvage: bool):
+    """Index files name batches behind a damaged length; a reader of ranges comes to those of the whole file alone."""
+    source = GOLDEN / "codecs" / "log" / "codec-zstd-0"
+    position = {"length": 8, "magic": 16, "crc": 17}[field]
+    assert min(source.glob("*.index")).stat().st_size >= 3 * 8  # entries
+    starts = kraftlog.open(source).batches(["position"])["position"].to_pylist()
+    fewer = 0
+    for at, flipped in product(starts[1::5], (1, 3)):
+        folder = tmp_path / f"{at}-{flipped}" / "codec-zstd-0"
+        shutil.copytree(source, folder)
+        file = min(folder.glob("*.log"))
+        content = bytearray(file.read_bytes())
+        if at + position + 3 >= len(content):
+            continue
+        content[at + position + (3 if field == "length" else 0)] ^= flipped << 4
+        file.write_bytes(content)
+        uri = store.put(folder, f"behind-damage-{field}-{at}-{flipped}/codec-zstd-0")
+        local = kraftlog.open(folder).scan("records", None, read_options(salvage=salvage))
+        expected = local.to_table()
+        fewer += expected.num_rows < kraftlog.open(source).records(["offset"]).to_table().num_rows
+        log = kraftlog.open(uri, storage_options=store.options)
+        remote = log.scan("records", None, read_options(salvage=salvage), workers=3, range_bytes=4096)
+        assert remote.to_table().equals(expected), (at, flipped)
+        assert remote.faults == local.faults, (at, flipped)
+    assert fewer > 0
 
 
 @pytest.mark.parametrize("window_bytes", [1, 700, 1 << 14])

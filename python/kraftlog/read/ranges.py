@@ -7,7 +7,7 @@ cut where a walk over the headers comes to, which is the walk of every reader (`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, zip_longest
 
 from kraftlog._native.scanner import CHECK_LENGTH, Scanner
@@ -42,6 +42,40 @@ class Range:
     is_first: bool = True
     transactions: TransactionView | None = None
     undecided: Callable[[int], Iterator[Range]] | None = None
+
+
+class Walk:
+    """Where the walk over a segment has come to whose ranges are read one behind the other.
+
+    Index files, by which remote segments are cut, can name a batch that the walk from batch to batch does not come to:
+    behind a damaged length. A range is read from where the range before it ended.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from kraftlog.read.ranges import Range, Walk
+    >>> segment = kraftlog.open("tests/golden/codecs/log/codec-none-0").found.segments[0]
+    >>> walk = Walk()
+    >>> walk.reached(walk.onward(Range(segment, 0, 8192)), 9000)
+    >>> walk.onward(Range(segment, 8192, segment.size, is_first=False)).start
+    9000
+    """
+
+    def __init__(self) -> None:
+        self._segment: Segment | None = None
+        self._position = 0
+
+    def onward(self, part: Range) -> Range | None:
+        """Return what is to be read of the next range; None when the walk does not come to it."""
+        if part.is_first or self._segment is None or self._segment.path != part.segment.path:
+            return part
+        if part.start <= self._position < min(part.end, part.segment.size):
+            return part if part.start == self._position else replace(part, start=self._position)
+        return None
+
+    def reached(self, part: Range, position: int) -> None:
+        """Note where the batch begins that is next behind a range that was read."""
+        self._segment, self._position = part.segment, position
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:

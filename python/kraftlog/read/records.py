@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from kraftlog.disk.disk import ReadableFile
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError, error_from_fault
 from kraftlog.layout.segment import Segment
-from kraftlog.read.ranges import Range
+from kraftlog.read.ranges import Range, Walk
 from kraftlog.read.segment_reader import located, relocated, segment_file
 
 Progress = Callable[[int], None]
@@ -32,7 +32,7 @@ def read_range(
     faults: list[Fault],
     on_progress: Progress | None = None,
     notes: list[str] | None = None,
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, int]:
     """Decode the records of one range.
 
     Parameters
@@ -47,22 +47,29 @@ def read_range(
         Is called with the bytes of log that were read since the last call.
     notes : list of str, optional
         Receives how many records were salvaged, and how long a torn tail is.
+
+    Returns
+    -------
+    generator of pyarrow.RecordBatch
+        Its value is the byte of the next batch of the segment: behind the range, as a rule; before its end where the
+        file could not be read.
     """
     options = options.from_log_start(part.segment.log_start_offset)
     segment = part.segment
     origin = Origin(segment.topic, segment.partition, part.transactions)
     found: list[Fault] = []
+    position = part.start
     with segment_file(segment, faults, strict=options.strict) as file:
         follows = part.undecided is not None
         plan = DecodePlan(arrow_schema, options, origin)
         decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
-        done = part.start
         try:
             for batch in decoder.batches(found):
                 yield batch
                 if on_progress:
-                    on_progress(decoder.position - done)
-                    done = decoder.position
+                    on_progress(decoder.position - position)
+                    position = decoder.position
+            position = decoder.position
         except RecordError as error:
             raise relocated(segment, error) from None
         finally:
@@ -76,7 +83,8 @@ def read_range(
             notes.extend(notes_of(segment, decoder, file))
     if part.undecided is not None and decoder.is_undecided:
         for rest in part.undecided(decoder.position):
-            yield from read_range(rest, arrow_schema, options, faults, on_progress, notes)
+            position = yield from read_range(rest, arrow_schema, options, faults, on_progress, notes)
+    return position
 
 
 def read_ranges(
@@ -88,19 +96,39 @@ def read_ranges(
     on_progress: Progress | None = None,
     notes: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Decode ranges in order, with ``workers`` threads that run ahead by ``AHEAD_BYTES`` of rows."""
+    """Decode ranges in order, with ``workers`` threads that run ahead by ``AHEAD_BYTES`` of rows.
+
+    What was read ahead of a range that the walk over its segment does not come to is dropped (``Walk``).
+    """
+    walk = Walk()
+
+    def read(part: Range) -> Iterator[pa.RecordBatch]:
+        walk.reached(part, (yield from read_range(part, arrow_schema, options, faults, on_progress, notes)))
+
     if workers == 1:
         for part in parts:
-            yield from read_range(part, arrow_schema, options, faults, on_progress, notes)
+            if (onward := walk.onward(part)) is not None:
+                yield from read(onward)
         return
 
-    def decoded(part: Range) -> Iterator[pa.RecordBatch | _Remarks]:
-        found = _Remarks([], [])
-        yield from read_range(part, arrow_schema, options, found.faults, on_progress, found.notes)
-        yield found
+    def ahead(part: Range) -> Iterator[Range | pa.RecordBatch | _Remarks]:
+        yield part
+        found: list[Fault] = []
+        said: list[str] = []
+        position = yield from read_range(part, arrow_schema, options, found, on_progress, said)
+        yield _Remarks(part, position, found, said)
 
-    for result in streams_in_order(decoded, parts, workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
-        if isinstance(result, _Remarks):
+    is_wanted = True
+    for result in streams_in_order(ahead, parts, workers, size_of=_bytes_of, most_bytes=AHEAD_BYTES):
+        if isinstance(result, Range):
+            onward = walk.onward(result)
+            is_wanted = onward is result
+            if onward is not None and not is_wanted:
+                yield from read(onward)
+        elif not is_wanted:
+            continue
+        elif isinstance(result, _Remarks):
+            walk.reached(result.part, result.position)
             faults.extend(result.faults)
             if notes is not None:
                 notes.extend(result.notes)
@@ -109,14 +137,16 @@ def read_ranges(
 
 
 class _Remarks(NamedTuple):
-    """What a reader of a range noted."""
+    """What a reader of a range noted, and where it came to."""
 
+    part: Range
+    position: int
     faults: list[Fault]
     notes: list[str]
 
 
-def _bytes_of(result: pa.RecordBatch | _Remarks) -> int:
-    return 0 if isinstance(result, _Remarks) else int(result.nbytes)
+def _bytes_of(result: Range | pa.RecordBatch | _Remarks) -> int:
+    return int(result.nbytes) if isinstance(result, pa.RecordBatch) else 0
 
 
 def cut_off_batch(part: Range, decoder: RecordDecoder, file: ReadableFile) -> Fault | None:
