@@ -209,19 +209,23 @@ cdef class RecordIterator:
 
     def __next__(self):
         with cython.critical_section(self):  # instead of the GIL
-            return self._next()
+            record = self._next()
+        if record is None:
+            raise StopIteration  # here it costs nothing, below it would be an exception with a traceback
+        return record
 
     cdef object _next(self):
+        """The next record, None behind the last one."""
         cdef int status
         cdef Record record
         while self.at == self.count:
             status = KR_SOUND_NOT if self.rest is not None else self._read_batch()
             if status == KR_SOUND_END:
-                raise StopIteration
+                return None
             if status == KR_SOUND_NOT:
                 if self.rest is None:
                     self.decoder, self.rest = self.take_over(self, self.state.position)
-                return next(self.rest)
+                return next(self.rest, None)
         record = <Record>self.ready[self.at]
         self.at += 1
         return record
