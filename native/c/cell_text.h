@@ -135,7 +135,7 @@ static inline int64_t kr_cell_size(enum kr_cell_form form, const uint8_t *from, 
 }
 
 /* Fills text_ends, of which there is one more than values; returns how many bytes their text takes. */
-static inline int64_t kr_cells_measure(enum kr_cell_form form, const kr_values *v, int64_t *text_ends) {
+static inline int64_t kr_cells_measure(enum kr_cell_form form, const kr_large_values *v, int64_t *text_ends) {
     text_ends[0] = 0;
     for (int64_t i = 0; i < v->rows; i++)
         text_ends[i + 1] = text_ends[i] + kr_cell_size(form, v->data + v->ends[i], v->ends[i + 1] - v->ends[i]);
@@ -143,7 +143,7 @@ static inline int64_t kr_cells_measure(enum kr_cell_form form, const kr_values *
 }
 
 /* Writes as many bytes as kr_cells_measure has returned. */
-static inline void kr_cells_write(enum kr_cell_form form, const kr_values *v, uint8_t *text) {
+static inline void kr_cells_write(enum kr_cell_form form, const kr_large_values *v, uint8_t *text) {
     for (int64_t i = 0; i < v->rows; i++) {
         const uint8_t *from = v->data + v->ends[i];
         int64_t n = v->ends[i + 1] - v->ends[i];

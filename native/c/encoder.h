@@ -262,9 +262,22 @@ static inline int kr_is_values_alone(const kr_source *s) {
 
 /* The same source, of which the compiler knows that it is so. */
 KR_ALWAYS_INLINE kr_source kr_values_of(const kr_source *s) {
-    const kr_binary_source none = {0, 0, 0, 0, 0}, values = {s->value.ends, s->value.data, s->value.data_size, 0, 0};
-    const kr_source alone = {s->rows, none, values, 0, KR_MILLISECONDS, 0, none, none};
-    return alone;
+    const kr_binary_source values = {.ends = s->value.ends, .data = s->value.data, .data_size = s->value.data_size};
+    return (kr_source){.rows = s->rows, .value = values, .timestamp_unit = KR_MILLISECONDS};
+}
+
+/* Says why the record of `row` is not written, of which so many bytes stand behind its length. */
+static int kr_encoder_stopped(kr_encoder *w, int status, int64_t body) {
+    int64_t before = w->batch_at < 0 ? KR_RECORD_BATCH_OVERHEAD : w->written - w->batch_at;
+    if (status == KR_RECORD_TOO_LARGE)
+        kr_fail(&w->error, status, w->written, w->max_batch_bytes,
+                before + body + kr_uvarint64_size(2 * (uint64_t)body));
+    else if (status == KR_UNEXPECTED_MARKER)
+        kr_fail(&w->error, status, w->written, 0, 0);
+    else
+        kr_fail(&w->error, status, w->written, KR_RECORD_BATCH_OVERHEAD + KR_VARINT_MAX + body, 0);
+    w->error.record_index = (int32_t)w->row;
+    return status;
 }
 
 KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *source, const int values_alone) {
@@ -320,16 +333,7 @@ KR_ALWAYS_INLINE int kr_encoder_run_as(kr_encoder *encoder, const kr_source *sou
             }
     *encoder = local;
     encoder->row = i;
-    if (status == KR_RECORD_TOO_LARGE)
-        kr_fail(&encoder->error, status, local.written, local.max_batch_bytes,
-                (local.batch_at < 0 ? KR_RECORD_BATCH_OVERHEAD : local.written - local.batch_at) + m.body +
-                    kr_uvarint64_size(2 * (uint64_t)m.body));
-    else if (status == KR_UNEXPECTED_MARKER)
-        kr_fail(&encoder->error, status, local.written, 0, 0);
-    else if (status != KR_OK)
-        kr_fail(&encoder->error, status, local.written, KR_RECORD_BATCH_OVERHEAD + KR_VARINT_MAX + m.body, 0);
-    encoder->error.record_index = (int32_t)i;
-    return status;
+    return status == KR_OK ? KR_OK : kr_encoder_stopped(encoder, status, m.body);
 }
 
 /* Apart, so that each loop has the registers to itself. */

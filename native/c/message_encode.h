@@ -15,11 +15,11 @@ typedef struct {
     const uint8_t *data;
     int64_t data_at;     /* bit of the first value, of booleans */
     const int64_t *tags; /* of unknown tagged fields, beside their data */
-} kr_source;
+} kr_field_source;
 
 typedef struct {
     kr_program program;
-    const kr_source *sources; /* for each field, then for the unknown tagged fields of each struct */
+    const kr_field_source *sources; /* for each field, then for the unknown tagged fields of each struct */
     int32_t uuid_text;
     int32_t no_memory;
     kr_growing out;
@@ -73,7 +73,7 @@ static void kr_put_length(kr_message_encoder *e, int64_t length, int plain_width
     kr_put_bytes(e, bytes, plain_width);
 }
 
-static inline int64_t kr_source_number(const kr_source *s, int kind, int64_t at) {
+static inline int64_t kr_field_number(const kr_field_source *s, int kind, int64_t at) {
     int16_t x16;
     int32_t x32;
     int64_t x64;
@@ -114,7 +114,7 @@ static int kr_uuid_from_text(uint8_t *to, const uint8_t *text, int64_t n) {
 }
 
 static void kr_source_uuid(kr_message_encoder *e, int32_t field, int64_t at, uint8_t *uuid) {
-    const kr_source *s = &e->sources[field];
+    const kr_field_source *s = &e->sources[field];
     if (!e->uuid_text) {
         memcpy(uuid, s->data + KR_UUID_SIZE * at, KR_UUID_SIZE);
         return;
@@ -128,7 +128,7 @@ static void kr_source_uuid(kr_message_encoder *e, int32_t field, int64_t at, uin
 
 static void kr_encode_item(kr_message_encoder *e, int32_t field, int64_t at) {
     const kr_field *f = &e->program.fields[field];
-    const kr_source *s = &e->sources[field];
+    const kr_field_source *s = &e->sources[field];
     uint8_t bytes[KR_UUID_SIZE];
     int64_t number;
     switch (f->kind) {
@@ -148,7 +148,7 @@ static void kr_encode_item(kr_message_encoder *e, int32_t field, int64_t at) {
         return;
     }
     default:
-        number = kr_source_number(s, f->kind, at);
+        number = kr_field_number(s, f->kind, at);
         if (f->kind == KR_KIND_UINT16 && (number < 0 || number > UINT16_MAX))
             kr_encode_fail(e, field, KR_OUT_OF_RANGE, UINT16_MAX, number);
         if (f->kind == KR_KIND_UINT32 && (number < 0 || number > UINT32_MAX))
@@ -161,21 +161,21 @@ static void kr_encode_item(kr_message_encoder *e, int32_t field, int64_t at) {
 }
 
 static int kr_source_is_null(const kr_message_encoder *e, int32_t field, int64_t at) {
-    const kr_source *s = &e->sources[field];
+    const kr_field_source *s = &e->sources[field];
     return e->program.fields[field].is_array ? !kr_is_set(s->list_valid, s->list_valid_at + at)
                                              : !kr_is_set(s->valid, s->valid_at + at);
 }
 
 /* Whether a struct has tagged fields that its definition does not know. */
 static int kr_source_has_unknown(const kr_message_encoder *e, int32_t field, int64_t at) {
-    const kr_source *u = &e->sources[e->program.fields[field].unknown];
+    const kr_field_source *u = &e->sources[e->program.fields[field].unknown];
     return u->list_ends && kr_is_set(u->list_valid, u->list_valid_at + at) && u->list_ends[at] < u->list_ends[at + 1];
 }
 
 /* Whether a field is what it is when it is absent; of a field that the version lacks, null is that as well. */
 static int kr_source_is_default(kr_message_encoder *e, int32_t field, int64_t at) {
     const kr_field *f = &e->program.fields[field];
-    const kr_source *s = &e->sources[field];
+    const kr_field_source *s = &e->sources[field];
     if (kr_source_is_null(e, field, at)) return f->null_default || f->place == KR_PLACE_NONE;
     if (f->null_default) return 0;
     if (f->is_array) return s->list_ends[at] == s->list_ends[at + 1];
@@ -203,13 +203,13 @@ static int kr_source_is_default(kr_message_encoder *e, int32_t field, int64_t at
         return value == usual;
     }
     default:
-        return kr_source_number(s, f->kind, at) == f->default_bits;
+        return kr_field_number(s, f->kind, at) == f->default_bits;
     }
 }
 
 static void kr_encode_field(kr_message_encoder *e, int32_t field, int64_t at) {
     const kr_field *f = &e->program.fields[field];
-    const kr_source *s = &e->sources[field];
+    const kr_field_source *s = &e->sources[field];
     int is_null = kr_source_is_null(e, field, at);
     if (is_null && !f->is_nullable) {
         kr_encode_fail(e, field, KR_UNEXPECTED_NULL, 0, 0);
@@ -259,7 +259,7 @@ static void kr_encode_tagged(kr_message_encoder *e, int32_t field, int64_t at) {
 /* Known and unknown tagged fields, in the order of their tags. */
 static void kr_encode_tagged_fields(kr_message_encoder *e, int32_t field, int64_t at) {
     const kr_field *f = &e->program.fields[field], *fields = e->program.fields;
-    const kr_source *u = &e->sources[f->unknown];
+    const kr_field_source *u = &e->sources[f->unknown];
     int32_t known[KR_MOST_TAGGED];
     int32_t count = 0;
     for (int32_t k = f->first; k < f->first + f->count; k++) {

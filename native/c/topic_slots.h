@@ -44,14 +44,14 @@ typedef struct {
 /* Records from an offset on whose changes count as one, and their number. */
 typedef struct {
     int64_t first_offset, number;
-} kr_group;
+} kr_change_step;
 
 typedef struct {
     kr_growing topics, slots, words, entries;
     kr_growing notes, lines; /* what changed, see topic_notes.h */
     uint32_t round;
     int is_noting;
-    const kr_group *groups; /* of the records that are being applied, those that have not begun */
+    const kr_change_step *groups; /* of the records that are being applied, those that have not begun */
     int64_t groups_left, group;
     int64_t mask; /* of the entries: hash of a topic's id, and the topic */
     int64_t topics_count, partitions_count, with_elr;

@@ -81,7 +81,7 @@ static void check_column(const message_columns *c, int32_t field, int64_t count)
 /* ---- as sources ---- */
 
 typedef struct {
-    kr_source sources[MESSAGE_COLUMNS];
+    kr_field_source sources[MESSAGE_COLUMNS];
     uint8_t *blocks[4 * MESSAGE_COLUMNS];
     int blocks_count;
 } message_sources;
@@ -100,7 +100,7 @@ static void message_sources_make(message_sources *s, const message_columns *c) {
     memset(s, 0, sizeof *s);
     for (int i = 0; i < MESSAGE_COLUMNS; i++) {
         const kr_column *column = &c->columns[i];
-        kr_source *to = &s->sources[i];
+        kr_field_source *to = &s->sources[i];
         if (column->list.nulls) to->list_valid = as_bits(s, column->list.valid.bytes, column->list.count);
         if (column->item.nulls) to->valid = as_bits(s, column->item.valid.bytes, column->item.count);
         to->list_ends = (const int32_t *)(const void *)column->list.ends.bytes;

@@ -6,7 +6,7 @@ static uint8_t text[4096];
 
 static void check_form(enum kr_cell_form form, const uint8_t *from, int64_t n, const char *expected) {
     int64_t ends[2] = {0, n}, text_ends[2];
-    kr_values one = {1, ends, from, n};
+    kr_large_values one = {1, ends, from, n};
     int64_t size = kr_cells_measure(form, &one, text_ends);
     memset(text, '#', sizeof text);
     kr_cells_write(form, &one, text);

@@ -119,7 +119,7 @@ cdef extern from "message_json.h" nogil:
 
 
 cdef extern from "message_encode.h" nogil:
-    ctypedef struct kr_source:
+    ctypedef struct kr_field_source:
         const uint8_t *list_valid
         const uint8_t *valid
         int64_t list_valid_at
@@ -132,7 +132,7 @@ cdef extern from "message_encode.h" nogil:
 
     ctypedef struct kr_message_encoder:
         kr_program program
-        const kr_source *sources
+        const kr_field_source *sources
         int32_t uuid_text
         int32_t no_memory
         kr_growing out

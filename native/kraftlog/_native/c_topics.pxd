@@ -17,12 +17,12 @@ cdef extern from "topic_slots.h" nogil:
     ctypedef struct kr_partition:
         pass
 
-    ctypedef struct kr_group:
+    ctypedef struct kr_change_step:
         pass
 
     ctypedef struct kr_topics:
         int64_t topics_count, partitions_count
-        const kr_group *groups
+        const kr_change_step *groups
         int64_t groups_left
 
     int kr_topics_open(kr_topics *s)

@@ -64,7 +64,7 @@ from kraftlog._native.c_message cimport (
     kr_read_int16_prefixes,
     kr_reserve,
     kr_rows_within,
-    kr_source,
+    kr_field_source,
     kr_straight,
     kr_straight_of,
     kr_uuid_text_init,
@@ -469,7 +469,7 @@ cdef class Source:
     """The buffers of an Arrow column that messages are made of."""
 
     cdef list held
-    cdef kr_source source
+    cdef kr_field_source source
 
     def __init__(self, list_level=None, item_level=None, tags=None):
         """Levels are (offset, valid, ends, (data, bytes a value)) or None; tags are (offset, data)."""
@@ -510,7 +510,7 @@ def encode(Program program, list sources, bint uuid_text, const int64_t[::1] row
     cdef int64_t i, n = rows.shape[0]
     cdef const uint8_t *head = prefix
     cdef int64_t head_size = len(prefix)
-    cdef kr_source *all_sources = <kr_source *>calloc(max(len(sources), 1), sizeof(kr_source))
+    cdef kr_field_source *all_sources = <kr_field_source *>calloc(max(len(sources), 1), sizeof(kr_field_source))
     cdef int ok = 1
     ends = np.zeros(n + 1, np.int32)
     cdef int32_t[::1] ends_view = ends

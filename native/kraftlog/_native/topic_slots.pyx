@@ -18,7 +18,7 @@ from kraftlog._native.c_topics cimport (
     KR_UNKNOWN_PARTITION,
     KR_UNKNOWN_TOPIC,
     kr_candidate,
-    kr_group,
+    kr_change_step,
     kr_items_count,
     kr_lines_at,
     kr_note,
@@ -185,7 +185,7 @@ cdef class TopicSlots:
         if groups.shape[1] != 2:
             raise ValueError(f"groups of {groups.shape[1]} numbers")
         self.state.groups_left = groups.shape[0]
-        self.state.groups = <const kr_group *>&groups[0, 0] if groups.shape[0] else NULL
+        self.state.groups = <const kr_change_step *>&groups[0, 0] if groups.shape[0] else NULL
         cdef int failed = kr_topics_replay(&self.state, &chunk)
         self.state.groups, self.state.groups_left = NULL, 0
         if failed == KR_NO_MEMORY_LEFT:
