@@ -47,7 +47,7 @@ CASES = [
 
 def of_gzip(records: bytes, trailer: bytes = bytes(8), compression: int = 1) -> bytes:
     """Return a batch of these bytes, compressed; its trailer has a checksum that does not match."""
-    payload = gzip.compress(records)[:-8] + trailer if records else b""
+    payload = gzip.compress(records, mtime=0)[:-8] + trailer if records else b""
     return changed(22, "b", compression, changed(8, "i", 49 + len(payload), SOUND[:61] + payload))
 
 
