@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import shlex
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
-import click
 import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog.cli import commands
 
 ROOT = Path(__file__).parents[2]
 DUMPS = json.loads(gzip.decompress((GOLDEN / "damaged" / "dump_log.json.gz").read_bytes()))
@@ -114,27 +110,6 @@ def test_stats(kraftlog_command):
     assert total == [237, 237]
 
 
-def test_help_shows_examples_that_work(kraftlog_command, tmp_path: Path):
-    for name in commands.list_commands(click.Context(commands)):
-        text = kraftlog_command(name, "--help").stdout
-        example = text.split("Example:")[1].strip().splitlines()[0].strip()
-        assert f"kraftlog {name}" in example, text
-        if name == "demo":
-            continue  # runs in the tests of Spark
-        if name == "pack":
-            packed = tmp_path / "records.log"
-            program = Path(sys.executable).parent / "kraftlog"
-            pipeline = example.replace("kraftlog ", f"{program} ").replace("records.log", str(packed))
-            subprocess.run(["bash", "-c", pipeline], cwd=ROOT, timeout=60, check=True)
-            assert kraftlog.open(packed).records().to_table().num_rows == 751
-            continue
-        words = shlex.split(example)[1:]
-        words = [str(tmp_path / word) if before == "--output" else word for before, word in pairwise(["", *words])]
-        done = kraftlog_command(*words, cwd=ROOT)
-        assert done.returncode == (1 if name == "errors" else 0), example
-        assert done.stdout
-
-
 def test_closed_pipe_ends_quietly():
     program = Path(sys.executable).parent / "kraftlog"
     folder = GOLDEN / "codecs" / "log"
@@ -161,8 +136,6 @@ def test_output_may_not_lie_in_what_is_read(kraftlog_command, tmp_path: Path):
 
 def test_text_of_tables_and_csv_is_that_of_the_values(kraftlog_command, tmp_path: Path):
     import pyarrow as pa
-
-    import kraftlog
 
     values = [b":warning: x\\", b"[bold]", None, b"", b'a"b,c']
     path = tmp_path / "a.log"

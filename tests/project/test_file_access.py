@@ -13,7 +13,6 @@ ALLOWED = {
     "messages/catalog.py": "definitions that come with the package",
     "messages/kafka_json.py": "definitions that come with the package, as Kafka writes them",
     "cli/__init__.py": "standard output",
-    "cli/downgrade.py": "files of the user's own output",
     "cli/pack.py": "files of the user's own input and output",
     "cli/shell_terminal.py": "the history of commands",
     "spark/export.py": "files of the user's own output",

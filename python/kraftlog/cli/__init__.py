@@ -10,40 +10,50 @@ from typing import Any
 import click
 
 import kraftlog
-from kraftlog.errors import RecordError
+from kraftlog.cli.tasks import MODULES, TASKS, WITHOUT_ARROW
 
+PROGRAM = "kraftlog"
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
-TABLES = "tables"
-MODULES = {
-    "image": "image",
-    "diff": "image",
-    "health": "health",
-    "timeline": "timeline",
-    "shell": "shell",
-    "downgrade-check": "downgrade_check",
-    "downgrade": "downgrade",
-    "dump": "dump",
-    "verify": "verify",
-    "stats": "stats",
-    "recover": "recover",
-    "pack": "pack",
-    "demo": "demo",
-}
 
 
 class Commands(click.Group):
-    """A group of commands: the module of a command is imported when it is used, and those of tables together.
+    """A group of commands: the module of a command is imported when it is used, and those of tables are one.
 
     It ends without an error when the reader of its output closes the pipe.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
-        return sorted([*_commands_of(TABLES), *MODULES])
+        """Return the names of the commands, by task."""
+        return list(MODULES)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command; None when there is none of that name."""
-        return _commands_of(MODULES.get(name, TABLES)).get(name)
+        if name not in MODULES:
+            return None
+        if MODULES[name] not in WITHOUT_ARROW:
+            _keep_pandas_out()
+        found: list[click.Command] = import_module(f"kraftlog.cli.{MODULES[name]}").COMMANDS
+        return next(command for command in found if command.name == name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant; of a name that is not there, the nearest ones are named."""
+        if args[0] not in MODULES and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = " or ".join(get_close_matches(args[0], MODULES))
+            raise click.UsageError(
+                f"there is no command {args[0]!r}" + (f"; did you mean {near}?" if near else ""), ctx
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a line for each command, under the name of its task."""
+        widest = max(map(len, MODULES))
+        for task, commands in TASKS.items():
+            with formatter.section(task):
+                formatter.write_dl([(name.ljust(widest), sentence) for name, (_, sentence) in commands.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command."""
@@ -56,19 +66,22 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(kraftlog.__version__, prog_name="kraftlog")
+@click.version_option(kraftlog.__version__, prog_name=PROGRAM)
 def commands() -> None:
     """Read Kafka's log files without a broker.
 
     PATHS are segment files, folders of partitions, log directories, or globs of these; URIs such as s3://bucket/logs
     work, too. Nothing is written to them, but by recover --write.
-    The exit code is 1 when something could not be read, 2 when the command was not understood.
-    """
 
+    The exit code is 1 when something could not be read, and 2 when the command was not understood.
 
-def _commands_of(module: str) -> dict[str, click.Command]:
-    found = import_module(f"kraftlog.cli.{module}")
-    return {command.name or "": command for command in found.COMMANDS}
+    \b
+    Examples:
+      kraftlog sample sample                  write logs of a real Kafka, for these examples
+      kraftlog segments sample/broker         what is in it?
+      kraftlog verify sample/damaged          is it broken?
+      kraftlog hanging sample/hanging         why does my consumer hang?
+    """  # noqa: D301  (\b keeps the examples as they are)
 
 
 class _NoPandas:
@@ -81,9 +94,13 @@ class _NoPandas:
 
 
 def _keep_pandas_out() -> None:
-    """Let pyarrow look for pandas in vain: it imports it where it can, which takes longer than most commands do."""
+    """Let pyarrow look for pandas in vain: it imports it where it can, which takes longer than most commands do.
+
+    NumPy is told to start no threads for linear algebra, of which there is none here.
+    """
     if "pandas" in sys.modules:
         return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import pyarrow as pa
 
     sys.meta_path.insert(0, _NoPandas)
@@ -95,9 +112,8 @@ def _keep_pandas_out() -> None:
 
 def main() -> None:
     """Run the command line."""
-    _keep_pandas_out()
     try:
-        commands(standalone_mode=False)
+        commands(prog_name=PROGRAM, standalone_mode=False)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:
@@ -106,9 +122,8 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         print("kraftlog: interrupted", file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
-    except RecordError as error:
-        print(f"kraftlog: {error}", file=sys.stderr)
-        sys.exit(EXIT_ERROR)
     except (OSError, ValueError) as error:
+        from kraftlog.errors import RecordError
+
         print(f"kraftlog: {error}", file=sys.stderr)
-        sys.exit(EXIT_USAGE)
+        sys.exit(EXIT_ERROR if isinstance(error, RecordError) else EXIT_USAGE)

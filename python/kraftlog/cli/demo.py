@@ -64,7 +64,7 @@ def demo(folder: str, output: str, spark: bool) -> None:
 
     \b
     Example:
-      kraftlog demo tests/golden/codecs/log
+      kraftlog demo sample/codecs
     """  # noqa: D301  (\b keeps the example as it is)
     console = Console(highlight=False)
     log = open_log(folder)

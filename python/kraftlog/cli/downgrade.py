@@ -10,6 +10,7 @@ import click
 
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
+from kraftlog.cli.target import check_new_folder
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import discover
 from kraftlog.layout.segment import Segment
@@ -40,7 +41,7 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
 
     \b
     Example:
-      kraftlog downgrade tests/golden/metadata/log --to 4.2 --output downgraded --force
+      kraftlog downgrade sample/metadata --to 4.2 --output downgraded --force
     """  # noqa: D301  (\b keeps the example as it is)
     level = levels.level_of(to)
     _check_target(target, directory)
@@ -91,8 +92,7 @@ def _segments(directory: Path) -> list[Segment]:
 
 
 def _check_target(target: Path, directory: Path) -> None:
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise click.UsageError(f"--output {target} exists and is not an empty directory")
+    check_new_folder(target)
     if target.resolve().is_relative_to(directory.resolve()):
         raise click.UsageError(f"--output {target} lies in {directory}, which is being read; choose another directory")
 

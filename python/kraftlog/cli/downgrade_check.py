@@ -82,7 +82,7 @@ def command(
 
     \b
     Example:
-      kraftlog downgrade-check tests/golden/transactions/log --to 3.9
+      kraftlog downgrade-check sample/broker --to 3.9
     """  # noqa: D301  (\b keeps the example as it is)
     release, level = release_of(to), levels.level_of(to)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)

@@ -45,7 +45,7 @@ def command(
 
     \b
     Example:
-      kraftlog health tests/golden/metadata/log --limit 3
+      kraftlog health sample/metadata --limit 3
     """  # noqa: D301  (\b keeps the example as it is)
     log, faults = MetadataLog.open(directory), list[Fault]()
     output.check(log.folders)

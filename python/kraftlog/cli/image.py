@@ -67,7 +67,7 @@ def image(
 
     \b
     Example:
-      kraftlog image tests/golden/metadata/log --at 85 --type TopicRecord
+      kraftlog image sample/metadata --at 85 --type TopicRecord
     """  # noqa: D301  (\b keeps the example as it is)
     if output.form is not None and (output.form == JSON) == (record_type is not None):
         raise click.UsageError("--format json shows the whole image, all others need --type")
@@ -132,7 +132,7 @@ def diff_command(
 
     \b
     Example:
-      kraftlog diff tests/golden/metadata/log --from 85 --to 110
+      kraftlog diff sample/metadata --from 85 --to 110
     """  # noqa: D301  (\b keeps the example as it is)
     log, faults = MetadataLog.open(directory), list[Fault]()
     if other is None and log.is_snapshot:

@@ -70,7 +70,7 @@ def pack(source: str, output: str, force: bool, binary: str, transaction: str | 
 
     \b
     Example:
-      kraftlog records tests/golden/codecs/log/codec-lz4-0 --format jsonl | kraftlog pack - --output records.log
+      kraftlog records sample/codecs/codec-lz4-0 --format jsonl | kraftlog pack - --output records.log
     """  # noqa: D301  (\b keeps the example as it is)
     target = Path(output)
     check_target(target, (), force=force)

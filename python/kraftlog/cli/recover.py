@@ -68,7 +68,7 @@ def recover(
 
     \b
     Example:
-      kraftlog recover tests/golden/damaged/truncated_in_last_records/log
+      kraftlog recover sample/torn
     """  # noqa: D301  (\b keeps the example as it is)
     given = expanded_paths(paths)
     for path in given:

@@ -40,7 +40,7 @@ def shell(
 
     \b
     Example:
-      kraftlog shell tests/golden/metadata/log -c "at 85" -c "cat /topics/byName/meta-0/*"
+      kraftlog shell sample/metadata -c "at 85" -c "cat /topics/byName/meta-0/*"
     """  # noqa: D301  (\b keeps the example as it is)
     faults: list[Fault] = []
     _check_history_file(history_file, directory)

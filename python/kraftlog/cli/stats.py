@@ -35,7 +35,7 @@ def stats(
 
     \b
     Example:
-      kraftlog stats tests/golden/transactions/log --topic orders --by producer
+      kraftlog stats sample/broker --topic orders --by producer
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     shown_columns = STATS.select(output.columns)

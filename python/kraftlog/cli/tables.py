@@ -24,20 +24,20 @@ _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of
 FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset
 
 EXAMPLES = {
-    "segments": "kraftlog segments tests/golden/codecs/log",
-    "batches": "kraftlog batches tests/golden/codecs/log/codec-mixed-0 --columns position,base_offset,compression",
-    "records": "kraftlog records tests/golden/codecs/log/codec-lz4-0 --binary utf8 --limit 3",
-    "messages": "kraftlog messages tests/golden/metadata/log --columns offset,type,value --limit 3",
-    "transactions": "kraftlog transactions tests/golden/transactions/log --topic orders",
-    "metadata_transactions": "kraftlog metadata-transactions tests/golden/metadata_txn/names/log",
-    "metadata_changes": "kraftlog metadata-changes tests/golden/metadata/log --topic meta-1",
-    "producers": "kraftlog producers tests/golden/transactions/log --topic orders --partition 0",
-    "hanging_transactions": "kraftlog hanging tests/golden/transactions_hanging/log",
-    "offsets": "kraftlog offsets tests/golden/groups/log --columns group,topic,partition,offset,state",
-    "groups": "kraftlog groups tests/golden/groups/log --columns group,group_type,state,protocol",
-    "transactional_ids": "kraftlog transactional-ids tests/golden/transactions/log",
-    "index_entries": "kraftlog index-entries tests/golden/codecs/log/codec-lz4-0",
-    "errors": "kraftlog errors tests/golden/damaged/bit_flip_payload/log",
+    "segments": "kraftlog segments sample/broker",
+    "batches": "kraftlog batches sample/codecs/codec-mixed-0 --columns position,base_offset,compression",
+    "records": "kraftlog records sample/codecs --topic codec-lz4 --binary utf8 --limit 3",
+    "messages": "kraftlog messages sample/metadata --columns offset,type,value --limit 3",
+    "transactions": "kraftlog transactions sample/broker --topic orders",
+    "metadata_transactions": "kraftlog metadata-transactions sample/metadata",
+    "metadata_changes": "kraftlog metadata-changes sample/metadata --topic meta-1",
+    "producers": "kraftlog producers sample/broker --topic orders --partition 0",
+    "hanging_transactions": "kraftlog hanging sample/hanging",
+    "offsets": "kraftlog offsets sample/groups --columns group,topic,partition,offset,state",
+    "groups": "kraftlog groups sample/groups --columns group,group_type,state,protocol",
+    "transactional_ids": "kraftlog transactional-ids sample/broker",
+    "index_entries": "kraftlog index-entries sample/codecs/codec-lz4-0",
+    "errors": "kraftlog errors sample/damaged",
 }
 
 

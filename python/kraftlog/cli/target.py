@@ -55,6 +55,25 @@ def check_target(
         raise click.UsageError(f"{option} {output}: there is no folder {target.parent}")
 
 
+def check_new_folder(folder: Path, option: str = "--output") -> None:
+    """Refuse a folder that holds something, and what is no folder.
+
+    Parameters
+    ----------
+    folder : Path
+    option : str
+        Which names it.
+    """
+    there = disk().entry(folder)
+    if there is None:
+        return
+    if not there.is_dir:
+        raise click.UsageError(f"{option} {folder} is not a folder; give a new or empty one")
+    held = sorted(entry.name for entry in disk().entries(folder))
+    if held:
+        raise click.UsageError(f"{option} {folder} holds {held[0]}; give a new or empty folder")
+
+
 def is_device(path: Path) -> bool:
     """Whether something is at a path that is no file, such as a device or a pipe."""
     there = disk().entry(path)

@@ -58,7 +58,7 @@ def command(
 
     \b
     Example:
-      kraftlog timeline tests/golden/metadata/log --to 2026-11-21T03:12:18Z
+      kraftlog timeline sample/metadata --to 2026-11-21T03:12:18Z
     """  # noqa: D301  (\b keeps the example as it is)
     log, faults = MetadataLog.open(directory), list[Fault]()
     if log.is_snapshot:

@@ -42,7 +42,7 @@ def verify(
 
     \b
     Example:
-      kraftlog verify tests/golden/transactions/log
+      kraftlog verify sample/broker
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     shown_columns = ERRORS.select(output.columns)

@@ -1,0 +1,54 @@
+"""The commands by task: their modules, and what ``kraftlog --help`` says of them.
+
+It is known without any of the modules, so that help and start are quick.
+"""
+
+from __future__ import annotations
+
+TABLES = "tables"
+
+TASKS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look": {
+        "records": (TABLES, "Show records: key, value, offset, timestamp and headers."),
+        "batches": (TABLES, "Show the header of each record batch."),
+        "segments": (TABLES, "Show what each segment file holds, and whether it is whole."),
+        "messages": (TABLES, "Show records of internal topics and of the metadata log, with typed fields."),
+        "stats": ("stats", "Count batches, records and bytes by partition or producer."),
+        "index-entries": (TABLES, "Show the entries of index files."),
+        "dump": ("dump", "Print files as kafka-dump-log does."),
+        "sample": ("sample", "Write sample logs that a real Kafka made, to try things with."),
+        "demo": ("demo", "Show a log, and turn it into Parquet files with Spark."),
+    },
+    "Check": {
+        "verify": ("verify", "Check records, offsets, index files and transactions."),
+        "errors": (TABLES, "List what cannot be read, and what was left alone."),
+        "health": ("health", "List partitions, brokers and configs that need attention."),
+        "downgrade-check": ("downgrade_check", "List what an older release could not read."),
+    },
+    "Transactions": {
+        "transactions": (TABLES, "Show what became of each transaction of producers."),
+        "hanging": (TABLES, "List open transactions that no coordinator will end, with the command that aborts them."),
+        "producers": (TABLES, "Show the state of each producer."),
+        "transactional-ids": (TABLES, "Show transactional ids as their coordinators know them."),
+        "metadata-transactions": (TABLES, "Show the transactions of the metadata log."),
+    },
+    "Cluster": {
+        "groups": (TABLES, "Show groups and their members."),
+        "offsets": (TABLES, "Show the offsets that groups have committed."),
+        "image": ("image", "Show topics, brokers and configs at an offset or time."),
+        "diff": ("image", "Show what changed between two offsets, or differs between two clusters."),
+        "timeline": ("timeline", "Show what happened in a cluster, a line each."),
+        "metadata-changes": (TABLES, "Show each field that the metadata log changed."),
+        "shell": ("shell", "Look around in the metadata image as in a file system."),
+    },
+    "Convert": {
+        "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
+        "downgrade": ("downgrade", "Write the snapshot of a lower metadata.version."),
+    },
+    "Repair": {
+        "recover": ("recover", "Cut torn tails and rebuild index files, as a broker does when it starts."),
+    },
+}
+
+MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
+WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow

@@ -1,0 +1,103 @@
+"""Help: commands by task, and examples that run in any folder."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog.cli.tasks import MODULES, TASKS
+
+Command = Callable[..., Any]
+ROOT = GOLDEN.parents[1]
+OF_THE_CHECKOUT = {"dump"}
+"""Commands whose examples still read files of the checkout; one that no longer does must leave the list."""
+
+
+def examples(text: str) -> list[str]:
+    """Return the commands under Example: or Examples:, without the remarks beside them."""
+    _, _, shown = re.split(r"(Examples?:\n)", text, maxsplit=1)
+    lines = [line for line in shown.splitlines() if line.startswith(("    kraftlog", "  kraftlog"))]
+    return [re.sub(r" {2,}\S.*$", "", line.strip()) for line in lines]
+
+
+@pytest.fixture
+def folder(kraftlog_command: Command, tmp_path: Path) -> Path:
+    """Return a folder with the sample logs."""
+    assert kraftlog_command("sample", tmp_path / "sample").returncode == 0
+    return tmp_path
+
+
+def test_all_commands_of_all_modules_have_a_task():
+    for module, names in groupby(sorted(MODULES, key=MODULES.__getitem__), MODULES.__getitem__):
+        found = importlib.import_module(f"kraftlog.cli.{module}").COMMANDS
+        assert {command.name for command in found} == set(names)
+    folder = ROOT / "python" / "kraftlog" / "cli"
+    having = [path for path in folder.rglob("*.py") if "\nCOMMANDS = [" in path.read_text()]
+    assert {path.relative_to(folder).parts[0].removesuffix(".py") for path in having} == set(MODULES.values())
+    assert sum(map(len, TASKS.values())) == len(MODULES)
+
+
+def test_help_is_by_task(kraftlog_command: Command):
+    text = kraftlog_command("--help").stdout
+    headings = [line[:-1] for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
+    assert (
+        headings == ["Options", *TASKS] == ["Options", "Look", "Check", "Transactions", "Cluster", "Convert", "Repair"]
+    )
+    flat = re.sub(r"\s+", " ", text)
+    for name, (_, sentence) in (item for commands in TASKS.values() for item in commands.items()):
+        assert f" {name} {sentence}" in flat
+        assert re.fullmatch(r"[A-Z].*\.", sentence)
+
+
+def test_examples_of_the_first_page(kraftlog_command: Command, tmp_path: Path):
+    found = examples(kraftlog_command("--help").stdout)
+    assert found[0] == "kraftlog sample sample"
+    assert len(found) >= 4
+    for example in found:
+        done = kraftlog_command(*shlex.split(example)[1:], cwd=tmp_path)
+        assert done.returncode == ("sample/damaged" in example), done.stderr
+        assert done.stdout, example
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in ("demo", "sample")])  # run by other tests
+def test_examples_of_a_command(kraftlog_command: Command, folder: Path, name: str):
+    text = kraftlog_command(name, "--help").stdout
+    assert re.match(rf"Usage: kraftlog {name} .*\n\n  [A-Z]", text)
+    found = examples(text)
+    assert found
+    for example in found:
+        assert f"kraftlog {name}" in example
+        assert ("tests/" in example) == (name in OF_THE_CHECKOUT)
+        if name == "pack":
+            program = Path(sys.executable).parent / "kraftlog"
+            pipeline = example.replace("kraftlog ", f"{program} ")
+            subprocess.run(["bash", "-c", pipeline], cwd=folder, timeout=60, check=True)
+            assert kraftlog.open(folder / "records.log").records().to_table().num_rows == 751
+            continue
+        done = kraftlog_command(*shlex.split(example)[1:], cwd=ROOT if name in OF_THE_CHECKOUT else folder)
+        assert done.returncode == ("sample/damaged" in example), done.stderr
+        assert done.stdout, example
+
+
+def test_as_a_module(tmp_path: Path):
+    command = [sys.executable, "-m", "kraftlog", "segments", "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: kraftlog segments [OPTIONS] PATHS...")
+
+
+def test_a_command_that_is_not_there(kraftlog_command: Command):
+    done = kraftlog_command("segmens")
+    assert done.returncode == 2
+    assert "there is no command 'segmens'; did you mean segments?" in done.stderr
