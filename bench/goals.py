@@ -28,6 +28,7 @@ MOST_HELD = 64 << 10  # bytes of a table of one record
 MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held of a stretch of the log varies
 MOST_TABLE_GROWTH = 64 * MIB
 MOST_OPENING_SECONDS = 2.0
+MOST_START_SECONDS = {"version": 0.12, "segments": 0.35}  # of CPU
 LEAST, MOST = ">=", "<"
 WITHOUT = "without"  # begins the note of a goal for which somebody was left out
 PLAIN = tuple(workload.name for workload in corpus.PLAIN)
@@ -189,7 +190,15 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
         Outcome("MiB more for tables of ten times the log", MOST, MOST_TABLE_GROWTH / MIB, tables, growth.memory_note),
         Outcome("MiB more to replay ten times the changes", MOST, MOST_REPLAY_GROWTH / MIB, replay, growth.memory_note),
         Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),
+        *(
+            Outcome(f"s of CPU to start, {command}", MOST, most, _one(growth.start_seconds, command), growth.open_note)
+            for command, most in MOST_START_SECONDS.items()
+        ),
     ]
+
+
+def _one(measured: dict[str, float], name: str) -> list[tuple[str, float]]:
+    return [(name, measured[name])] if name in measured else []
 
 
 def table(found: Sequence[Outcome]) -> Table:

@@ -1,4 +1,7 @@
-"""Does it stay small and quick when the log grows: memory of a long read or replay, and opening of many segments."""
+"""Does it stay small and quick when the log grows: memory of a long read or replay, and opening of many segments.
+
+Also how quick it is when there is hardly any log: the start of the program.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ import kraftlog
 import metadata_corpus
 import offsets_corpus
 import scanning
+import start
 from metadata_corpus import MetadataLog
 from offsets_corpus import OffsetsLog
 
@@ -52,6 +56,8 @@ class Growth:
         Of memory, by a table of one record.
     open_seconds, segments_seconds : float, optional
         Of ``kraftlog.open`` and of its ``segments``.
+    start_seconds : dict of str to float
+        CPU time of the program with a command on a small directory.
     """
 
     log_bytes: int = 4 << 30
@@ -65,6 +71,7 @@ class Growth:
     open_seconds: float | None = None
     segments_seconds: float | None = None
     open_note: str = "not asked for"
+    start_seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def log_text(self) -> str:
@@ -119,6 +126,11 @@ def measure_replay(growth: Growth) -> None:
     growth.replay_memory = peaks[0], peaks[1]
 
 
+def measure_start(growth: Growth) -> None:
+    """Run commands that have next to nothing to do."""
+    growth.start_seconds = {command: start.cpu_seconds(command) for command in start.COMMANDS}
+
+
 def measure_opening(growth: Growth) -> None:
     """Open a directory of many small segments."""
     growth.open_note = "" if hasattr(kraftlog, "open") else NO_OPEN
@@ -127,12 +139,12 @@ def measure_opening(growth: Growth) -> None:
     directory = _small_segments(growth.opened)
     opening, listing = [], []
     for _ in range(OPENINGS):
-        start = perf_counter()
+        begun = perf_counter()
         log = kraftlog.open(directory)
         opened = perf_counter()
         rows = len(log.segments())
         listing.append(perf_counter() - opened)
-        opening.append(opened - start)
+        opening.append(opened - begun)
         assert rows == growth.opened
     growth.open_seconds, growth.segments_seconds = median(opening), median(listing)
 

@@ -53,6 +53,7 @@ def main() -> int:
         growth.measure_replay(grown)
     if "open" in options.works:
         growth.measure_opening(grown)
+        growth.measure_start(grown)
     if options.compare:
         print(f"\n{markdown.how(options)}\n")
         print(markdown.compared(blocks, peers.left_out))

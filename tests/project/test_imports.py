@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,34 @@ def test_a_command_imports_what_it_uses():
     found = imported(command("image", str(METADATA), "--output", "/dev/null"))
     assert "kraftlog.cli.image" in found
     assert not {"numba", "pandas", "rich", "pyarrow.parquet", "kraftlog.cli.dump", "kraftlog.store"} & found
+
+
+def test_version_and_help_import_no_command():
+    heavy = {"numpy", "pyarrow", "rich", "kraftlog._native", "kraftlog.codec", "kraftlog.tables", "kraftlog.disk"}
+    for arguments in (["--version"], ["--help"], []):
+        found = imported(command(*arguments))
+        assert "click" in found
+        assert not heavy & found
+        assert {name for name in found if name.startswith("kraftlog.cli.")} == {"kraftlog.cli.tasks"}
+
+
+def test_tables_import_no_more_than_they_show():
+    unused = {"numba", "pandas", "rich", "pyarrow.parquet", "pyarrow.fs", "fsspec", "kraftlog.check", "kraftlog.write"}
+    unused |= {"kraftlog.metadata", "kraftlog.coordinator", "kraftlog.metadata_log", "kraftlog.transactions.packing"}
+    found = imported(command("segments", str(CODECS), "--output", "/dev/null"))
+    assert {"kraftlog.cli.tables", "kraftlog.cli.table_output", "pyarrow.compute"} <= found
+    assert not (unused | {"kraftlog.tables.stats"}) & found
+    others = {f"kraftlog.cli.{name}" for name in ("dump", "image", "pack", "recover", "shell", "stats", "verify")}
+    assert not others & found
+    found = imported(command("segments", str(CODECS), "--help"))
+    assert not (unused | {"pyarrow.compute", "kraftlog.cli.table_output", "kraftlog.cli.cells"}) & found
+
+
+def test_sample_needs_no_arrow(tmp_path: Path):
+    found = imported(command("sample", str(tmp_path / "sample")))
+    assert "kraftlog.cli.sample" in found
+    assert not {"pyarrow", "numpy"} & found
+    assert (tmp_path / "sample" / "broker").is_dir()
 
 
 def test_pandas_is_there_behind_a_command():

@@ -15,7 +15,6 @@ from kraftlog._native import cell_text as native
 from kraftlog.codec.value_hashes import lent_values
 from kraftlog.schema import IS_JSON
 
-BINARY_TEXTS = ("base64", "hex", "utf8")
 TEXT = pa.large_string()
 MOST_BYTES = 32 << 20  # of rows that become text at a time
 

@@ -9,8 +9,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from kraftlog.cli.cells import BINARY_TEXTS
-from kraftlog.cli.output import FORMATS, takes_output
+from kraftlog.cli.output import BINARY_TEXTS, FORMATS, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
 

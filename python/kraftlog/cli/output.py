@@ -15,13 +15,13 @@ from typing import IO, Any, Protocol
 import click
 import pyarrow as pa
 
-from kraftlog.cli.cells import csv_lines, json_lines, pieces
 from kraftlog.cli.target import check_target, is_device, is_standard_output, open_target
 from kraftlog.disk.remote_path import LogPath
 
 FIRST_ROWS = 100  # of a table on a terminal
 COUNTING_SECONDS = 0.3  # for which the rows behind these are counted
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
+BINARY_TEXTS = ("base64", "hex", "utf8")
 STREAM_ENDING = ".arrows"  # Arrow's own name for files that hold a stream
 ENDINGS = {
     ".txt": "table",
@@ -46,30 +46,22 @@ class Writer(Protocol):
         """Write what is left."""
 
 
-class _JsonLines:
-    def __init__(self, file: IO[bytes], binary: str) -> None:
+class _Lines:
+    """JSON Lines or CSV. In CSV null is an empty field, and an empty value a quoted one."""
+
+    def __init__(self, file: IO[bytes], form: str, schema: pa.Schema, binary: str) -> None:
         self._file = file
+        self._form = form
         self._binary = binary
+        if form == "csv":
+            self._file.write((",".join(schema.names) + "\n").encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
+        from kraftlog.cli.cells import csv_lines, json_lines, pieces
+
+        lines = csv_lines if self._form == "csv" else json_lines
         for piece in pieces(batch):
-            self._file.write(memoryview(json_lines(piece, self._binary)))
-
-    def close(self) -> None:
-        self._file.flush()
-
-
-class _Csv:
-    """Null is an empty field, and an empty value a quoted one: a tombstone is not an empty record."""
-
-    def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str) -> None:
-        self._file = file
-        self._binary = binary
-        self._file.write((",".join(schema.names) + "\n").encode())
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        for piece in pieces(batch):
-            self._file.write(memoryview(csv_lines(piece, self._binary)))
+            self._file.write(memoryview(lines(piece, self._binary)))
 
     def close(self) -> None:
         self._file.flush()
@@ -102,10 +94,8 @@ class _Parquet:
 
 
 def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, is_stream: bool, is_full: bool) -> Writer:
-    if form == "jsonl":
-        return _JsonLines(file, binary)
-    if form == "csv":
-        return _Csv(file, schema, binary)
+    if form in ("jsonl", "csv"):
+        return _Lines(file, form, schema, binary)
     if form == "arrow":
         return _Arrow(file, schema, is_stream=is_stream)
     if form == "parquet":

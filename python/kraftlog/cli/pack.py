@@ -10,10 +10,9 @@ from typing import IO, Any
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kraftlog.cli.cells import BINARY_TEXTS
 from kraftlog.cli.options import FORCE
+from kraftlog.cli.output import BINARY_TEXTS
 from kraftlog.cli.pack_input import PARQUET_MAGIC, InputError, json_rows, parquet_rows
 from kraftlog.cli.target import check_target
 from kraftlog.codec.compression import COMPRESSION_TYPES
@@ -127,6 +126,8 @@ def _metadata(rows: Iterator[pa.RecordBatch], name: str | None, options: dict[st
 
 
 def _first_timestamp_ms(batch: pa.RecordBatch) -> int:
+    import pyarrow.compute as pc
+
     for column in ("timestamp_ms", "timestamp"):
         if column in batch.schema.names and batch.num_rows:
             first = batch.column(column).slice(0, 1)
@@ -139,6 +140,8 @@ def _first_timestamp_ms(batch: pa.RecordBatch) -> int:
 
 def _values(batch: pa.RecordBatch, done: int) -> pa.RecordBatch:
     """Return the values alone; what records of the metadata log do not have is refused."""
+    import pyarrow.compute as pc
+
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name == "key":
             bad, what = column.is_valid(), "is not null"

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP
@@ -142,7 +141,9 @@ def parquet_rows(file: IO[bytes]) -> Iterator[pa.RecordBatch]:
     InputError
         When it has none of them.
     """
-    parquet = pq.ParquetFile(file)
+    from pyarrow.parquet import ParquetFile
+
+    parquet = ParquetFile(file)
     columns = [name for name in PACKED if name in parquet.schema_arrow.names]
     if not columns:
         raise InputError(f"none of the columns {', '.join(PACKED)}")

@@ -1,0 +1,16 @@
+"""Start of the command line."""
+
+from __future__ import annotations
+
+import start
+
+
+class Start:
+    params = (list(start.COMMANDS),)
+    param_names = ("command",)
+
+    def track_cpu(self, command: str) -> float:
+        """CPU seconds of a process that runs a command on a small directory."""
+        return start.cpu_seconds(command)
+
+    track_cpu.unit = "s"
