@@ -62,10 +62,10 @@ SEGMENTS = TableSchema(
         "max_timestamp": TIMESTAMP,
         "clean": pa.bool_(),
         "torn_bytes": pa.int64(),
+        "state": pa.string(),
     },
     {
         "file": pa.string(),
-        "state": pa.string(),
         "first_timestamp_ms": pa.int64(),
         "max_timestamp_ms": pa.int64(),
     },

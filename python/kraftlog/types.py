@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer as Buffer
 else:
     Buffer: TypeAlias = Any  # collections.abc has it from Python 3.12 on
+
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
 
 
 class InputFile(Protocol):

@@ -127,8 +127,18 @@ def test_offsets_behind_the_end_are_told(kraftlog_command: Command) -> None:
 
 def test_what_has_no_such_topic(kraftlog_command: Command) -> None:
     """Is told, and is no all-clear of a check."""
-    done = kraftlog_command("offsets", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--format", "csv")
-    assert done.stderr == "no __consumer_offsets among codec-lz4\n"
+    for table, path, found in (
+        ("groups", GOLDEN / "codecs" / "log" / "codec-lz4-0", "codec-lz4"),
+        ("offsets", METADATA, "__cluster_metadata"),
+    ):
+        done = kraftlog_command(table, path, "--format", "csv")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{table} reads __consumer_offsets, and found {found}: give a log directory that has a folder " in (
+            done.stderr
+        )
+    done = kraftlog_command("metadata-changes", GOLDEN / "codecs" / "log" / "codec-lz4-0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "metadata-changes reads __cluster_metadata, and found codec-lz4" in done.stderr
     done = kraftlog_command("downgrade-check", GOLDEN / "codecs" / "log" / "codec-lz4-0", "--to", "3.4.0")
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing was checked" in done.stderr

@@ -34,7 +34,7 @@ def test_dry_run(kraftlog_command: Callable[..., object], folder: Path):
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
         {
             **where,
-            "file": "orders-0/00000000000000000032.index",
+            "file": str(folder / "00000000000000000032.index"),
             "action": "write",
             "size_before": None,
             "size_after": index,
@@ -42,7 +42,7 @@ def test_dry_run(kraftlog_command: Callable[..., object], folder: Path):
         },
         {
             **where,
-            "file": "orders-0/00000000000000000102.log",
+            "file": str(folder / "00000000000000000102.log"),
             "action": "cut",
             "size_before": size + 4,
             "size_after": size,
@@ -80,11 +80,21 @@ def test_damage(kraftlog_command: Callable[..., object], tmp_path: Path):
     done = kraftlog_command("recover", log, "--write", "--format", "jsonl")
     assert done.returncode == 1
     assert json.loads(done.stdout)["action"] == "refuse"
-    assert "not_recovered: t-0/00000000000000000000.log: batch at byte 254" in done.stderr
+    assert f"not_recovered: {segment}: batch at byte 254" in done.stderr
     assert segment.stat().st_size == 1032
     done = kraftlog_command("recover", log, "--write", "--cut-damage")
     assert done.returncode == 0
     assert segment.stat().st_size == 254
+
+
+@pytest.mark.parametrize("inside", ["", "orders-0"])
+def test_paths_can_be_used_from_where_one_is(kraftlog_command: Callable[..., object], folder: Path, inside: str):
+    where = folder.parent / inside
+    done = kraftlog_command("recover", ".", *INTERVAL, "--columns", "file", "--format", "csv", "--kept", cwd=where)
+    files = done.stdout.splitlines()[1:]
+    assert len(files) == 21
+    missing = {file for file in files if not (where / file).is_file()}
+    assert missing == {str(Path("." if inside else "orders-0") / "00000000000000000032.index")}
 
 
 def test_usage(kraftlog_command: Callable[..., object], folder: Path):

@@ -163,8 +163,8 @@ def test_wrong_usage(kraftlog_command):
         (["records", LOG, "--columns", "ofset"], "table records has no column 'ofset'; it has key, value"),
         (["records", LOG, "--format", "parquet"], "--format parquet needs --output"),
         (["records", LOG, "--start-timestamp", "soon"], "'soon' is neither a number of milliseconds nor a time"),
-        (["records", LOG, "--topic", "no"], "no partition of those asked for; there are codec-appendtime-0"),
-        (["reccords", LOG], "No such command"),
+        (["records", LOG, "--topic", "no"], "no topic 'no'"),
+        (["reccords", LOG], "there is no command 'reccords'; did you mean records or recover?"),
     ):
         done = kraftlog_command(*arguments)
         assert done.returncode == 2, arguments

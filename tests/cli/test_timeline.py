@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from golden_files import GOLDEN
 from kraftlog.cli.timeline import lines
 from kraftlog.metadata.timeline.happenings import TIMELINE
@@ -60,3 +62,11 @@ def test_a_snapshot_has_none(kraftlog_command: Command) -> None:
     done = kraftlog_command("timeline", snapshot)
     assert (done.returncode, done.stdout) == (2, "")
     assert "is a snapshot, which has one image only" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["diff", "timeline"])
+def test_a_start_behind_the_end_is_refused(kraftlog_command: Command, command: str) -> None:
+    done = kraftlog_command(command, METADATA, "--from", 523)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--from 523 lies behind the end of the log; its last offset is 522, give that or less" in done.stderr
+    assert kraftlog_command(command, METADATA, "--from", 522).returncode == 0

@@ -34,8 +34,30 @@ def test_topics_and_partitions():
     assert kraftlog.open(log, topics=["orders"], partitions=[1]).segments(["topic", "partition"]).to_pylist() == [
         {"topic": "orders", "partition": 1}
     ]
-    with pytest.raises(ValueError, match="no partition of those asked for; there are __consumer_offsets-0, "):
+    with pytest.raises(ValueError, match="no topic 'order'; did you mean orders\\? There are __consumer_offsets, "):
         kraftlog.open(log, topics=["order"])
+    with pytest.raises(
+        ValueError, match=r"no partition 7 of those asked for\. There are orders-0, orders-1, orders-2$"
+    ):
+        kraftlog.open(log, topics=["orders"], partitions=[7])
+    with pytest.raises(ValueError, match="no partition's folder among the files"):
+        kraftlog.open(GOLDEN / "metadata" / "log" / "bootstrap.checkpoint", topics=["orders"])
+    with pytest.raises(ValueError, match=r"no topic 'zzz'\. There are codec-appendtime, "):
+        kraftlog.open(GOLDEN / "codecs" / "log", topics=["zzz"])
+
+
+def test_ten_names_are_listed(tmp_path: Path):
+    log = GOLDEN / "damaged" / "good" / "log" / "t-0" / "00000000000000000000.log"
+    for number in range(25):
+        folder = tmp_path / f"topic{number:02}-0"
+        folder.mkdir()
+        (folder / log.name).write_bytes(log.read_bytes())
+    names = ", ".join(f"topic{number:02}" for number in range(10))
+    with pytest.raises(ValueError) as error:
+        kraftlog.open(tmp_path, topics=["topic7"])
+    assert str(error.value) == (
+        f"no topic 'topic7'; did you mean topic17 or topic07 or topic24? There are {names} and 15 more"
+    )
 
 
 def test_missing_paths(tmp_path: Path):

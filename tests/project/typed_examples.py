@@ -44,6 +44,7 @@ def of_records(buffer: bytes) -> None:
 def of_logs(path: str) -> None:
     log = assert_type(kraftlog.open(path), kraftlog.Log)
     assert_type(log.records(columns=["offset"]), kraftlog.Stream)
+    log.records(isolation_level="read_committed", start_timestamp="2024-01-01T12:00:00Z")
     assert_type(log.messages(), kraftlog.Stream)
 
 
@@ -53,6 +54,7 @@ def what_is_refused(buffer: bytes) -> None:
     kraftlog.decode(buffer, columns=[1])  # type: ignore[list-item]
     kraftlog.decode(buffer, aborted_transactions=[(1, 2, 3)])  # type: ignore[list-item]
     kraftlog.decode(buffer, isolation_level=1)  # type: ignore[arg-type]
+    kraftlog.decode(buffer, isolation_level="read_comitted")  # type: ignore[arg-type]
     kraftlog.batches(buffer, start_offset=1)  # type: ignore[call-arg]
     kraftlog.records(buffer, start_offset="1")  # type: ignore[arg-type]
     kraftlog.validate(buffer, compacted="yes")  # type: ignore[arg-type]

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 from typing import Self, final
 
 from kraftlog.errors import Fault
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, IsolationLevel
 
 @final
 class Record:
@@ -40,7 +40,7 @@ class RecordIterator:
     @property
     def include_control(self) -> bool: ...
     @property
-    def isolation_level(self) -> str: ...
+    def isolation_level(self) -> IsolationLevel: ...
     @property
     def strict(self) -> bool: ...
     @property
@@ -57,7 +57,7 @@ class RecordIterator:
 def iterate(
     buffer: Buffer,
     start_offset: int | None,
-    isolation_level: str,
+    isolation_level: IsolationLevel,
     aborted: bytes | None,
     include_control: bool,
     strict: bool,

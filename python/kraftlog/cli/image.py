@@ -16,6 +16,7 @@ from kraftlog.cli.metadata_options import (
     DIRECTORY,
     STRICT,
     Moment,
+    check_start,
     note_end,
     offset_of,
     refuse,
@@ -151,6 +152,7 @@ def diff_command(
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, -1 if first is None else first, faults)
     refuse(faults, strict=strict)
+    check_start(before, first)
     if steps:
         if (output.form or TEXT) != TEXT:
             raise click.UsageError("--steps goes with --format text")

@@ -50,6 +50,14 @@ def refuse(faults: list[Fault], *, strict: bool) -> None:
         raise error_from_fault(faults[0])
 
 
+def check_start(found: ImageAt, offset: int | None) -> None:
+    """Refuse a start behind the end of the log."""
+    if offset is not None and offset > found.offset:
+        raise click.UsageError(
+            f"--from {offset} lies behind the end of the log; its last offset is {found.offset}, give that or less"
+        )
+
+
 def note_end(found: ImageAt, offset: int | None) -> None:
     """Say on standard error where the log ends, when an offset behind it was asked for."""
     if offset is not None and offset > found.offset:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -30,10 +29,9 @@ class Timestamp(click.ParamType[int]):
         except ValueError:
             pass
         try:
-            moment = datetime.fromisoformat(value)
+            return milliseconds(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number of milliseconds nor a time like 2026-11-21T08:00:00Z", param, ctx)
-        return milliseconds(moment)
 
 
 class Columns(click.ParamType[list[str]]):

@@ -12,16 +12,19 @@ from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.read.partitions import is_metadata, topics_of
+from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
-from kraftlog.tables.table_rows import TABLES_OF_FILES, check_type
+from kraftlog.tables.table_rows import FOLDED_TOPICS, TABLES_OF_FILES, check_type
 from kraftlog.tables.user_options import read_options
+from kraftlog.topics import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from kraftlog.tables.change_tables import ChangeFilter
+    from kraftlog.tables.log import Log
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
-FOLDED = ("offsets", "groups", "transactional_ids")  # what is left of a topic at an offset
 
 EXAMPLES = {
     "segments": "kraftlog segments sample/broker",
@@ -52,6 +55,7 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     message_type = given.pop("message_type", None)
     if message_type is not None:
         table = check_type(message_type, log.catalog)
+    _check_topic(table, log)
     workers, quiet = given.pop("workers"), given.pop("no_progress")
     output.check(log.folders)
     at = given.pop("at", None)
@@ -73,6 +77,24 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     sys.exit(report_faults(stream.faults))
 
 
+def _check_topic(table: str, log: Log) -> None:
+    """Refuse files that cannot hold what a table is made of."""
+    segments = log.found.segments
+    if table in FOLDED_TOPICS:
+        topic, hint = FOLDED_TOPICS[table], "; --as-topic says that a copy of one segment is of it"
+        is_there = any(segment.topic == topic for segment in segments)
+    elif table == "metadata_changes":
+        topic, hint = CLUSTER_METADATA, ""
+        is_there = any(map(is_metadata, segments))
+    else:
+        return
+    if not is_there:
+        found, command = ", ".join(topics_of(segments)[:NAMES_SHOWN]), SHORT_NAMES.get(table, table.replace("_", "-"))
+        raise click.UsageError(
+            f"{command} reads {topic}, and found {found}: give a log directory that has a folder {topic}-0{hint}"
+        )
+
+
 def _wanted_changes(*wanted: tuple[Any, ...]) -> ChangeFilter | None:
     if not any(wanted):
         return None
@@ -92,14 +114,14 @@ def _command(table: schema.TableSchema) -> click.Command:
         _run(table.name, paths, output, given)
 
     which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
-    decorators = [options.PATHS, which, options.AT if table.name in FOLDED else options.BOUNDS]
+    decorators = [options.PATHS, which, options.AT if table.name in FOLDED_TOPICS else options.BOUNDS]
     if table.name not in TABLES_OF_FILES:
         decorators.append(options.INCLUDE_DELETED)
     if table.name in ("records", "messages", "batches"):
         decorators.append(options.SALVAGE)
     if table.name in ("records", "messages"):
         decorators.append(options.RECORDS_ONLY)
-    if table.name == "messages" or table.name in FOLDED:
+    if table.name == "messages" or table.name in FOLDED_TOPICS:
         decorators.append(options.AS_TOPIC)
     if table.name == "messages":
         decorators.append(options.MESSAGES_ONLY)

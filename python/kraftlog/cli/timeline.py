@@ -13,7 +13,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from kraftlog.cli.metadata_options import DIRECTORY, STRICT, Moment, offset_of, refuse
+from kraftlog.cli.metadata_options import DIRECTORY, STRICT, Moment, check_start, offset_of, refuse
 from kraftlog.cli.options import output_options
 from kraftlog.cli.output import Output
 from kraftlog.cli.report import report_faults
@@ -72,6 +72,8 @@ def command(
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, log.start_offset - 1 if first is None else first, faults)
     refuse(faults, strict=strict)
+    if not follows:
+        check_start(before, first)
     if follows:
         found = follow(lambda: MetadataLog.open(directory), before, faults, _wait)
         output.write_texts(_limited(lines(found, _width()), output.limit))

@@ -11,7 +11,7 @@ from kraftlog._native.scanner import CONTROL_BIT, HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import CONTROL_TYPES, Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, IsolationLevel
 
 _ABORT = CONTROL_TYPES.index("ABORT")
 
@@ -57,7 +57,7 @@ def aborted_ranges(buffer: Buffer, transactions: Sequence[tuple[int, int]]) -> n
     return np.asarray(ranges[np.lexsort((ranges[:, 1], ranges[:, 0]))])
 
 
-def check_level(isolation_level: str, transactions: Sequence[tuple[int, int]] | None) -> None:
+def check_level(isolation_level: IsolationLevel, transactions: Sequence[tuple[int, int]] | None) -> None:
     """Raise ValueError when the transactions that a fetch response names do not go with the isolation level."""
     if isolation_level == READ_COMMITTED and transactions is None:
         raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")

@@ -28,7 +28,7 @@ from kraftlog.codec.records import (
     record_batch,
 )
 from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fault_from_native
-from kraftlog.types import Buffer, InputFile
+from kraftlog.types import Buffer, InputFile, IsolationLevel
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
 BYTES_OF_A_TABLE = 64 << 20  # of input, that are decoded into one piece of memory when all rows are kept
@@ -253,7 +253,7 @@ def decode(
     *,
     columns: Sequence[str] | None = None,
     start_offset: int | None = None,
-    isolation_level: str = READ_UNCOMMITTED,
+    isolation_level: IsolationLevel = READ_UNCOMMITTED,
     aborted_transactions: Sequence[tuple[int, int]] | None = None,
     include_control: bool = False,
     strict: bool = False,

@@ -5,13 +5,18 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import SupportsIndex
+from typing import Final, SupportsIndex, TypeAlias, get_args
 
 from kraftlog._native.memory import CACHE_BYTES
 from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kraftlog.types import IsolationLevel
 
 NO_BOUND = 2**63 - 1
-READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+READ_UNCOMMITTED: Final = "read_uncommitted"
+READ_COMMITTED: Final = "read_committed"
+ISOLATION_LEVELS = get_args(IsolationLevel)
+
+TimestampLike: TypeAlias = datetime | str | SupportsIndex
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ class ReadOptions:
     end_offset: int = NO_BOUND
     start_timestamp: int = -NO_BOUND
     end_timestamp: int = NO_BOUND
-    isolation_level: str = READ_UNCOMMITTED
+    isolation_level: IsolationLevel = READ_UNCOMMITTED
     include_control: bool = False
     strict: bool = False
     check_crc: bool = True
@@ -119,10 +124,38 @@ class ReadOptions:
         return replace(self, start_offset=log_start_offset)
 
 
-def milliseconds(moment: datetime | SupportsIndex) -> int:
-    """Return milliseconds since the epoch; a datetime without a zone is taken as UTC."""
+def milliseconds(moment: TimestampLike) -> int:
+    """Return milliseconds since the epoch.
+
+    Parameters
+    ----------
+    moment : datetime, str or int
+        Text is ISO 8601; without a zone it is UTC, as a datetime without one is. An integer is what is returned.
+
+    Raises
+    ------
+    ValueError
+        When a text is no time.
+    TypeError
+        When it is of another type.
+
+    Examples
+    --------
+    >>> from kraftlog.codec.options import milliseconds
+    >>> milliseconds("2026-11-21T08:00:00Z") == milliseconds("2026-11-21 09:00+01:00") == 1795248000000
+    True
+    """
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise ValueError(f"timestamp {moment!r} is not ISO 8601, such as 2026-11-21T08:00:00Z") from None
     if not isinstance(moment, datetime):
-        return operator.index(moment)
+        try:
+            return operator.index(moment)
+        except TypeError:
+            expected = "a datetime, ISO 8601 text such as 2026-11-21T08:00:00Z, or milliseconds since the epoch"
+            raise TypeError(f"timestamp {moment!r} is not {expected}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)

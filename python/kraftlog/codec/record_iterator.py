@@ -13,7 +13,7 @@ from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import ISOLATION_LEVELS, NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.types import Buffer
+from kraftlog.types import Buffer, IsolationLevel
 
 _COLUMNS = ("offset", "timestamp_ms", "key", "value", "headers", "is_control")
 
@@ -45,7 +45,7 @@ def records(
     buffer: Buffer,
     *,
     start_offset: int | None = None,
-    isolation_level: str = READ_UNCOMMITTED,
+    isolation_level: IsolationLevel = READ_UNCOMMITTED,
     aborted_transactions: Sequence[tuple[int, int]] | None = None,
     include_control: bool = False,
     strict: bool = False,

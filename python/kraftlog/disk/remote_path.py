@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -109,10 +110,19 @@ LogPath = Path | RemotePath
 
 
 def log_path(path: object, storage_options: StorageOptions | None = None) -> LogPath:
-    """Return what a user gave as a path: of a local file, also as ``file://``, or of one somewhere else by its URI."""
+    """Return what a user gave as a path: of a local file, also as ``file://``, or of one somewhere else by its URI.
+
+    Raises
+    ------
+    TypeError
+        When it is neither text nor a path; bytes are none.
+    """
     if isinstance(path, Path | RemotePath):
         return path
-    text = str(path)
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(text, str):
+        hint = f"; os.fsdecode makes text of bytes: {os.fsdecode(text)!r}" if isinstance(text, bytes) else ""
+        raise TypeError(f"path {text!r} is neither a str nor an os.PathLike{hint}")
     found = _URI.fullmatch(text)
     if found is None:
         return Path(text)

@@ -102,7 +102,7 @@ def expanded_paths(
     listing: Listing | None = None,
 ) -> Sequence[LogPath]:
     """Return paths with globs replaced by what they match; one that names nothing is refused."""
-    each = [paths] if isinstance(paths, str | os.PathLike | RemotePath) else list(paths)
+    each = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike) else [paths]
     if not each:
         raise ValueError("no path given")
     listing = listing or Listing()

@@ -21,6 +21,7 @@ from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
 from kraftlog.tables.user_options import read_options, read_until
+from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
     from kraftlog.metadata_log.image import ImageAt
@@ -279,11 +280,11 @@ class Log:
         self,
         columns: Sequence[str] | None = None,
         *,
-        isolation_level: str = "read_uncommitted",
+        isolation_level: IsolationLevel = "read_uncommitted",
         start_offset: int | None = None,
         end_offset: int | None = None,
-        start_timestamp: datetime | int | None = None,
-        end_timestamp: datetime | int | None = None,
+        start_timestamp: datetime | str | int | None = None,
+        end_timestamp: datetime | str | int | None = None,
         include_control: bool = False,
         include_deleted: bool = False,
         salvage: bool = False,
@@ -308,8 +309,9 @@ class Log:
             committed ones.
         start_offset, end_offset : int, optional
             Offsets in [start_offset, end_offset), in every partition.
-        start_timestamp, end_timestamp : datetime or int, optional
-            Timestamps in [start_timestamp, end_timestamp); integers are milliseconds since the epoch.
+        start_timestamp, end_timestamp : datetime, str or int, optional
+            Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC where it names no zone; integers are
+            milliseconds since the epoch.
         include_control : bool
             Whether records of control batches are shown.
         include_deleted : bool

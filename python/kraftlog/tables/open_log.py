@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 
 from kraftlog.disk.remote_path import StorageOptions
 from kraftlog.layout.discover import AnyPath, Discovery, PathLike, discover
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import catalog_of
+
+NAMES_SHOWN = 10
 
 
 def open(
@@ -77,8 +80,32 @@ def open(
                 wanted_partitions is None or partition in wanted_partitions
             )
 
-        there = sorted({f"{s.topic}-{s.partition}" for s in found.segments})
-        found = Discovery(*[[item for item in kind if is_wanted(item)] for kind in vars(found).values()])
-        if not found.segments:
-            raise ValueError(f"no partition of those asked for; there are {', '.join(there)}")
+        wanted = Discovery(*[[item for item in kind if is_wanted(item)] for kind in vars(found).values()])
+        if not wanted.segments:
+            raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
+        found = wanted
     return Log(found, catalog_of(definitions))
+
+
+def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] | None) -> str:
+    """Return what was asked for and is not there, and what is."""
+    there: dict[str, set[int]] = {}
+    for segment in found.segments:
+        if segment.topic is not None and segment.partition is not None:
+            there.setdefault(segment.topic, set()).add(segment.partition)
+    if not there:
+        return "no partition's folder among the files; topics and partitions are those of folders such as orders-0"
+    unknown = sorted((topics or set()) - there.keys())
+    if unknown:
+        near = get_close_matches(unknown[0], there, cutoff=0.5)
+        guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"no topic {unknown[0]!r}{guess or '.'} There are {_some(sorted(there))}"
+    asked = ", ".join(map(str, sorted(partitions or ())))
+    has = [f"{topic}-{number}" for topic in sorted(topics or there) for number in sorted(there[topic])]
+    return f"no partition {asked} of those asked for. There are {_some(has)}"
+
+
+def _some(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more

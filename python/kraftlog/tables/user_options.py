@@ -13,11 +13,11 @@ def read_options(
     *,
     start_offset: int | None = None,
     end_offset: int | None = None,
-    start_timestamp: datetime | int | None = None,
-    end_timestamp: datetime | int | None = None,
+    start_timestamp: datetime | str | int | None = None,
+    end_timestamp: datetime | str | int | None = None,
     **others: object,
 ) -> ReadOptions:
-    """Return ``ReadOptions``; bounds may be None, timestamps datetimes."""
+    """Return ``ReadOptions``; bounds may be None, timestamps datetimes or ISO 8601 text."""
     return ReadOptions(
         start_offset=-NO_BOUND if start_offset is None else start_offset,
         end_offset=NO_BOUND if end_offset is None else end_offset,

@@ -163,8 +163,8 @@ def _do(action: Action) -> None:
 
 
 def file_of(action: Action) -> str:
-    """Return folder and file name of what an action is about."""
-    return names.printable(f"{action.path.parent.name}/{action.path.name}")
+    """Return the path of what an action is about, below the path that was given: other programs can use it."""
+    return names.printable(str(action.path))
 
 
 def recovery_table(done: Iterable[Done]) -> pa.Table:
