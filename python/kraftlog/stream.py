@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from html import escape
+from importlib import import_module
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,11 +28,21 @@ def rows_of(columns: list[pa.Array], arrow_schema: pa.Schema, count: int) -> pa.
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
 
+def _package(name: str) -> Any:
+    """Return a package that is no dependency."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise ImportError(f"to_{name} needs {name}, which is not installed: pip install {name}", name=name) from None
+
+
 class Stream:
     """Rows of a table, a record batch at a time, in bounded memory.
 
-    Each call of ``batches`` reads from the start. The stream follows the Arrow PyCapsule protocol, so that
-    ``pyarrow.table(stream)``, Polars and DuckDB take it as it is.
+    Each call of ``batches``, and each loop over the stream, reads from the start. The stream follows the Arrow
+    PyCapsule protocol, so that ``pyarrow.table(stream)``, Polars and DuckDB take it as it is.
 
     Parameters
     ----------
@@ -52,8 +65,10 @@ class Stream:
     >>> import pyarrow as pa
     >>> rows = pa.record_batch({"offset": [0, 1]})
     >>> stream = Stream(rows.schema, lambda faults: iter([rows]))
-    >>> sum(batch.num_rows for batch in stream.batches())
+    >>> sum(batch.num_rows for batch in stream)
     2
+    >>> stream
+    <Stream: offset int64>
     """
 
     def __init__(self, arrow_schema: pa.Schema, produce: Produce, produce_whole: Produce | None = None) -> None:
@@ -75,6 +90,59 @@ class Stream:
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
         return pa.Table.from_batches(self._start(self._produce_whole), schema=self.schema)
+
+    def to_pandas(self) -> Any:
+        """Read everything into a ``pandas.DataFrame``.
+
+        Raises
+        ------
+        ImportError
+            When pandas is not installed.
+        """
+        _package("pandas")
+        return self.to_table().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Read everything into a ``polars.DataFrame``.
+
+        Raises
+        ------
+        ImportError
+            When Polars is not installed.
+        """
+        return _package("polars").from_arrow(self.to_table())
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """Read everything into memory, as a relation of DuckDB.
+
+        Parameters
+        ----------
+        connection : duckdb.DuckDBPyConnection, optional
+            By default DuckDB's own one.
+
+        Returns
+        -------
+        duckdb.DuckDBPyRelation
+            Can be queried as often as one likes: ``stream.to_duckdb().aggregate("count(*)")``.
+
+        Raises
+        ------
+        ImportError
+            When DuckDB is not installed.
+        """
+        duckdb = _package("duckdb")
+        return (duckdb if connection is None else connection).from_arrow(self.to_table())
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(f'{field.name} {field.type}' for field in self.schema)}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{escape(f.name)}</td><td>{escape(str(f.type))}</td></tr>" for f in self.schema)
+        table = f"<table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>{rows}</tbody></table>"
+        return f"<p>{type(self).__name__}: rows are read when they are asked for</p>{table}"
 
     @property
     def errors(self) -> pa.Table:

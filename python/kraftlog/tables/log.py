@@ -19,6 +19,7 @@ from kraftlog.read.partitions import is_metadata
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
+from kraftlog.tables.partition import Partition, as_html, as_text, partitions_of, summary
 from kraftlog.tables.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
 from kraftlog.tables.user_options import read_options, read_until
 from kraftlog.types import IsolationLevel
@@ -361,6 +362,39 @@ class Log:
             max_decompressed_bytes=max_decompressed_bytes,
         )
         return self.scan("records", columns, options, workers=workers)
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics, sorted.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> kraftlog.open("tests/golden/transactions/log").topics
+        ['__consumer_offsets', '__transaction_state', 'orders']
+        """
+        return sorted({segment.topic for segment in self.found.segments if segment.topic is not None})
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions, by topic and number: their segments, sizes, and first and last offsets.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> [(each.topic, each.partition, each.start_offset, each.end_offset) for each in log.partitions]
+        [('orders', 0, 0, 130), ('orders', 1, 0, 69), ('orders', 2, 0, 38)]
+        """
+        return partitions_of(self.found.segments)
+
+    def __repr__(self) -> str:
+        partitions = self.partitions
+        return f"<kraftlog.Log: {summary(partitions)}>\n{as_text(partitions)}"
+
+    def _repr_html_(self) -> str:
+        partitions = self.partitions
+        return f"<p>kraftlog.Log: {summary(partitions)}</p>{as_html(partitions)}"
 
     @property
     def size_in_bytes(self) -> int:

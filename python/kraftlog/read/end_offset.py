@@ -1,0 +1,42 @@
+"""Where the log of a partition ends, from the headers of its last batches."""
+
+from __future__ import annotations
+
+from kraftlog.codec.headers import last_offsets
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.seek import seek
+from kraftlog.read.segment_reader import as_listed, segment_headers
+
+_AT_THE_END = ReadOptions(start_offset=NO_BOUND, include_deleted=True)
+
+
+def end_offset(segment: Segment, faults: list[Fault]) -> int:
+    """Return the offset behind the last batch of a segment; its base offset when it has none.
+
+    Only the headers are read that follow the last entry of the index file.
+
+    Parameters
+    ----------
+    segment : Segment
+    faults : list of Fault
+        Receives what a walk over the headers finds, and one ``unreadable_file`` when the file cannot be read.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from kraftlog.read.end_offset import end_offset
+    >>> end_offset(kraftlog.open("tests/golden/codecs/log/codec-lz4-0").found.segments[-1], [])
+    751
+    """
+    start = 0
+    try:
+        with as_listed(segment) as file:
+            start, _ = seek(segment, file, _AT_THE_END)
+    except OSError:
+        pass  # the walk says so
+    found = segment.base_offset or 0
+    for headers in segment_headers(segment, faults, start=start):
+        found = max(found, int(last_offsets(headers).max(initial=-1)) + 1)
+    return found
