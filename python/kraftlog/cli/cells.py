@@ -31,7 +31,7 @@ def json_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
     parts: list[pa.Array | str] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         parts += [("," if parts else "{") + json.dumps(field.name) + ":", json_cells(column, field, binary)]
-    return _text_of(joined([*parts, "}\n"], batch.num_rows))
+    return bytes_of(joined([*parts, "}\n"], batch.num_rows))
 
 
 def csv_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
@@ -39,7 +39,7 @@ def csv_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
     parts: list[pa.Array | str] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         parts += [*([","] if parts else []), csv_cells(column, field, binary)]
-    return _text_of(joined([*parts, "\n"], batch.num_rows))
+    return bytes_of(joined([*parts, "\n"], batch.num_rows))
 
 
 def pieces(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -99,12 +99,13 @@ def plain_cells(column: pa.Array, binary: str) -> pa.Array:
     return column.cast(TEXT)
 
 
-def joined(parts: Sequence[pa.Array | str], rows: int) -> pa.Array:
-    """Return the texts of each row as one; a string is the same in all rows."""
+def joined(parts: Sequence[pa.Array | str | bytes], rows: int, kind: pa.DataType = TEXT) -> pa.Array:
+    """Return the texts, or bytes, of each row as one; what is no array is the same in all rows."""
+    nothing = b"" if kind == pa.large_binary() else ""
     if not any(isinstance(part, pa.Array) for part in parts):
-        return pa.array(["".join(map(str, parts))] * rows, TEXT)
-    scalars = [part if isinstance(part, pa.Array) else pa.scalar(part, TEXT) for part in parts]
-    return pc.binary_join_element_wise(*scalars, pa.scalar("", TEXT))
+        return pa.array([nothing.join(parts)] * rows, kind)  # type: ignore[arg-type]
+    scalars = [part if isinstance(part, pa.Array) else pa.scalar(part, kind) for part in parts]
+    return pc.binary_join_element_wise(*scalars, pa.scalar(nothing, kind))
 
 
 def _json_of_lists(column: pa.Array, binary: str) -> pa.Array:
@@ -140,7 +141,8 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def _text_of(lines: pa.Array) -> pa.Buffer:
+def bytes_of(lines: pa.Array) -> pa.Buffer:
+    """Return texts, or bytes, one behind the other."""
     _, ends, data = lines.buffers()
     first, last = np.frombuffer(ends, np.int64)[[lines.offset, lines.offset + len(lines)]]
     return pa.py_buffer(b"") if data is None else data.slice(int(first), int(last - first))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 
+from kraftlog.cli import format_string
+from kraftlog.cli.format_string import FormatString
 from kraftlog.cli.output import BINARY_TEXTS, FORMATS, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
@@ -74,8 +77,9 @@ PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
 
 WHICH = _apply(
     [
-        click.option("--topic", "topics", multiple=True, help="Only this topic; may be given several times."),
+        click.option("-t", "--topic", "topics", multiple=True, help="Only this topic; may be given several times."),
         click.option(
+            "-p",
             "--partition",
             "partitions",
             multiple=True,
@@ -91,6 +95,7 @@ CHANGES = _apply(
             "--kind", "kinds", multiple=True, help="Only of these: topic, partition, broker, config ...; several times."
         ),
         click.option(
+            "-t",
             "--topic",
             "changed_topics",
             multiple=True,
@@ -120,6 +125,37 @@ BOUNDS = _apply(
     ]
 )
 
+
+class OffsetOrTime(click.ParamType[tuple[str, int]]):
+    """Where to begin, as kcat has it: beginning, end, an offset, -N, or s@ and e@ with a timestamp."""
+
+    name = "offset"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Return the name of a bound and its value."""
+        if isinstance(value, tuple):
+            return value
+        if value in ("beginning", "end"):
+            return (START_OFFSET, 0) if value == "beginning" else (OFFSETS_FROM_END, 0)
+        for prefix, bound in (("s@", "start_timestamp"), ("e@", "end_timestamp")):
+            if value.startswith(prefix):
+                return bound, Timestamp().convert(value[len(prefix) :], param, ctx)
+        if not re.fullmatch(r"-?[0-9]+", value):
+            self.fail(f"{value!r} is not beginning, end, N, -N, s@TIMESTAMP or e@TIMESTAMP", param, ctx)
+        return (OFFSETS_FROM_END, -int(value)) if value.startswith("-") else (START_OFFSET, int(value))
+
+
+START_OFFSET, OFFSETS_FROM_END = "start_offset", "offsets_from_end"
+
+KCAT_OFFSET = click.option(
+    "-o",
+    "bounds",
+    multiple=True,
+    type=OffsetOrTime(),
+    help="Where to begin, as kcat has it: beginning, end, an offset, -5 for the last five of each partition, or"
+    " s@TIMESTAMP; e@TIMESTAMP is where to end.",
+)
+
 AT = click.option("--at", type=int, help="The last offset that counts, in each partition of the topic.")
 
 FORCE = click.option("--force", is_flag=True, help="Replace the output file when it exists.")
@@ -146,7 +182,7 @@ def output_options(own_format: str | None = None, *, has_bytes: bool = False) ->
         click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
         FORCE,
         click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
-        click.option("--limit", type=click.IntRange(min=0), help="Show the first N rows."),
+        click.option("-c", "--limit", type=click.IntRange(min=0), help="Show the first N rows."),
         click.option("--tail", type=click.IntRange(min=0), help="Show the last N rows."),
         click.option("--all", "shows_all", is_flag=True, help="Show all rows on a terminal; by default the first 100."),
         click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, and shorten nothing."),
@@ -215,3 +251,16 @@ MESSAGES_ONLY = _apply(
         ),
     ]
 )
+
+
+class Format(click.ParamType[FormatString]):
+    """A format string of kcat."""
+
+    name = "format"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> FormatString:
+        """Return its pieces."""
+        return value if isinstance(value, FormatString) else FormatString.parse(value)
+
+
+KCAT_FORMAT = click.option("-f", "template", type=Format(), help=format_string.HELP)

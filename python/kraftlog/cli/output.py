@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import click
 import pyarrow as pa
 
 from kraftlog.cli.target import check_target, is_device, is_standard_output, open_target
 from kraftlog.disk.remote_path import LogPath
+
+if TYPE_CHECKING:
+    from kraftlog.cli.format_string import FormatString
 
 FIRST_ROWS = 100  # of a table on a terminal
 COUNTING_SECONDS = 0.3  # for which the rows behind these are counted
@@ -67,6 +70,24 @@ class _Lines:
         self._file.flush()
 
 
+class _Formatted:
+    """Records by a format string of kcat."""
+
+    def __init__(self, file: IO[bytes], template: FormatString) -> None:
+        self._file = file
+        self._template = template
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        from kraftlog.cli.cells import bytes_of, pieces
+
+        for piece in pieces(batch):
+            lines = self._template.lines(piece, is_terminal=self._file.isatty())
+            self._file.write(memoryview(bytes_of(lines)))
+
+    def close(self) -> None:
+        self._file.flush()
+
+
 class _Arrow:
     """A stream of Arrow's IPC format, or a file of it."""
 
@@ -93,7 +114,11 @@ class _Parquet:
         self._writer.close()
 
 
-def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, is_stream: bool, is_full: bool) -> Writer:
+def _writer(
+    file: IO[bytes], form: str | FormatString, schema: pa.Schema, binary: str, *, is_stream: bool, is_full: bool
+) -> Writer:
+    if not isinstance(form, str):
+        return _Formatted(file, form)
     if form in ("jsonl", "csv"):
         return _Lines(file, form, schema, binary)
     if form == "arrow":
@@ -107,7 +132,13 @@ def _writer(file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, is_st
 
 @contextmanager
 def open_writer(
-    form: str, output: str | None, schema: pa.Schema, binary: str, *, force: bool, is_full: bool = False
+    form: str | FormatString,
+    output: str | None,
+    schema: pa.Schema,
+    binary: str,
+    *,
+    force: bool,
+    is_full: bool = False,
 ) -> Iterator[Writer]:
     """Open a writer on a file, or on standard output when ``output`` is None or ``-``.
 
@@ -167,6 +198,8 @@ class Output:
         Whether a table on a terminal has all columns, with nothing shortened.
     binary : str
         Text of bytes.
+    template : FormatString or None
+        Takes the place of a format.
     """
 
     path: str | None
@@ -178,6 +211,7 @@ class Output:
     shows_all: bool = False
     is_full: bool = False
     binary: str = "base64"
+    template: FormatString | None = None
 
     def check(self, folders: Iterable[LogPath]) -> None:
         """Refuse a file in a folder that is read, and one that exists."""
@@ -187,7 +221,7 @@ class Output:
     def open(self, schema: pa.Schema) -> Iterator[WantedRows]:
         """Open a writer of the rows that are wanted; says on standard error how many more there are."""
         is_on_terminal = is_standard_output(self.path) and sys.stdout is not None and sys.stdout.isatty()
-        form = self.form or "table"
+        form = self.template or self.form or "table"
         is_short = is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
         with open_writer(form, self.path, schema, self.binary, force=self.force, is_full=self.is_full) as writer:
             rows = WantedRows(writer, FIRST_ROWS if is_short else self.limit, self.tail, counts_others=is_short)
@@ -275,9 +309,14 @@ def takes_output(command: Callable[..., Any], own_format: str | None) -> Callabl
 
     @wraps(command)
     def run(**given: Any) -> Any:
-        path = given.pop("output")
-        form = format_of(given.pop("form"), path, own_format)
+        path, form = given.pop("output"), given.pop("form")
         rest = {name: given.pop(name) for name in names if name in given}
+        if rest.get("template") is None:
+            form = format_of(form, path, own_format)
+        else:
+            if form is not None or rest["columns"] is not None:
+                raise click.UsageError("-f says format and columns; --format and --columns do not go with it")
+            rest["columns"] = rest["template"].columns
         if sum((rest["limit"] is not None, rest["tail"] is not None, rest["shows_all"])) > 1:
             raise click.UsageError("--limit, --tail and --all exclude each other")
         return command(output=Output(path, form, **rest), **given)

@@ -78,7 +78,7 @@ class TableForPeople:
 
     def _cells(self, batch: pa.RecordBatch) -> list[pa.Array]:
         return [
-            _shortened(_printable(people_cells(column, self._binary)), self._longest(field))
+            _shortened(printable(people_cells(column, self._binary)), self._longest(field))
             for field, column in zip(self._schema, batch.columns, strict=True)
         ]
 
@@ -156,7 +156,7 @@ def people_cells(column: pa.Array, binary: str) -> pa.Array:
     return texts.fill_null(NULL)
 
 
-def _printable(texts: pa.Array) -> pa.Array:
+def printable(texts: pa.Array) -> pa.Array:
     """Return texts without control characters: one could change the terminal."""
     data = texts.buffers()[2]
     if data is None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +15,8 @@ from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.codec.options import ReadOptions
+from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
@@ -29,7 +34,8 @@ _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of
 EXAMPLES = {
     "segments": "kraftlog segments sample/broker",
     "batches": "kraftlog batches sample/codecs/codec-mixed-0 --columns position,base_offset,compression",
-    "records": "kraftlog records sample/codecs --topic codec-lz4 --binary utf8 --limit 3",
+    "records": "kraftlog records sample/codecs -t codec-lz4 -c 3 --binary utf8\n"
+    "  kraftlog records sample/broker -t orders -p 0 -o -5 -f '%o %T %k %S\\n'",
     "messages": "kraftlog messages sample/metadata --columns offset,type,value --limit 3",
     "transactions": "kraftlog transactions sample/broker --topic orders",
     "metadata_transactions": "kraftlog metadata-transactions sample/metadata",
@@ -62,19 +68,50 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     if at is not None:
         given["end_offset"] = at + 1
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
+    from_end = _take_bounds(given)
     rows = read_options(**given)
+    logs = [(log, rows)] if from_end is None else list(_near_the_end(log, rows, from_end))
     with progress_bar(
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
-        stream = log.scan(table, output.columns, rows, workers=workers, on_progress=bar, where=where)
-        with output.open(stream.schema) as writer:
-            for batch in stream.batches():
+        streams = [
+            one.scan(table, output.columns, wanted, workers=workers, on_progress=bar, where=where)
+            for one, wanted in logs
+        ]
+        with output.open(streams[0].schema) as writer:
+            for batch in chain.from_iterable(streams):
                 writer.write(batch)
                 if writer.is_full:
                     break
-    for note in stream.notes:
-        print(note, file=sys.stderr)
-    sys.exit(report_faults(stream.faults))
+    for stream in streams:
+        for note in stream.notes:
+            print(note, file=sys.stderr)
+    sys.exit(report_faults([fault for stream in streams for fault in stream.faults]))
+
+
+def _take_bounds(given: dict[str, Any]) -> int | None:
+    """Turn bounds of kcat into those of a reader; returns how many offsets before the end to begin, if they say so."""
+    bounds = dict[str, int]()
+    for name, value in given.pop("bounds", ()):
+        if bounds.setdefault(name, value) != value:
+            raise click.UsageError("-o is given twice")
+    from_end = bounds.pop(options.OFFSETS_FROM_END, None)
+    if from_end is not None and (options.START_OFFSET in bounds or given.get(options.START_OFFSET) is not None):
+        raise click.UsageError("-o and another start offset exclude each other")
+    for name, value in bounds.items():
+        if given.get(name) is not None:
+            raise click.UsageError(f"-o and --{name.replace('_', '-')} exclude each other")
+        given[name] = value
+    return from_end
+
+
+def _near_the_end(log: Log, rows: ReadOptions, count: int) -> Iterator[tuple[Log, ReadOptions]]:
+    """Return a log of each partition, and how to read its last offsets."""
+    unread = log.found.unread
+    for partition in log.partitions:
+        found = Discovery(segments=list(partition.segments), unread=unread)
+        yield log.of_files(found), replace(rows, start_offset=max(partition.end_offset - count, 0))
+        unread = []  # is told once
 
 
 def _check_topic(table: str, log: Log) -> None:
@@ -129,6 +166,10 @@ def _command(table: schema.TableSchema) -> click.Command:
         decorators.append(
             click.option("--check-crc/--no-check-crc", default=False, help="Read the batches, and fill crc_ok.")
         )
+    if table.name in ("records", "messages", "batches"):
+        decorators.append(options.KCAT_OFFSET)
+    if table.name == "records":
+        decorators.append(options.KCAT_FORMAT)
     decorators += [options.OUTPUT, options.READING]
     for decorator in reversed(decorators):
         run = decorator(run)

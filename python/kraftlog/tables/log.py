@@ -41,6 +41,10 @@ class Log:
         """Return a log of one segment."""
         return cls(Discovery(segments=[segment]))
 
+    def of_files(self, found: Discovery) -> Log:
+        """Return a log of some of the files, which reads messages as this one does."""
+        return Log(found, self.catalog)
+
     def scan(
         self,
         table: str,

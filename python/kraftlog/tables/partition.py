@@ -59,8 +59,8 @@ class Partition:
 
 
 def partitions_of(segments: Iterable[Segment]) -> list[Partition]:
-    """Return live segments by partition."""
-    groups = by_partition(segment for segment in segments if not segment.state)
+    """Return segments by partition; what is no live segment of a log stands alone."""
+    groups = by_partition(segments)
     return [Partition(group[0].topic, group[0].partition, group[0].folder, tuple(group)) for group in groups]
 
 
