@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from golden_releases import LOGS, by_file, dumps, folder_of
-from kraftlog.cli.dump import JAVA_REPLACEMENT
+from kraftlog.cli.dump.java_text import JAVA_REPLACEMENT
 
 
 @pytest.mark.parametrize(("release", "state"), LOGS)

@@ -6,6 +6,7 @@ as of that one, as Kafka's ``ConsumerProtocol`` does.
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from kraftlog.coordinator.groups import Row
 from kraftlog.messages.catalog import BUILT_IN
-from kraftlog.messages.reader import MessageReader
+from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.messages.record_type import RecordFormat, RecordType
 
 SUBSCRIPTION, ASSIGNMENT = "ConsumerProtocolSubscription", "ConsumerProtocolAssignment"
@@ -31,15 +32,38 @@ def read_blobs(name: str, blobs: Sequence[bytes]) -> list[Row | None]:
         ``SUBSCRIPTION`` or ``ASSIGNMENT``.
     blobs : sequence of bytes
     """
-    definition = BUILT_IN.messages[name]
-    last = definition.versions.last
-    reader = MessageReader(RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)}))
-    values = pa.array([_as_known(blob, last) for blob in blobs], pa.binary())
-    typed = reader.read(pa.array([_KEY] * len(blobs), pa.binary()), values).typed(name)
+    last = BUILT_IN.messages[name].versions.last
+    typed = _read(name, [_as_known(blob, last) for blob in blobs]).typed(name)
     found: list[Row | None] = [None] * len(blobs)
     for at, row in zip(typed.rows.tolist(), typed.fields.to_pylist(), strict=True):
         found[at] = row
     return found
+
+
+def blobs_as_json(name: str, blobs: Sequence[str]) -> list[str]:
+    """Return subscriptions or assignments, given in base64, as JSON; one that cannot be read stays what it is.
+
+    Here one of a later version than the last known is not read.
+
+    Parameters
+    ----------
+    name : str
+        ``SUBSCRIPTION`` or ``ASSIGNMENT``.
+    blobs : sequence of str
+
+    Examples
+    --------
+    >>> blobs_as_json(ASSIGNMENT, ["AAAAAAAA/////w==", "AAA="])
+    ['{"assignedPartitions":[],"userData":null}', '"AAA="']
+    """
+    texts = _read(name, [base64.b64decode(blob) for blob in blobs]).json()[1].to_pylist()
+    return [f'"{blob}"' if text is None else text for blob, text in zip(blobs, texts, strict=True)]
+
+
+def _read(name: str, blobs: Sequence[bytes]) -> Messages:
+    definition = BUILT_IN.messages[name]
+    reader = MessageReader(RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)}))
+    return reader.read(pa.array([_KEY] * len(blobs), pa.binary()), pa.array(blobs, pa.binary()))
 
 
 def _as_known(blob: bytes, last: int) -> bytes:

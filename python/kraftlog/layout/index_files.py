@@ -72,6 +72,26 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
     return columns
 
 
+def recovery_fault(path: LogPath, kind: str, base_offset: int) -> Fault | None:
+    """Return why a broker that starts makes an ``.index`` or ``.timeindex`` anew; None when it takes it as it is.
+
+    It looks at the size and at the last entry, which must not be before the first; zeros at the end count.
+    """
+    data, entry = disk().read_bytes(path), ENTRY_TYPES[kind]
+    count = len(data) // entry.itemsize
+    if len(data) % entry.itemsize:
+        return _index_fault(path, count * entry.itemsize, f"{len(data)} bytes are not a multiple of {entry.itemsize}")
+    entries = np.frombuffer(data, entry, count)
+    last_at = (count - 1) * entry.itemsize
+    if count and entries["offset"][-1] < 0:
+        offset = base_offset + int(entries["offset"][-1])
+        return _index_fault(path, last_at, f"offset {offset} is less than the base offset {base_offset}")
+    if count and kind == "timeindex" and entries["timestamp"][-1] < entries["timestamp"][0]:
+        first, last = int(entries["timestamp"][0]), int(entries["timestamp"][-1])
+        return _index_fault(path, last_at, f"the last timestamp {last} is less than the first one, {first}")
+    return None
+
+
 def _index_fault(path: LogPath, position: int, what: str) -> Fault:
     message = f"{path.parent.name}/{path.name}: byte {position}: {what}"
     return Fault("bad_index", message, position, base_offset=None)

@@ -42,6 +42,28 @@ class Typed:
     is_tombstone: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class FoundFault:
+    """What is wrong with a key or value, before it is put into words.
+
+    Attributes
+    ----------
+    definition : Definition
+    version : int
+    native : tuple
+        Row among those that were decoded, index of the field, status, position, and two numbers of the status.
+    """
+
+    definition: Definition
+    version: int
+    native: native.MessageFault
+
+    @property
+    def is_trailing(self) -> bool:
+        """Whether all was read, and more bytes follow."""
+        return self.native[2] == _TRAILING
+
+
 class MessageReader:
     """Reads the records of one format.
 
@@ -91,6 +113,8 @@ class Messages:
     is_tombstone : numpy.ndarray of bool
     faults : dict of int to str
         The errors of records, as far as they were read; records of unknown types have none.
+    found : dict of (int, str) to FoundFault
+        What is wrong with the key or the value of records, as far as they were decoded.
     unknown_types : dict of int to int
         How many records there are of each type that is not known.
     """
@@ -102,6 +126,7 @@ class Messages:
         self.is_tombstone = frames.is_tombstone
         self._has_tombstones = bool(frames.is_tombstone.any())
         self.faults = dict(frames.faults)
+        self.found: dict[tuple[int, str], FoundFault] = {}
         self._readable: set[int] = set()  # rows with a fault that are shown all the same
         self.unknown_types: dict[int, int] = {}
         self._frames = frames
@@ -270,6 +295,7 @@ class Messages:
     def _note(self, row: int, definition: Definition, version: int, fault: native.MessageFault, side: str) -> bool:
         """Note a fault; returns whether the record cannot be shown because of it."""
         is_lost = fault[2] != _TRAILING or self._frames.is_strict
+        self.found.setdefault((row, side), FoundFault(definition, version, fault))
         if row not in self.faults or (is_lost and row in self._readable):
             self.faults[row] = fault_words(definition, version, fault, side)
             self._readable.discard(row)
