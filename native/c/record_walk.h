@@ -35,22 +35,41 @@ KR_ALWAYS_INLINE void kr_run_ahead(kr_walk *w) {
     if (w->p >= w->ahead.pos && w->ahead.pos < w->ahead.end) kr_crc_advance(&w->ahead);
 }
 
-/* The hot loop: well-formed records, until one is not. All that it works on is held in local variables, because a store
- * of bytes might otherwise change any of it as far as the compiler knows. */
+/* Column sets that are usual, each with loops of its own. */
+#define KR_WANT_COMMON  (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
+#define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUE | KR_WANT_OFFSET)
+
+/* Well-formed records, until one is not. */
+KR_ALWAYS_INLINE void kr_walk_on(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint32_t want) {
+    const uint8_t *const end = w->end < w->padded_end ? w->end : w->padded_end;
+    for (; w->i < w->count; w->i++) {
+        kr_record r;
+        kr_run_ahead(w);
+        if (!KR_LIKELY(kr_record_fast(w->p, end, &r) && kr_record_put(c, h, &r, 1, want))) break;
+        w->p = r.end;
+    }
+}
+
+/* The hot loop. All that it works on is held in local variables, because a store of bytes might otherwise change any of
+ * it as far as the compiler knows. */
 KR_ALWAYS_INLINE void kr_walk_fast(kr_walk *walk, kr_columns *columns, const kr_batch_header *header,
                                    const uint32_t want) {
     kr_walk w = *walk;
     kr_columns c = *columns;
     const kr_batch_header h = *header;
-    const uint8_t *const end = w.end < w.padded_end ? w.end : w.padded_end;
-    for (; w.i < w.count; w.i++) {
-        kr_record r;
-        kr_run_ahead(&w);
-        if (!KR_LIKELY(kr_record_fast(w.p, end, &r) && kr_record_put(&c, &h, &r, 1, want))) break;
-        w.p = r.end;
-    }
+    kr_walk_on(&w, &c, &h, want);
     *columns = c;
     *walk = w;
+}
+
+enum { KR_FEW_RECORDS = 4 };
+
+/* The same for a batch of which the copies would take longer than its records. */
+static __attribute__((noinline)) void kr_walk_few(kr_walk *w, kr_columns *c, const kr_batch_header *h, uint32_t want) {
+    if (want == KR_WANT_MARKERS)
+        kr_walk_on(w, c, h, KR_WANT_MARKERS);
+    else
+        kr_walk_on(w, c, h, want);
 }
 
 /* One record by the careful parser. Returns 0 when the walk is over: `status` and `e` say why. */
@@ -90,7 +109,10 @@ KR_ALWAYS_INLINE int kr_records_walk(kr_walk *w, kr_columns *c, const kr_batch_h
                                      kr_error *e, const uint32_t want) {
     int status = KR_OK;
     for (;;) {
-        kr_walk_fast(w, c, h, want);
+        if (w->count > KR_FEW_RECORDS)
+            kr_walk_fast(w, c, h, want);
+        else
+            kr_walk_few(w, c, h, want);
         if (w->i >= w->count || w->p >= w->end) break;
         kr_run_ahead(w);
         if (!kr_walk_careful(w, c, h, start, want, &status, e)) return status;
@@ -104,10 +126,6 @@ KR_ALWAYS_INLINE int kr_records_walk(kr_walk *w, kr_columns *c, const kr_batch_h
     }
     return KR_OK;
 }
-
-/* Column sets that are usual, each with loops of its own. */
-#define KR_WANT_COMMON  (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
-#define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUE | KR_WANT_OFFSET)
 
 #if defined(__x86_64__)
 

@@ -12,3 +12,6 @@ def visibility(
     headers: npt.NDArray[np.uint8],
     offsets: _Ints,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], _Ints]: ...
+def stretch(
+    headers: npt.NDArray[np.uint8], place: int, rows: int
+) -> tuple[_Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, npt.NDArray[np.bool_], _Ints]: ...

@@ -63,7 +63,9 @@ def scan_markers(
         cut_at = [fault.position or 0 for fault in faults[seen:] if fault.record_index is not None]
         seen = len(faults)
         position = decoder.position if decoder.torn_at < 0 else decoder.torn_at
-        yield _block(rows, np.isin(rows.headers["position"], cut_at), position)
+        headers = rows.headers
+        cut = np.isin(headers["position"], cut_at) if cut_at else np.zeros(len(headers), bool)
+        yield _block(rows, cut, position)
 
 
 def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> MarkerBlock:

@@ -27,6 +27,7 @@ from kraftlog.read.records import Progress, read_range
 _COLUMNS = schema.RECORDS.select(["key", "value", "offset", "visible_at"])
 _MARKERS = frozenset(MARKER_NAMES.values())
 _NEVER = -1
+_BATCH_BYTES = 4 * ReadOptions.batch_bytes  # measured: a record batch has a dozen tables, each with a cost of its own
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ class Replay:
         self._bounds = start, end
         first = log.segments[0].base_offset
         is_bound = first is None or start > first  # else no record need be compared with it
-        self._options = ReadOptions(start_offset=start if is_bound else -NO_BOUND, end_offset=end)
+        self._options = ReadOptions(
+            start_offset=start if is_bound else -NO_BOUND, end_offset=end, batch_bytes=_BATCH_BYTES
+        )
         self._log = log
         self._start = start if is_start_known else log.known_start(start)
 

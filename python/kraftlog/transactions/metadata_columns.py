@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.scanner import CONTROL_BIT, LOG_OVERHEAD
-from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog._native.scanner import LOG_OVERHEAD
+from kraftlog._native.visibility import stretch
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_markers import ABORT_TRANSACTION
 from kraftlog.transactions.places import PLACE_BITS
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE
@@ -47,6 +48,7 @@ METADATA_TRANSACTION_DTYPE = np.dtype(
         ("is_whole", "?"),  # no offset is missing
     ]
 )
+Ints = npt.NDArray[np.int64]
 Markers = npt.NDArray[np.void]
 MetadataTransactions = npt.NDArray[np.void]
 FOREVER = np.iinfo(np.int64).max
@@ -82,6 +84,21 @@ class Border(NamedTuple):
         return row
 
 
+class _Columns(NamedTuple):
+    """What ``native/c/metadata_stretch.h`` makes of headers."""
+
+    base: Ints
+    last: Ints
+    epochs: Ints
+    places: Ints
+    records: Ints
+    data_batches: Ints
+    sizes: Ints
+    last_data: Ints
+    is_data: npt.NDArray[np.bool_]
+    batch_of: Ints
+
+
 @dataclass(frozen=True)
 class Stretch:
     """Batches of a metadata log one behind the other, and their transaction markers.
@@ -108,60 +125,65 @@ class Stretch:
     cut: npt.NDArray[np.bool_] | None = None
 
     @cached_property
-    def base(self) -> npt.NDArray[np.int64]:
+    def _columns(self) -> _Columns:
+        headers = np.ascontiguousarray(self.headers).view(np.uint8)
+        return _Columns(*stretch(headers, self.file << PLACE_BITS, len(self.offsets)))
+
+    @property
+    def base(self) -> Ints:
         """Base offsets of the batches."""
-        return np.ascontiguousarray(self.headers["base_offset"])
+        return self._columns.base
 
-    @cached_property
-    def last(self) -> npt.NDArray[np.int64]:
+    @property
+    def last(self) -> Ints:
         """Last offsets of the batches."""
-        return np.maximum(last_offsets(self.headers), self.base)
+        return self._columns.last
 
-    @cached_property
-    def epochs(self) -> npt.NDArray[np.int64]:
+    @property
+    def epochs(self) -> Ints:
         """Leader epochs of the batches."""
-        return self.headers["partition_leader_epoch"].astype(np.int64)
+        return self._columns.epochs
 
-    @cached_property
+    @property
     def is_data(self) -> npt.NDArray[np.bool_]:
         """Which batches are no control batches."""
-        return np.asarray(self.headers["attributes"] & CONTROL_BIT == 0)
+        return self._columns.is_data
 
-    @cached_property
-    def places(self) -> npt.NDArray[np.int64]:
+    @property
+    def last_data(self) -> Ints:
+        """The index of the last batch up to each that is no control batch; -1 for none."""
+        return self._columns.last_data
+
+    @property
+    def places(self) -> Ints:
         """Where the batches lie."""
-        return np.asarray(self.headers["position"] + (self.file << PLACE_BITS))
+        return self._columns.places
 
-    @cached_property
-    def batch_of(self) -> npt.NDArray[np.intp]:
+    @property
+    def batch_of(self) -> Ints:
         """The index of the batch of each marker."""
-        return np.repeat(np.arange(len(self.headers)), self.headers["rows"])
-
-    @cached_property
-    def _sums(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """Records, batches and bytes up to each batch, its own included; markers are records here."""
-        counts = np.where(self.is_data, self.headers["records_count"].clip(min=0), 0)
-        sizes = np.where(self.is_data, self.headers["batch_length"].astype(np.int64) + LOG_OVERHEAD, 0)
-        return np.cumsum(counts, dtype=np.int64), np.cumsum(self.is_data, dtype=np.int64), np.cumsum(sizes)
+        return self._columns.batch_of
 
     def totals(self, before: Totals, batches: int) -> Totals:
         """Return what lies before a batch, given what lies before the first one."""
         if batches == 0:
             return before
-        records, data, size = (int(sums[batches - 1]) for sums in self._sums)
+        columns = self._columns
+        sums = (columns.records, columns.data_batches, columns.sizes)  # markers are records here
+        records, data, size = (int(one[batches - 1]) for one in sums)
         markers = int(np.searchsorted(self.batch_of, batches))
         return Totals(before.records + records - markers, before.batches + data, before.size + size)
 
     def markers(self, before: Totals) -> Markers:
         """Return the markers, given what lies before the first batch."""
-        at, (records, batches, through) = self.batch_of, self._sums
+        at, columns = self.batch_of, self._columns
         markers = np.empty(len(at), MARKER_DTYPE)
         markers["offset"], markers["api_key"], markers["place"] = self.offsets, self.api_keys, self.places[at]
         markers["base_offset"], markers["partition_leader_epoch"] = self.base[at], self.epochs[at]
         within = self.offsets - self.base[at] - self.headers["records_count"][at]
-        markers["records"] = before.records + records[at] + within - np.arange(len(at))
-        markers["batches"] = before.batches + batches[at]
-        markers["bytes_through"] = before.size + through[at]
+        markers["records"] = before.records + columns.records[at] + within - np.arange(len(at))
+        markers["batches"] = before.batches + columns.data_batches[at]
+        markers["bytes_through"] = before.size + columns.sizes[at]
         markers["bytes_before"] = markers["bytes_through"] - self.headers["batch_length"][at] - LOG_OVERHEAD
         return markers
 

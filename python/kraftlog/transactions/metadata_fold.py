@@ -186,18 +186,17 @@ class MetadataTransactionFold:
         is_cut = np.zeros(count, bool) if stretch.cut is None else stretch.cut
         gaps = np.flatnonzero(is_gap | np.append(self._is_cut, is_cut[:-1]))
         markers = stretch.markers(self._totals)
-        data = np.maximum.accumulate(np.where(stretch.is_data, np.arange(count), NONE))
         begin = 0
         for gap in gaps.tolist():
             self._go_on(stretch, markers, begin, gap)
             if is_gap[gap]:
                 found.gaps.append((int(expected[gap]), int(stretch.base[gap])))
             if gap:
-                self._leave(stretch, gap, int(data[gap - 1]))
+                self._leave(stretch, gap, int(stretch.last_data[gap - 1]))
             self._doubt_from(stretch.border(self._totals, gap))
             begin = gap
         self._go_on(stretch, markers, begin, count)
-        self._leave(stretch, count, int(data[-1]))
+        self._leave(stretch, count, int(stretch.last_data[-1]))
         self._totals = self._last.totals
         self._expected, self._is_cut = int(stretch.last[-1]) + 1, bool(is_cut[-1])
         return found
