@@ -49,7 +49,9 @@ def test_numbers_that_no_partition_has(tmp_path: Path):
     assert kraftlog.open(folder).segments(["topic", "records"]).to_pylist() == [{"topic": None, "records": 1}]
 
 
-@pytest.mark.parametrize("content", [b"This is a note, and no log file.\n" * 9, gzip.compress(bytes(range(256)) * 9, mtime=0)])
+@pytest.mark.parametrize(
+    "content", [b"This is a note, and no log file.\n" * 9, gzip.compress(bytes(range(256)) * 9, mtime=0)]
+)
 def test_what_is_no_log_is_an_error(tmp_path: Path, content: bytes):
     path = tmp_path / "00000000000000000000.log"
     path.write_bytes(content)
