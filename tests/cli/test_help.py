@@ -51,9 +51,8 @@ def test_all_commands_of_all_modules_have_a_task():
 def test_help_is_by_task(kraftlog_command: Command):
     text = kraftlog_command("--help").stdout
     headings = [line[:-1] for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
-    assert (
-        headings == ["Options", *TASKS] == ["Options", "Look", "Check", "Transactions", "Cluster", "Convert", "Repair"]
-    )
+    tasks = ["Look", "Check", "Transactions", "Cluster", "Convert", "Repair", "Learn"]
+    assert headings == ["Options", *TASKS] == ["Options", *tasks]
     flat = re.sub(r"\s+", " ", text)
     for name, (_, sentence) in (item for commands in TASKS.values() for item in commands.items()):
         assert f" {name} {sentence}" in flat
@@ -101,3 +100,16 @@ def test_a_command_that_is_not_there(kraftlog_command: Command):
     done = kraftlog_command("segmens")
     assert done.returncode == 2
     assert "there is no command 'segmens'; did you mean segments?" in done.stderr
+
+
+def test_the_manual_page(kraftlog_command: Command):
+    """Has every command, its options and its examples, and no line that means something else to man."""
+    lines = kraftlog_command("man").stdout.splitlines()
+    assert lines[0].startswith(".TH KRAFTLOG 1 ")
+    assert [line.split()[1] for line in lines if line.startswith(".SS ")] == list(MODULES)
+    macros = (".TH", ".SH", ".SS", ".PP", ".TP", ".nf", ".fi", ".B ")
+    assert [line for line in lines if line.startswith((".", "'")) and not line.startswith(macros)] == []
+    text = "\n".join(lines).replace("\\-", "-").replace("\\e", "\\")
+    for name in MODULES:
+        assert all(example in text for example in examples(kraftlog_command(name, "--help").stdout))
+    assert text.count("\\fB-h, --help\\fR") == len(MODULES)

@@ -200,26 +200,3 @@ def test_first_and_last_rows_exclude_each_other(kraftlog_command: Command):
     done = kraftlog_command("records", PARTITION, "--limit", 3, "--tail", 3)
     assert done.returncode == 2
     assert "--limit, --tail and --all exclude each other" in done.stderr
-
-
-@pytest.mark.parametrize("columns", [80, 120, 200])
-@pytest.mark.parametrize(
-    "command", ["segments", "batches", "records", "producers", "transactions", "offsets", "groups"]
-)
-def test_rows_fit_the_terminal(command: str, columns: int):
-    folder = GOLDEN / ("groups" if command in ("offsets", "groups") else "transactions") / "log"
-    lines = on_terminal(command, str(folder), "--limit", "20", "--no-progress", columns=columns)
-    table = [line for line in lines if not line.startswith("not shown for want of width: ")]
-    assert len(table) >= 3
-    assert max(map(len, table)) <= columns
-    full = on_terminal(command, str(folder), "--limit", "20", "--full", "--no-progress", columns=columns)
-    names = full[0].split()
-    left_out = [line for line in lines if line not in table]
-    shown = table[0].split()
-    assert shown == names[: len(shown)]
-    if len(shown) < len(names):
-        assert left_out == [
-            f"not shown for want of width: {', '.join(names[len(shown) :])}; --columns chooses, --full shows all"
-        ]
-    else:
-        assert left_out == []

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import kraftlog
 from kraftlog.cli.tasks import MODULES, TASKS, WITHOUT_ARROW
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 PROGRAM = "kraftlog"
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -54,6 +57,14 @@ class Commands(click.Group):
         for task, commands in TASKS.items():
             with formatter.section(task):
                 formatter.write_dl([(name.ljust(widest), sentence) for name, (_, sentence) in commands.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so; their modules are not needed."""
+        from click.shell_completion import CompletionItem
+
+        sentences = {name: sentence for commands in TASKS.values() for name, (_, sentence) in commands.items()}
+        found = [CompletionItem(name, help=help_) for name, help_ in sentences.items() if name.startswith(incomplete)]
+        return found or click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command."""

@@ -92,7 +92,7 @@ def command(
     if not any(format_of(segment) for segment in log.found.segments):
         report_faults(faults)
         raise ValueError(f"no internal topic among {', '.join(topics_of(log.found.segments))}; nothing was checked")
-    with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
+    with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         counts = count_records(log, faults, bar)
     tables = [downgrade_check(name, counted, release) for name, counted in counts.items()]
     reports = list(_reports(log, level, faults))

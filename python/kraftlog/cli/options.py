@@ -161,7 +161,9 @@ AT = click.option("--at", type=int, help="The last offset that counts, in each p
 FORCE = click.option("--force", is_flag=True, help="Replace the output file when it exists.")
 
 
-def output_options(own_format: str | None = None, *, has_bytes: bool = False) -> Callable[[Command], Command]:
+def output_options(
+    own_format: str | None = None, *, has_bytes: bool = False, piped: str = "table"
+) -> Callable[[Command], Command]:
     """Return the options of output, which a command gets as one ``Output``.
 
     Parameters
@@ -170,14 +172,17 @@ def output_options(own_format: str | None = None, *, has_bytes: bool = False) ->
         A format of this command alone, which is its default.
     has_bytes : bool
         Whether rows have columns of bytes.
+    piped : str
+        The default where standard output is no terminal.
     """
+    default = own_format or ("table" if piped == "table" else f"table on a terminal, {piped} elsewhere")
     formats = FORMATS if own_format is None else (own_format, *FORMATS)
     given = [
         click.option(
             "--format",
             "form",
             type=click.Choice(formats),
-            help=f"By default what the ending of the output file says; on standard output {own_format or 'table'}.",
+            help=f"By default what the ending of the output file says; on standard output {default}.",
         ),
         click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
         FORCE,
@@ -192,12 +197,13 @@ def output_options(own_format: str | None = None, *, has_bytes: bool = False) ->
         given.append(click.option("--binary", type=texts, default="base64", show_default=True, help="Text of bytes."))
 
     def taking(command: Command) -> Command:
-        return cast("Command", takes_output(command, own_format))
+        return cast("Command", takes_output(command, own_format, piped))
 
     return _apply([*given, taking])
 
 
 OUTPUT = output_options(has_bytes=True)
+OUTPUT_OF_RECORDS = output_options(has_bytes=True, piped="jsonl")
 
 READING = _apply(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import click
 import pyarrow as pa
 
-from kraftlog.cli.target import check_target, is_device, is_standard_output, open_target
+from kraftlog.cli.target import check_target, is_device, is_standard_output, open_target, pager
 from kraftlog.disk.remote_path import LogPath
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ ENDINGS_OF_OWN = {"json": ".json", "text": ".txt"}
 class Writer(Protocol):
     """Takes record batches."""
 
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What is to be said when all is written."""
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Write rows."""
 
@@ -49,7 +53,11 @@ class Writer(Protocol):
         """Write what is left."""
 
 
-class _Lines:
+class _Quiet:
+    remarks = ()
+
+
+class _Lines(_Quiet):
     """JSON Lines or CSV. In CSV null is an empty field, and an empty value a quoted one."""
 
     def __init__(self, file: IO[bytes], form: str, schema: pa.Schema, binary: str) -> None:
@@ -70,7 +78,7 @@ class _Lines:
         self._file.flush()
 
 
-class _Formatted:
+class _Formatted(_Quiet):
     """Records by a format string of kcat."""
 
     def __init__(self, file: IO[bytes], template: FormatString) -> None:
@@ -88,7 +96,7 @@ class _Formatted:
         self._file.flush()
 
 
-class _Arrow:
+class _Arrow(_Quiet):
     """A stream of Arrow's IPC format, or a file of it."""
 
     def __init__(self, file: IO[bytes], schema: pa.Schema, *, is_stream: bool) -> None:
@@ -101,7 +109,7 @@ class _Arrow:
         self._writer.close()
 
 
-class _Parquet:
+class _Parquet(_Quiet):
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
         from pyarrow.parquet import ParquetWriter
 
@@ -139,16 +147,19 @@ def open_writer(
     *,
     force: bool,
     is_full: bool = False,
+    is_paged: bool = False,
 ) -> Iterator[Writer]:
     """Open a writer on a file, or on standard output when ``output`` is None or ``-``.
 
     The file takes its name when the ``with`` block ends; nothing is left when it raises.
     """
     is_stream = is_standard_output(output) or str(output).endswith(STREAM_ENDING)
-    with open_target(output, force=force) as file:
+    with open_target(output, force=force, is_paged=is_paged) as file:
         writer = _writer(file, form, schema, binary, is_stream=is_stream, is_full=is_full)
         yield writer
         writer.close()
+    for remark in writer.remarks:
+        print(remark, file=sys.stderr)
 
 
 def format_of(form: str | None, output: str | None, own_format: str | None = None) -> str | None:
@@ -200,6 +211,8 @@ class Output:
         Text of bytes.
     template : FormatString or None
         Takes the place of a format.
+    piped : str
+        The format where none was given, and standard output is no terminal.
     """
 
     path: str | None
@@ -212,18 +225,32 @@ class Output:
     is_full: bool = False
     binary: str = "base64"
     template: FormatString | None = None
+    piped: str = "table"
 
     def check(self, folders: Iterable[LogPath]) -> None:
         """Refuse a file in a folder that is read, and one that exists."""
         check_target(self.path, folders, force=self.force)
 
+    @property
+    def is_on_terminal(self) -> bool:
+        """Whether rows are shown on a terminal."""
+        return is_standard_output(self.path) and sys.stdout is not None and sys.stdout.isatty()
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether a pager shows them."""
+        return self.is_on_terminal and pager() is not None
+
     @contextmanager
     def open(self, schema: pa.Schema) -> Iterator[WantedRows]:
         """Open a writer of the rows that are wanted; says on standard error how many more there are."""
-        is_on_terminal = is_standard_output(self.path) and sys.stdout is not None and sys.stdout.isatty()
-        form = self.template or self.form or "table"
-        is_short = is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
-        with open_writer(form, self.path, schema, self.binary, force=self.force, is_full=self.is_full) as writer:
+        form = self.template or self.form or ("table" if self.is_on_terminal else self.piped)
+        is_short = (
+            self.is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
+        )
+        with open_writer(
+            form, self.path, schema, self.binary, force=self.force, is_full=self.is_full, is_paged=self.is_paged
+        ) as writer:
             rows = WantedRows(writer, FIRST_ROWS if is_short else self.limit, self.tail, counts_others=is_short)
             yield rows
             rows.finish()
@@ -232,9 +259,9 @@ class Output:
             shown = f"the first {FIRST_ROWS} rows, and there are {others}"
             print(f"{shown}: --all shows all, --limit N other numbers, --tail N the last", file=sys.stderr)
 
-    def write_texts(self, texts: Iterable[str]) -> None:
+    def write_texts(self, texts: Iterable[str], *, is_endless: bool = False) -> None:
         """Write what a command has printed in a format of its own."""
-        with open_target(self.path, force=self.force) as file:
+        with open_target(self.path, force=self.force, is_paged=self.is_paged and not is_endless) as file:
             for text in texts:
                 file.write(text.encode())
 
@@ -303,9 +330,9 @@ class WantedRows:
             self._held -= self._last.popleft().num_rows
 
 
-def takes_output(command: Callable[..., Any], own_format: str | None) -> Callable[..., Any]:
+def takes_output(command: Callable[..., Any], own_format: str | None, piped: str) -> Callable[..., Any]:
     """Return a command that is given its options of output as one ``Output``."""
-    names = [field.name for field in fields(Output) if field.name not in ("path", "form")]
+    names = [field.name for field in fields(Output) if field.name not in ("path", "form", "piped")]
 
     @wraps(command)
     def run(**given: Any) -> Any:
@@ -319,6 +346,6 @@ def takes_output(command: Callable[..., Any], own_format: str | None) -> Callabl
             rest["columns"] = rest["template"].columns
         if sum((rest["limit"] is not None, rest["tail"] is not None, rest["shows_all"])) > 1:
             raise click.UsageError("--limit, --tail and --all exclude each other")
-        return command(output=Output(path, form, **rest), **given)
+        return command(output=Output(path, form, piped=piped, **rest), **given)
 
     return run

@@ -83,7 +83,7 @@ def recover(
     not_read = 0
     with (
         Recovery(folders, RecoverOptions(write, cut_damage, rebuild, index_interval_bytes)) as recovery,
-        progress_bar(recovery.size_in_bytes, wanted=not no_progress) as bar,
+        progress_bar(recovery.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar,
     ):
         actions = recovery.actions()
         with output.open(shown_columns) as writer:

@@ -41,7 +41,7 @@ def stats(
     shown_columns = STATS.select(output.columns)
     output.check(log.folders)
     faults: list[Fault] = []
-    with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
+    with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         table = log.stats(faults, by_producer=by == "producer", decompress=decompress, on_progress=bar)
     with output.open(shown_columns) as writer:
         writer.write(table.select(shown_columns.names))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from typing import IO
 
 import numpy as np
@@ -16,9 +15,16 @@ NULL = "-"
 GAP = "  "
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 LONGEST_CELL = 64  # characters of the bytes of records
-SHORTEST = 12  # characters that a cell keeps when its column is made narrower
+COMFORTABLE, SHORTEST = 24, 12  # characters that a cell keeps when its column is made narrower
 ROWS_MEASURED = 1000  # of which the widths of columns are those of all
 NEVER_CUT = frozenset({"path", "file", "topic", "group", "error", "message", "command", "abort_command", "crc"})
+IMPORTANT = frozenset(
+    (
+        *("topic", "partition", "group", "offset", "start_offset", "base_offset", "key", "value", "type", "name"),
+        *("error", "state", "action", "outcome", "kind", "change", "field", "before", "after"),
+    )
+)
+OWN_LINE = ("command", "abort_command", "message", "reason", "file", "path")  # of long values, which people copy
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -26,8 +32,9 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 class TableForPeople:
     """A header, then a line for each row.
 
-    On a terminal columns are made narrower, and then left out from the last one on, until a row fits the width; of what
-    is left out the last line says the names. Elsewhere nothing is left out, and only the bytes of records are cut.
+    On a terminal, until a row fits the width, long values that people copy get a line of their own below the row; then
+    columns are made narrower, and then left out from the last one on; of what is left out the last line says the names.
+    Elsewhere nothing is left out. The bytes of records are cut everywhere.
     """
 
     def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str, *, is_full: bool) -> None:
@@ -50,14 +57,16 @@ class TableForPeople:
             self._begin()
 
     def close(self) -> None:
-        """Write what is left, and the names of columns that were left out."""
+        """Write what is left."""
         if self._layout is None:
             self._begin()
-        assert self._layout is not None
-        if self._layout.left_out:
-            names = ", ".join(self._layout.left_out)
-            print(f"not shown for want of width: {names}; --columns chooses, --full shows all", file=sys.stderr)
         self._file.flush()
+
+    @property
+    def remarks(self) -> list[str]:
+        """Names of columns that were left out."""
+        names = ", ".join(self._layout.left_out if self._layout else ())
+        return [f"not shown for want of width: {names}; --columns chooses, --full shows all"] if names else []
 
     def _begin(self) -> None:
         """Lay out the columns by the first rows, and print these."""
@@ -65,7 +74,7 @@ class TableForPeople:
         batch = pa.Table.from_batches(waiting, self._schema).slice(0, ROWS_MEASURED).combine_chunks()
         first = batch.to_batches()[0] if batch.num_rows else pa.RecordBatch.from_pylist([], self._schema)
         self._layout = _Layout(self._schema, self._cells(first), self._width)
-        header = self._layout.lines([pa.array([name], TEXT) for name in self._schema.names])[0].as_py().rstrip("\n")
+        header = self._layout.header()
         self._file.write((f"{_BOLD}{header}{_PLAIN}" if self._is_terminal else header).encode() + b"\n")
         for rows in waiting:
             self._print(rows)
@@ -83,45 +92,77 @@ class TableForPeople:
         ]
 
     def _longest(self, field: pa.Field) -> int | None:
-        """Return the most characters of a cell; in a pipe, which programs read, the bytes of records alone are cut."""
-        if self._is_full or field.name in NEVER_CUT:
-            return None
-        return None if pa.types.is_string(field.type) and not self._is_terminal else LONGEST_CELL
+        """Return the most characters of a cell; texts are cut where the width asks for it."""
+        is_whole = self._is_full or field.name in NEVER_CUT or pa.types.is_string(field.type)
+        return None if is_whole else LONGEST_CELL
 
 
 class _Layout:
-    """Which columns a table has, how wide each is, and which were left out."""
+    """Which columns a table has, how wide each is, which stand below the row, and which were left out."""
 
     def __init__(self, schema: pa.Schema, cells: list[pa.Array], width: int | None) -> None:
         names = schema.names
+        self._names = names
         self._is_number = [pa.types.is_integer(f.type) or pa.types.is_floating(f.type) for f in schema]
         self._widths = [max([_width(name), *_widths(column)]) for name, column in zip(names, cells, strict=True)]
-        self._cuts = [width is not None and name not in NEVER_CUT for name in names]
-        self._shown = list(range(len(names)))
-        if width is not None:
-            self._narrow(names, width)
-        self.left_out = [name for at, name in enumerate(names) if at not in self._shown]
-
-    def _narrow(self, names: list[str], width: int) -> None:
-        can_shrink = [
-            at
-            for at in self._shown
-            if not self._is_number[at] and names[at] not in NEVER_CUT and self._widths[at] > SHORTEST
+        self._cuts = [
+            width is not None
+            and not is_number
+            and field.name not in NEVER_CUT
+            and not pa.types.is_timestamp(field.type)
+            for field, is_number in zip(schema, self._is_number, strict=True)
         ]
+        self._shown = list(range(len(names)))
+        self._below: list[int] = []
+        if width is not None:
+            self._put_below(width)
+            self._narrow(width)
+        self.left_out = [name for at, name in enumerate(names) if at not in (*self._shown, *self._below)]
+
+    def _put_below(self, width: int) -> None:
+        """Give the widest of the values that people copy lines of their own, until the others fit."""
+        wide = [at for at in self._shown if self._names[at] in OWN_LINE and self._widths[at] > 2 * SHORTEST]
+        for at in sorted(wide, key=lambda at: self._widths[at], reverse=True):
+            if self._total() > width and len(self._shown) > 1:
+                self._shown.remove(at)
+                self._below = sorted([*self._below, at])
+
+    def _narrow(self, width: int) -> None:
+        """Shorten texts and leave columns out, in turns: the less important a column is, the sooner it goes."""
+        full = list(self._widths)
+        for least, goes in ((COMFORTABLE, set(self._names) - IMPORTANT), (SHORTEST, set(self._names))):
+            self._shrink(width, least)
+            for at in reversed([at for at in self._shown if self._names[at] in goes]):
+                if self._total() > width and len(self._shown) > 1:
+                    self._shown.remove(at)
+        for at in self._shown:
+            self._widths[at] = min(full[at], self._widths[at] + max(0, width - self._total()))
+
+    def _shrink(self, width: int, least: int) -> None:
+        can_shrink = [at for at in self._shown if self._cuts[at] and self._widths[at] > least]
         while self._total() > width and can_shrink:
             widest = max(can_shrink, key=lambda at: self._widths[at])
-            least = max(SHORTEST, _width(names[widest]))
-            self._widths[widest] = max(least, self._widths[widest] - (self._total() - width))
-            if self._widths[widest] == least:
+            narrowest = max(least, _width(self._names[widest]))
+            self._widths[widest] = max(narrowest, self._widths[widest] - (self._total() - width))
+            if self._widths[widest] == narrowest:
                 can_shrink.remove(widest)
-        while self._total() > width and len(self._shown) > 1:
-            self._shown.pop()
 
     def _total(self) -> int:
         return sum(self._widths[at] for at in self._shown) + len(GAP) * (len(self._shown) - 1)
 
+    def header(self) -> str:
+        """Return the line with the names of the columns."""
+        return str(self._rows([pa.array([name], TEXT) for name in self._names])[0].as_py().rstrip("\n"))
+
     def lines(self, cells: list[pa.Array]) -> pa.Array:
-        """Return a line, with its line end, for each row."""
+        """Return the lines of each row, with their line ends."""
+        lines = self._rows(cells)
+        for at in self._below:
+            with_value = joined([lines, f"{GAP}{self._names[at]}: ", cells[at], "\n"], len(lines))
+            lines = pc.if_else(pc.equal(cells[at], NULL), lines, with_value)
+        return lines
+
+    def _rows(self, cells: list[pa.Array]) -> pa.Array:
         parts: list[pa.Array | str] = []
         for at in self._shown:
             is_last = at == self._shown[-1]

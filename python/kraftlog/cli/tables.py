@@ -170,7 +170,8 @@ def _command(table: schema.TableSchema) -> click.Command:
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
         decorators.append(options.KCAT_FORMAT)
-    decorators += [options.OUTPUT, options.READING]
+    output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT
+    decorators += [output, options.READING]
     for decorator in reversed(decorators):
         run = decorator(run)
     return click.command(SHORT_NAMES.get(table.name, table.name.replace("_", "-")), help=help_text)(run)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from kraftlog.types import Buffer
 
 STANDARD_OUTPUT = "-"
+LESS = "FRX"  # what git tells less as well: colours, and no waiting where all fits the screen
 
 
 def is_standard_output(output: str | None) -> bool:
@@ -80,8 +84,32 @@ def is_device(path: Path) -> bool:
     return there is not None and not there.is_file
 
 
+def pager() -> str | None:
+    """Return the command of KRAFTLOG_PAGER, or else PAGER; None where none is set, or the program is not there."""
+    command = os.environ.get("KRAFTLOG_PAGER", os.environ.get("PAGER", "")).strip()
+    words = command.split()
+    return command if words and words != ["cat"] and shutil.which(words[0]) else None
+
+
 @contextmanager
-def open_target(output: str | None, *, force: bool) -> Iterator[IO[bytes]]:
+def _paged(command: str) -> Iterator[IO[bytes]]:
+    """Open a pager, which shows what is written; waits for its end."""
+    environment = {"LESS": LESS, **os.environ}
+    with subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment) as process:
+        assert process.stdin is not None
+        try:
+            with io.BufferedWriter(_Terminal(process.stdin)) as file:
+                yield file
+        finally:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            while process.poll() is None:
+                with suppress(KeyboardInterrupt):  # which the pager has got as well, and may go on
+                    process.wait()
+
+
+@contextmanager
+def open_target(output: str | None, *, force: bool, is_paged: bool = False) -> Iterator[IO[bytes]]:
     """Open standard output, or a file that takes its name when the ``with`` block ends; never when it raises.
 
     Parameters
@@ -90,10 +118,17 @@ def open_target(output: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         None and - are standard output. A device or a pipe is written as it is.
     force : bool
         Whether an existing file is replaced.
+    is_paged : bool
+        Whether a pager shows what goes to standard output, which is a terminal.
     """
     if output is None or output == STANDARD_OUTPUT:
         if sys.stdout is None:
             raise OSError("standard output is closed")
+        command = pager() if is_paged else None
+        if command is not None:
+            with _paged(command) as shown:
+                yield shown
+            return
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
@@ -104,6 +139,24 @@ def open_target(output: str | None, *, force: bool) -> Iterator[IO[bytes]]:
         io.BufferedWriter(cast(io.RawIOBase, _Appending(file))) as buffered,
     ):
         yield buffered
+
+
+class _Terminal(io.RawIOBase):
+    """The input of a pager, which shows it on a terminal."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, data: Buffer) -> int:
+        written = self._pipe.write(data)
+        self._pipe.flush()
+        return written
 
 
 class _Appending(io.RawIOBase):

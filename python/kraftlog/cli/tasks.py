@@ -16,8 +16,6 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),
         "index-entries": (TABLES, "Show the entries of index files."),
         "dump": ("dump", "Print files as kafka-dump-log does."),
-        "sample": ("sample", "Write sample logs that a real Kafka made, to try things with."),
-        "demo": ("demo", "Show a log, and turn it into Parquet files with Spark."),
     },
     "Check": {
         "verify": ("verify", "Check records, offsets, index files and transactions."),
@@ -47,6 +45,11 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Repair": {
         "recover": ("recover", "Cut torn tails and rebuild index files, as a broker does when it starts."),
+    },
+    "Learn": {
+        "sample": ("sample", "Write sample logs that a real Kafka made, to try things with."),
+        "demo": ("demo", "Show a log, and turn it into Parquet files with Spark."),
+        "man": ("man", "Print the manual page."),
     },
 }
 

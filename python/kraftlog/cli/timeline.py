@@ -76,7 +76,7 @@ def command(
         check_start(before, first)
     if follows:
         found = follow(lambda: MetadataLog.open(directory), before, faults, _wait)
-        output.write_texts(_limited(lines(found, _width()), output.limit))
+        output.write_texts(_limited(lines(found, _width()), output.limit), is_endless=True)
         sys.exit(report_faults(faults, listed_by=None))
     found = timeline(log, before, last, faults)
     if strict:

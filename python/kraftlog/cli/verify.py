@@ -49,7 +49,7 @@ def verify(
     output.check(log.folders)
     counts: Counter[str] = Counter()
     notes: list[str] = []
-    with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
+    with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         faults = log.verify(ReadOptions(), bar, notes)
         with output.open(shown_columns) as writer:
             while some := list(islice(faults, FAULTS_AT_ONCE)):

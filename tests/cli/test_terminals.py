@@ -1,0 +1,157 @@
+"""What commands show on terminals of 80 and 200 columns: lines fit, and what people copy is whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from golden_files import GOLDEN
+from kraftlog.cli.table_output import OWN_LINE
+from kraftlog.cli.tasks import MODULES
+from pseudo_terminal import PseudoTerminal
+
+Command = Callable[..., Any]
+SHOWN = {
+    "records": "codecs/log -t codec-lz4 -c 5",
+    "batches": "codecs/log -c 5",
+    "segments": "deleted_records/log",
+    "messages": "metadata/log -c 9",
+    "stats": "transactions/log",
+    "index-entries": "transactions/log -c 5",
+    "verify": "damaged/bit_flip_payload/log",
+    "errors": "damaged/bit_flip_payload/log",
+    "health": "metadata/log -c 5",
+    "downgrade-check": "transactions/log --to 3.4.0",
+    "transactions": "transactions/log -c 9",
+    "hanging": "transactions_hanging/log",
+    "producers": "transactions/log",
+    "transactional-ids": "transactions/log",
+    "metadata-transactions": "metadata_txn/controller_failover/log",
+    "groups": "groups/log",
+    "offsets": "groups/log",
+    "image": "metadata/log --type ConfigRecord -c 9",
+    "diff": "metadata/log --from 85 --to 94 --format table",
+    "timeline": "metadata/log --to 150 --format table",
+    "metadata-changes": "metadata/log -c 9",
+    "recover": "damaged/truncated_in_last_records/log",
+}
+NO_TABLES = {
+    "dump": "prints what kafka-dump-log prints",
+    "shell": "has tests of its own",
+    "sample": "prints paths",
+    "demo": "runs in the tests of Spark",
+    "man": "prints what man reads",
+    "pack": "writes a file",
+    "downgrade": "writes a snapshot",
+}
+ON_SCREEN = "from kraftlog.cli import main; main()"
+WITHOUT_ERRORS = f"import os; os.dup2(os.open(os.devnull, os.O_WRONLY), 2); {ON_SCREEN}"
+COPIED = ("topic", "group", "error", "message", "command", "file", "path")
+OWN = re.compile(rf"  ({'|'.join(OWN_LINE)}): ")
+
+
+def arguments(command: str) -> list[str]:
+    path, *options = shlex.split(SHOWN[command])
+    return [command, str(GOLDEN / path), *options]
+
+
+def test_all_commands_are_here():
+    assert SHOWN.keys() | NO_TABLES.keys() == MODULES.keys()
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+@pytest.mark.parametrize("command", SHOWN)
+def test_rows_fit_and_what_is_copied_is_whole(kraftlog_command: Command, command: str, columns: int):
+    with PseudoTerminal(WITHOUT_ERRORS, *arguments(command), columns=columns) as terminal:
+        header, *lines = terminal.rest().splitlines()
+    assert len(header) <= columns
+    assert [line for line in lines if len(line) > columns and not OWN.match(line)] == []
+    assert [line for line in lines if line != line.rstrip()] == []
+    given = [word for word in arguments(command) if word not in ("--format", "table")]
+    done = kraftlog_command(*given, "--format", "jsonl")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len([line for line in lines if not OWN.match(line)]) == len(rows) > 0
+    text = "\n".join(lines)
+    for row in rows:
+        for name in COPIED:
+            assert str(row.get(name) or "") in text
+        assert [name for name in header.split() if name not in row] == []
+
+
+def test_the_rest_of_the_columns_is_named(kraftlog_command: Command):
+    names = kraftlog_command("batches", GOLDEN / "codecs" / "log", "-c", 1).stdout.splitlines()[0].split()
+    with PseudoTerminal(ON_SCREEN, *arguments("batches"), columns=80) as terminal:
+        header, *_, last = terminal.rest().splitlines()
+    left_out = ", ".join(name for name in names if name not in header.split())
+    assert last == f"not shown for want of width: {left_out}; --columns chooses, --full shows all"
+    with PseudoTerminal(WITHOUT_ERRORS, *arguments("batches"), "--full", columns=80) as terminal:
+        assert terminal.rest().splitlines()[0].split() == names
+
+
+def test_the_more_important_columns_stay():
+    with PseudoTerminal(WITHOUT_ERRORS, *arguments("messages"), columns=80) as terminal:
+        header = terminal.rest().splitlines()[0].split()
+    assert {"offset", "type", "value", "error"} <= set(header)
+    assert "key_version" not in header
+
+
+def run(*words: str, **environment: str) -> list[str]:
+    with PseudoTerminal(ON_SCREEN, *words, environment={"PAGER": "", **environment}) as terminal:
+        return terminal.rest().splitlines()
+
+
+def test_a_pager():
+    words = ["segments", str(GOLDEN / "codecs" / "log"), "-t", "codec-lz4", "--columns", "base_offset"]
+    plain = run(*words)
+    assert [line.strip() for line in plain] == ["base_offset", "0", "341"]
+    assert run(*words, PAGER="sed s/^/page:/") == [f"page:{line}" for line in plain]
+    assert run(*words, PAGER="sed s/^/page:/", KRAFTLOG_PAGER="sed s/^/own:/") == [f"own:{line}" for line in plain]
+    assert run(*words, PAGER="sed s/^/page:/", KRAFTLOG_PAGER="") == plain
+    assert run(*words, PAGER="cat") == run(*words, PAGER="/no/such/pager -x") == plain
+
+
+def test_a_pager_that_is_left():
+    """Nobody reads the rest: the program ends, without an error; what it has to say comes behind."""
+    words = ["records", str(GOLDEN / "codecs" / "log"), "--columns", "offset", "--all"]
+    with PseudoTerminal(ON_SCREEN, *words, environment={"KRAFTLOG_PAGER": "head -n 2"}) as terminal:
+        assert [line.strip() for line in terminal.rest().splitlines()] == ["offset", "0"]
+        assert terminal.end() == 0
+    words = ["verify", str(GOLDEN / "damaged" / "bit_flip_payload" / "log"), "--columns", "error"]
+    assert run(*words, PAGER="sed s/^/page:/") == [
+        "page:error",
+        "page:bad_crc",
+        "1032 bytes in 1 segments: 1 bad_crc",
+    ]
+
+
+def test_texts_are_paged_too_and_pipes_are_not(kraftlog_command: Command, monkeypatch: pytest.MonkeyPatch):
+    words = ["diff", str(GOLDEN / "metadata" / "log"), "--from", "85", "--to", "94"]
+    assert all(line.startswith("page:") for line in run(*words, PAGER="sed s/^/page:/"))
+    monkeypatch.setenv("PAGER", "sed s/^/page:/")
+    assert "page:" not in kraftlog_command(*words).stdout
+
+
+@pytest.mark.parametrize("command", ["records", "messages"])
+def test_records_are_json_lines_in_a_pipe(kraftlog_command: Command, command: str):
+    piped = kraftlog_command(*arguments(command)).stdout
+    assert piped == kraftlog_command(*arguments(command), "--format", "jsonl").stdout
+    assert [json.loads(line)["offset"] for line in piped.splitlines()]
+    table = kraftlog_command(*arguments(command), "--format", "table").stdout
+    assert "offset" in table.splitlines()[0].split()
+
+
+def test_a_shell_completes(kraftlog_command: Command, monkeypatch: pytest.MonkeyPatch):
+    for words, expected in (
+        ("kraftlog trans", ["plain,transactions", "plain,transactional-ids"]),
+        ("kraftlog records --isolation-level read_c", ["plain,read_committed"]),
+        ("kraftlog records --start-of", ["plain,--start-offset"]),
+    ):
+        monkeypatch.setenv("_KRAFTLOG_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        assert kraftlog_command().stdout.splitlines() == expected
