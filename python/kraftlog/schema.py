@@ -405,6 +405,19 @@ LAST_STABLE_OFFSETS = TableSchema(
     {**_PARTITION, "last_stable_offset": pa.int64()},
 )
 
+# what a broker answers to ListOffsets
+PARTITION_OFFSETS = TableSchema(
+    "partition_offsets",
+    "a partition, and the offset that was asked for",
+    {**_PARTITION, "offset": pa.int64(), "timestamp": TIMESTAMP},
+    {
+        "timestamp_ms": pa.int64(),
+        "log_start_offset": pa.int64(),
+        "last_stable_offset": pa.int64(),
+        "log_end_offset": pa.int64(),
+    },
+)
+
 # not a table that is read, but what is done
 RECOVERY = TableSchema(
     "recovery",

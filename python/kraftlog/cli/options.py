@@ -162,7 +162,11 @@ FORCE = click.option("--force", is_flag=True, help="Replace the output file when
 
 
 def output_options(
-    own_format: str | None = None, *, has_bytes: bool = False, piped: str = "table"
+    own_format: str | None = None,
+    *,
+    others: tuple[str, ...] = (),
+    has_bytes: bool = False,
+    piped: str = "table",
 ) -> Callable[[Command], Command]:
     """Return the options of output, which a command gets as one ``Output``.
 
@@ -170,13 +174,15 @@ def output_options(
     ----------
     own_format : str or None
         A format of this command alone, which is its default.
+    others : tuple of str
+        Formats of this command alone that are on request.
     has_bytes : bool
         Whether rows have columns of bytes.
     piped : str
         The default where standard output is no terminal.
     """
     default = own_format or ("table" if piped == "table" else f"table on a terminal, {piped} elsewhere")
-    formats = FORMATS if own_format is None else (own_format, *FORMATS)
+    formats = (*([] if own_format is None else [own_format]), *FORMATS, *others)
     given = [
         click.option(
             "--format",

@@ -13,6 +13,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "batches": (TABLES, "Show the header of each record batch."),
         "segments": (TABLES, "Show what each segment file holds, and whether it is whole."),
         "messages": (TABLES, "Show records of internal topics and of the metadata log, with typed fields."),
+        "get-offsets": ("get_offsets", "Show where partitions start and end, and what lies at a time."),
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),
         "index-entries": (TABLES, "Show the entries of index files."),
         "dump": ("dump", "Print files as kafka-dump-log does."),

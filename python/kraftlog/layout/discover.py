@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
@@ -19,6 +20,7 @@ from kraftlog.layout.unread import Unread
 
 PathLike = str | os.PathLike[str]
 AnyPath = PathLike | RemotePath
+Item = TypeVar("Item", Segment, Unread)
 
 NOT_KAFKAS = "not a file that Kafka writes here"
 
@@ -30,6 +32,19 @@ class Discovery:
     segments: list[Segment] = field(default_factory=list)
     set_aside: list[Segment] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+
+    def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
+        """Return what is of partitions that are wanted, and what may be missing from any of them."""
+
+        def wanted(items: Iterable[Item]) -> list[Item]:
+            return [item for item in items if is_wanted(item.topic, item.partition)]
+
+        of_all = [one for one in self.unread if one.is_fault and one.topic is None]
+        return Discovery(
+            wanted(self.segments),
+            wanted(self.set_aside),
+            [*of_all, *wanted(one for one in self.unread if one not in of_all)],
+        )
 
 
 def discover(paths: AnyPath | Iterable[AnyPath], storage_options: StorageOptions | None = None) -> Discovery:

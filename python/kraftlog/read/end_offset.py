@@ -12,7 +12,7 @@ from kraftlog.read.segment_reader import as_listed, segment_headers
 _AT_THE_END = ReadOptions(start_offset=NO_BOUND, include_deleted=True)
 
 
-def end_offset(segment: Segment, faults: list[Fault]) -> int:
+def end_offset(segment: Segment, faults: list[Fault], *, check_crc: bool = False) -> int:
     """Return the offset behind the last batch of a segment; its base offset when it has none.
 
     Only the headers are read that follow the last entry of the index file.
@@ -22,6 +22,8 @@ def end_offset(segment: Segment, faults: list[Fault]) -> int:
     segment : Segment
     faults : list of Fault
         Receives what a walk over the headers finds, and one ``unreadable_file`` when the file cannot be read.
+    check_crc : bool
+        Whether the batches that follow are read, and those do not count whose checksum does not match.
 
     Examples
     --------
@@ -36,7 +38,19 @@ def end_offset(segment: Segment, faults: list[Fault]) -> int:
             start, _ = seek(segment, file, _AT_THE_END)
     except OSError:
         pass  # the walk says so
-    found = segment.base_offset or 0
-    for headers in segment_headers(segment, faults, start=start):
-        found = max(found, int(last_offsets(headers).max(initial=-1)) + 1)
+    base = segment.base_offset or 0
+    known = len(faults)
+    found = _walked(segment, faults, start, check_crc=check_crc)
+    if not found and start and check_crc:
+        del faults[known:]
+        found = _walked(segment, faults, 0, check_crc=True)
+    return max(found, base)
+
+
+def _walked(segment: Segment, faults: list[Fault], start: int, *, check_crc: bool) -> int:
+    """Return the offset behind the last batch of those that start at a byte or later; 0 when there is none."""
+    found = 0
+    for headers in segment_headers(segment, faults, start=start, check_crc=check_crc):
+        counted = headers[headers["crc_ok"] != 0] if check_crc else headers
+        found = max(found, int(last_offsets(counted).max(initial=-1)) + 1)
     return found

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault, error_from_fault
@@ -20,7 +21,16 @@ from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.partition import Partition, as_html, as_text, partitions_of, summary
-from kraftlog.tables.table_rows import Pass, check_type, left_alone, record_ranges, table_rows, table_schema, unreadable
+from kraftlog.tables.table_rows import (
+    Pass,
+    check_type,
+    left_alone,
+    note_unreadable,
+    record_ranges,
+    table_rows,
+    table_schema,
+    unreadable,
+)
 from kraftlog.tables.user_options import read_options, read_until
 from kraftlog.types import IsolationLevel
 
@@ -269,9 +279,57 @@ class Log:
         It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
         record. A broker's own is never behind its high watermark, which the log does not hold.
         """
-        from kraftlog.tables.transaction_tables import last_stable_offsets
+        from kraftlog.tables.partition_offsets import last_stable_offsets
 
         return last_stable_offsets(self.found.segments)
+
+    def partition_offsets(
+        self,
+        time: datetime | int | Literal["earliest", "latest", "max-timestamp"] = "latest",
+        columns: Sequence[str] | None = None,
+        *,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        strict: bool = False,
+        on_progress: Progress | None = None,
+    ) -> Stream:
+        """Stream the offset of each partition at a time, as a broker answers ListOffsets.
+
+        Parameters
+        ----------
+        time : {"earliest", "latest", "max-timestamp"}, datetime or int
+            ``earliest`` is the log start offset, ``latest`` the log end offset, or with ``read_committed`` the last
+            stable offset; ``max-timestamp`` the first record with the largest timestamp. A time, or milliseconds since
+            the epoch, mean the first record with that timestamp or a later one.
+        columns : sequence of str, optional
+            ``log_start_offset``, ``last_stable_offset`` and ``log_end_offset`` on request.
+        isolation_level : {"read_uncommitted", "read_committed"}
+        strict : bool
+        on_progress : callable, optional
+
+        Returns
+        -------
+        Stream
+            A row for each partition; ``offset`` is null where there is no such record, or where it cannot be read.
+            The end is that of the files: a broker that runs may not have given it to consumers yet.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> log.partition_offsets().to_table()["offset"].to_pylist()
+        [130, 69, 38]
+        """
+        from kraftlog.tables.partition_offsets import checked_time, partition_offset_rows
+
+        at = checked_time(time)
+        options = ReadOptions(isolation_level=isolation_level, strict=strict)
+        arrow_schema = schema.PARTITION_OFFSETS.select(columns)
+
+        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            note_unreadable(self.found, faults, strict=strict)
+            return partition_offset_rows(self.found.segments, at, arrow_schema, options, faults, on_progress)
+
+        return Stream(arrow_schema, produce)
 
     def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the entries of the index files."""

@@ -73,14 +73,12 @@ def open(
     if topics is not None or partitions is not None:
         wanted_topics = None if topics is None else set(topics)
         wanted_partitions = None if partitions is None else set(partitions)
-
-        def is_wanted(item: object) -> bool:
-            topic, partition = getattr(item, "topic", None), getattr(item, "partition", None)
-            return (wanted_topics is None or topic in wanted_topics) and (
-                wanted_partitions is None or partition in wanted_partitions
+        wanted = found.only(
+            lambda topic, partition: (
+                (wanted_topics is None or topic in wanted_topics)
+                and (wanted_partitions is None or partition in wanted_partitions)
             )
-
-        wanted = Discovery(*[[item for item in kind if is_wanted(item)] for kind in vars(found).values()])
+        )
         if not wanted.segments:
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
@@ -103,6 +101,14 @@ def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] |
     asked = ", ".join(map(str, sorted(partitions or ())))
     has = [f"{topic}-{number}" for topic in sorted(topics or there) for number in sorted(there[topic])]
     return f"no partition {asked} of those asked for. There are {_some(has)}"
+
+
+def none_wanted(found: Discovery) -> str:
+    """Return that no partition is one of those asked for, and which there are."""
+    there = {(one.topic, one.partition) for one in found.segments if one.topic is not None}
+    return (
+        f"no partition of those asked for. There are {_some([f'{topic}-{number}' for topic, number in sorted(there)])}"
+    )
 
 
 def _some(names: list[str]) -> str:

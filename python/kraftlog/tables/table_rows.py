@@ -99,10 +99,7 @@ def table_rows(
     if table in TABLES_OF_FILES:
         how = replace(how, options=replace(how.options, include_deleted=True))
     options, faults, segments = how.options, how.faults, found.segments
-    for fault in unreadable(found):
-        if options.strict:
-            raise error_from_fault(fault)
-        faults.append(fault)
+    note_unreadable(found, faults, strict=options.strict)
     if table in ("records", "messages") or table not in schema.TABLES:
         how.notes.extend(notes_of_deleted(segments, options))
     if options.salvage and not options.searches:
@@ -168,6 +165,14 @@ def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how
     note_bad_messages(found.segments, options, faults, catalog)
     table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
     yield from table.to_batches()
+
+
+def note_unreadable(found: Discovery, faults: list[Fault], *, strict: bool) -> None:
+    """Note the folders that could not be listed, or raise for the first."""
+    for fault in unreadable(found):
+        if strict:
+            raise error_from_fault(fault)
+        faults.append(fault)
 
 
 def unreadable(found: Discovery) -> list[Fault]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
-from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TRANSACTION_STATES
@@ -21,7 +20,6 @@ from kraftlog.read.partitions import by_partition, is_metadata, opened_before_se
 from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.read.segment_transactions import read_opened
-from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.stream import rows_of
 from kraftlog.transactions.metadata_columns import MetadataTransactions
 from kraftlog.transactions.metadata_fold import Found
@@ -71,42 +69,6 @@ def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | N
         if on_progress:
             on_progress(segment.size)
     yield fold.open
-
-
-def last_stable_offsets(segments: list[Segment]) -> pa.Table:
-    """Return the last stable offset of each partition, as far as its log tells.
-
-    Raises
-    ------
-    CorruptRecordError
-        When a segment cannot be read that decides it.
-    """
-    rows = []
-    for group in by_partition(segments):
-        if group[0].state:
-            continue
-        found = TransactionMap(group)
-        opened = found.open_at_end()
-        unread = [fault for fault in found.faults if fault.error == "unreadable_file"]
-        if unread:
-            raise error_from_fault(unread[0])
-        stable = opened[0].first_offset if opened else _next_offset(group[-1])
-        stable = max(stable, group[0].log_start_offset)
-        rows.append({"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable})
-    return pa.Table.from_pylist(rows, schema=schema.LAST_STABLE_OFFSETS.select())
-
-
-def _next_offset(segment: Segment) -> int:
-    """Return the offset behind the last sound batch of a segment."""
-    found = segment.base_offset or 0
-    faults: list[Fault] = []
-    for headers in segment_headers(segment, faults, check_crc=True):
-        sound = headers[headers["crc_ok"] != 0]
-        found = max(found, int(last_offsets(sound).max(initial=-1)) + 1)
-    for fault in faults:
-        if fault.error == "unreadable_file":
-            raise error_from_fault(fault)
-    return found
 
 
 def _pass_on(found: list[Fault], faults: list[Fault], *, strict: bool) -> None:

@@ -1,0 +1,214 @@
+"""Offsets of partitions, as a broker answers ListOffsets: where a log starts and ends, and what lies at a time.
+
+A broker's own answers are never behind its high watermark, which the log does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import SupportsIndex
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec.headers import NO_TIMESTAMP, last_offsets, timestamps
+from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions, milliseconds
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.end_offset import end_offset
+from kraftlog.read.partitions import by_partition, log_start_offset, longest_replicas
+from kraftlog.read.ranges import plan
+from kraftlog.read.records import Progress, read_ranges
+from kraftlog.read.segment_reader import segment_headers
+from kraftlog.read.transaction_map import TransactionMap
+from kraftlog.stream import rows_of
+
+EARLIEST, LATEST, MAX_TIMESTAMP = TIMES = ("earliest", "latest", "max-timestamp")
+_COLUMNS = ["offset", "timestamp_ms"]
+
+Time = str | int
+"""One of ``TIMES``, or milliseconds since the epoch."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An offset, and the timestamp of its record where that was asked for."""
+
+    offset: int | None = None
+    timestamp: int = NO_TIMESTAMP
+
+
+class PartitionEnds:
+    """Where the log of one partition starts and ends; each is found out when it is asked for.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Live segments of one partition, in order.
+    faults : list of Fault
+        Receives what cannot be read, or is damaged where the end is looked for.
+    """
+
+    def __init__(self, segments: list[Segment], faults: list[Fault]) -> None:
+        self.segments = segments
+        self._faults = faults
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that a consumer can read."""
+        return log_start_offset(self.segments, ReadOptions())
+
+    @cached_property
+    def log_end_offset(self) -> int | None:
+        """The offset behind the last sound batch; None when the last segment cannot be read."""
+        last, faults = self.segments[-1], list[Fault]()
+        found = end_offset(last, faults, check_crc=True)
+        self._faults += faults
+        if any(fault.error == "unreadable_file" for fault in faults):
+            return None
+        return max(found, self.log_start_offset)
+
+    @cached_property
+    def last_stable_offset(self) -> int | None:
+        """Where a read_committed consumer stops: the first offset of the earliest open transaction, or the end.
+
+        None when a segment cannot be read that decides it.
+        """
+        found = TransactionMap(self.segments)
+        opened = found.open_at_end()
+        unread = [fault for fault in found.faults if fault.error == "unreadable_file"]
+        if unread:
+            self._faults += unread
+            return None
+        stable = opened[0].first_offset if opened else self.log_end_offset
+        return None if stable is None else max(stable, self.log_start_offset)
+
+    def at(self, time: Time, options: ReadOptions, on_progress: Progress | None = None) -> Found:
+        """Return the offset at a time, as a consumer of the options' isolation level is told.
+
+        Parameters
+        ----------
+        time : str or int
+            A timestamp means the first record, in the order of the log, with that or a later one; control records
+            count, too.
+        options : ReadOptions
+        on_progress : callable, optional
+        """
+        committed = options.isolation_level == READ_COMMITTED
+        end = self.last_stable_offset if committed else self.log_end_offset
+        if time == EARLIEST:
+            return Found(self.log_start_offset)
+        if time == LATEST or end is None:
+            return Found(end)
+        if isinstance(time, str):
+            found = self._largest_timestamp(options, on_progress)
+        else:
+            found = self._first(ReadOptions(start_timestamp=time, strict=options.strict), on_progress)
+        return found if found.offset is None or found.offset < end else Found()
+
+    def _largest_timestamp(self, options: ReadOptions, on_progress: Progress | None) -> Found:
+        """Return the first record with the largest timestamp of all."""
+        largest, batch = NO_TIMESTAMP, None
+        for segment in self.segments:
+            for headers in segment_headers(segment, self._faults, strict=options.strict):
+                at = int(np.argmax(headers["max_timestamp"]))
+                if headers["max_timestamp"][at] > largest:
+                    largest, batch = int(headers["max_timestamp"][at]), headers[at : at + 1]
+            if on_progress:
+                on_progress(segment.size)
+        if batch is None:
+            return Found()
+        first, last = int(batch["base_offset"][0]), int(last_offsets(batch)[0])
+        within = ReadOptions(start_timestamp=largest, strict=options.strict, include_deleted=True)
+        if batch["magic"][0] >= 2:  # the offset of an older, compressed one is that of its last message
+            within = replace(within, start_offset=first, end_offset=last + 1)
+        return self._first(within, None)
+
+    def _first(self, options: ReadOptions, on_progress: Progress | None) -> Found:
+        """Return the first record within bounds."""
+        options = replace(options, include_control=True, isolation_level=READ_UNCOMMITTED)
+        ranges = plan(self.segments, options, None)
+        wanted = schema.RECORDS.select(_COLUMNS)
+        for batch in read_ranges(ranges, wanted, options, self._faults, 1, on_progress):
+            stamps = batch.column("timestamp_ms")
+            for row in range(batch.num_rows):
+                if stamps[row].is_valid:
+                    return Found(batch.column("offset")[row].as_py(), stamps[row].as_py())
+        return Found()
+
+
+def checked_time(time: str | datetime | SupportsIndex) -> Time:
+    """Return a time that users give.
+
+    Raises
+    ------
+    ValueError
+        When it is another word than one of ``TIMES``.
+    """
+    if not isinstance(time, str):
+        return milliseconds(time)
+    if time not in TIMES:
+        raise ValueError(f"time {time!r} is not one of {', '.join(TIMES)}, nor a datetime or milliseconds")
+    return time
+
+
+def partition_offset_rows(
+    segments: Iterable[Segment],
+    time: Time,
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table partition_offsets; what cannot be found is null."""
+    for group in partitions_of(segments):
+        known = len(faults)
+        ends = PartitionEnds(group, faults)
+        found = ends.at(time, options, on_progress)
+        values = {
+            "topic": group[0].topic,
+            "partition": group[0].partition,
+            "offset": found.offset,
+            "timestamp_ms": None if found.timestamp == NO_TIMESTAMP else found.timestamp,
+        }
+        columns = []
+        for field in arrow_schema:
+            if field.name == "timestamp":
+                columns.append(timestamps(np.array([found.timestamp], np.int64)))
+            else:
+                value = values[field.name] if field.name in values else getattr(ends, field.name)
+                columns.append(pa.array([value], field.type))
+        if options.strict and len(faults) > known:
+            raise error_from_fault(faults[known])
+        yield rows_of(columns, arrow_schema, 1)
+
+
+def partitions_of(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Return the live segments of each partition, and each file that lies in no partition's folder."""
+    live = [segment for segment in segments if not segment.state]
+    named = longest_replicas(segment for segment in live if segment.topic is not None)
+    return [*named, *by_partition(segment for segment in live if segment.topic is None)]
+
+
+def last_stable_offsets(segments: list[Segment]) -> pa.Table:
+    """Return the last stable offset of each folder's partition, as far as its log tells.
+
+    Raises
+    ------
+    CorruptRecordError
+        When a segment cannot be read that decides it.
+    """
+    rows = []
+    for group in by_partition(segments):
+        if group[0].state:
+            continue
+        faults: list[Fault] = []
+        stable = PartitionEnds(group, faults).last_stable_offset
+        if stable is None:
+            raise error_from_fault(next(fault for fault in faults if fault.error == "unreadable_file"))
+        rows.append({"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable})
+    return pa.Table.from_pylist(rows, schema=schema.LAST_STABLE_OFFSETS.select())
