@@ -94,8 +94,9 @@ KR_ALWAYS_INLINE int kr_body_reach(kr_message_decoder *d, const uint8_t *prompt,
     int is_short = null_default && gap <= KR_SHORT_GAP && l->nulls && l->valid.size == l->count &&
                    l->valid.capacity >= i + KR_SHORT_GAP && l->ends.capacity >= 4 * (i + 2 * KR_SHORT_GAP);
     if (!KR_LIKELY(is_short)) return gap == 0 || kr_catch_up(d, prompt, field, i);
-    int32_t end = (int32_t)c->item.count;
-    for (int k = 0; k < KR_SHORT_GAP; k++) memcpy(l->ends.bytes + 4 * (l->count + 1 + k), &end, 4);
+    int32_t end = (int32_t)c->item.count, ends[KR_SHORT_GAP];
+    for (int k = 0; k < KR_SHORT_GAP; k++) ends[k] = end;
+    memcpy(l->ends.bytes + 4 * (l->count + 1), ends, sizeof ends);
     memset(l->valid.bytes + l->count, 0, KR_SHORT_GAP);
     l->valid.size = l->count = i;
     l->nulls += gap;

@@ -13,8 +13,14 @@ from test_message_mutations import damage
 from test_straight_decoders import some_fields
 
 from kraftlog.messages.catalog import BUILT_IN
-from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA, REMOTE_LOG_METADATA
-from kraftlog.messages.frames import frame
+from kraftlog.messages.format_of import (
+    CONSUMER_OFFSETS,
+    METADATA,
+    REMOTE_LOG_METADATA,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
+from kraftlog.messages.frames import frame, int16_prefix
 from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.typed_pass import TypedReader
 
@@ -87,3 +93,60 @@ def test_more_than_a_block_and_long_values() -> None:
 def test_records_with_keys() -> None:
     assert BUILT_IN.formats[CONSUMER_OFFSETS].types
     check_same(CONSUMER_OFFSETS, [None, b"\x00\x09"], [b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", b"\x00\x63"])
+
+
+Keyed = tuple[list[bytes | None], list[bytes | None]]
+
+
+def some_records(of_format: str, chance: random.Random, count: int, *, tombstones: int, damaged: int) -> Keyed:
+    """Return keys and values in runs of one type; of 100 so many are tombstones, and so many damaged."""
+    types = [one for one in BUILT_IN.formats[of_format].types.values() if one.key is not None and one.value is not None]
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    while len(keys) < count:
+        one = chance.choice(types)
+        assert one.key is not None
+        assert one.value is not None
+        for _ in range(chance.choice([1, 2, 30])):
+            version = chance.choice(versions(one.value))
+            key = twin.encode(one.key, 0, some_fields(one.key.fields, 0, 0 in one.key.flexible, chance))
+            fields = some_fields(one.value.fields, version, version in one.value.flexible, chance)
+            value: bytes | None = twin.encode(one.value, version, fields)
+            if chance.randrange(100) < damaged:
+                key, value = damage(key, chance) or b"", damage(value or b"", chance) or b""
+            value = None if chance.randrange(100) < tombstones else int16_prefix(version) + (value or b"")
+            keys.append(int16_prefix(one.api_key) + key)
+            values.append(value)
+    return keys, values
+
+
+@pytest.mark.parametrize("of_format", [CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE])
+@pytest.mark.parametrize(("tombstones", "damaged"), [(0, 0), (10, 0), (100, 0), (10, 1)])
+def test_records_with_keys_of_all_types(of_format: str, tombstones: int, damaged: int) -> None:
+    for seed in range(5):
+        keys, values = some_records(of_format, random.Random(seed), 400, tombstones=tombstones, damaged=damaged)
+        check_same(of_format, values, keys)
+
+
+ODD_KEYED = [(None, b"\x00\x03"), (b"", None), (b"\x00\x63", None), (b"\x01\x01", b""), (b"\x00\x01", b"\x00")]
+
+
+@pytest.mark.parametrize(("key", "value"), [*ODD_KEYED, (b"\x00\x01", b"\x00\x63"), (b"\x00\x01", b"\xff\xff")])
+@pytest.mark.parametrize("at", [0, 17, 30])
+def test_odd_keys_and_values(key: bytes | None, value: bytes | None, at: int) -> None:
+    keys, values = some_records(CONSUMER_OFFSETS, random.Random(at), 30, tombstones=10, damaged=0)
+    check_same(CONSUMER_OFFSETS, [*values[:at], value, *values[at:]], [*keys[:at], key, *keys[at:]])
+
+
+def test_keys_of_more_than_a_block_and_long_values() -> None:
+    keys, values = some_records(CONSUMER_OFFSETS, random.Random(3), 200, tombstones=10, damaged=0)
+    at = next(at for at, key in enumerate(keys) if key is not None and key[1] == 1 and values[at] is not None)
+    key, value = keys[at], values[at]
+    long = BUILT_IN.messages["GroupMetadataValue"]
+    message = filled_message(long.fields, 3, False) | {"protocol": "x" * 30_000}
+    group = int16_prefix(3) + twin.encode(long, 3, message)
+    check_same(
+        CONSUMER_OFFSETS,
+        [value] * 1500 + [None] + [group] * 3 + [value],
+        [key] * 1501 + [int16_prefix(2) + b"\x00\x01g"] * 3 + [key],
+    )

@@ -31,13 +31,11 @@ from kraftlog._native.c_message cimport (
     KR_NO_VERSION,
     KR_NULL_KEY,
     KR_OK,
-    KR_PASS_TYPES,
     KR_UUID_SIZE,
     KR_ZERO_UUID_TEXT,
     kr_column,
     kr_column_free,
     kr_decode_versions,
-    kr_encode_message,
     kr_field,
     kr_frame_fault,
     kr_frames,
@@ -45,30 +43,21 @@ from kraftlog._native.c_message cimport (
     kr_group_rows,
     kr_growing,
     kr_growing_free,
-    kr_json,
     kr_level,
     kr_message_arrays,
     kr_message_arrays_count,
     kr_message_decoder,
     kr_message_decoder_close,
-    kr_message_encoder,
     kr_message_fault,
-    kr_message_json,
-    kr_messages,
-    kr_pass_end,
-    kr_pass_run,
-    kr_pass_type,
     kr_program,
     kr_push_repeated,
     kr_read_frames,
     kr_read_int16_prefixes,
     kr_reserve,
     kr_rows_within,
-    kr_field_source,
     kr_straight,
     kr_straight_of,
     kr_uuid_text_init,
-    kr_values,
     kr_versioned,
     kr_versions_within,
 )
@@ -115,8 +104,6 @@ cdef uint8_t nothing = 0  # what an empty buffer points to
 
 cdef class Grown:
     """A buffer that C has filled; a memoryview of it keeps it alive."""
-
-    cdef kr_growing grown
 
     @staticmethod
     cdef Grown take(kr_growing *source):
@@ -272,7 +259,7 @@ def group_rows(const int32_t[::1] types, const int32_t[::1] versions):
     return found
 
 
-cdef list _faults(kr_message_decoder *d):
+cdef list faults_of(kr_message_decoder *d):
     """(row, field, status, position, expected, actual) of each."""
     cdef kr_message_fault *fault = <kr_message_fault *>d.faults.bytes
     cdef int64_t count = d.faults.size // sizeof(kr_message_fault)
@@ -287,12 +274,6 @@ cdef list _faults(kr_message_decoder *d):
 
 cdef class Columns:
     """Takes messages, of any version of one definition, as columns."""
-
-    cdef kr_message_decoder state
-    cdef int count
-    cdef bint is_open
-    cdef kr_busy busy
-    cdef Programs programs  # of what was decoded
 
     def __cinit__(self, int count, bint uuid_text):
         cdef int32_t zero = 0
@@ -351,7 +332,7 @@ cdef class Columns:
             ok = kr_decode_versions(&self.state, programs.programs, programs.first, programs.straight, &of_rows)
         if not ok:
             raise MemoryError("no memory for messages, or a column of more than 2 GiB")
-        return _faults(&self.state)
+        return faults_of(&self.state)
 
     @property
     def interpreted(self):
@@ -411,196 +392,3 @@ cdef object record_batch_of(list parts, int64_t rows, take, arrow_schema):
     finally:
         if array.release != NULL:
             array.release(&array)
-
-
-def write_json(list programs, int columns, Values values, const int32_t[::1] numbers, const int32_t[::1] starts):
-    """The JSON of each value, as (ends, data, faults).
-
-    ``numbers`` says which of the programs a value's message is of; those with a number below zero are left empty.
-    """
-    cdef Columns scratch = Columns(columns, True)
-    cdef kr_growing out
-    cdef kr_json json
-    cdef int64_t i, n = values.count
-    cdef int32_t number, last = -1
-    cdef const uint8_t *begin
-    cdef const uint8_t *end
-    cdef kr_program *of_numbers
-    if numbers.shape[0] != n or starts.shape[0] != n:
-        raise ValueError("a number and a start are needed for each value")
-    for program in programs:
-        if program.columns > columns:
-            raise ValueError("too few columns for a program")
-    if n and np.max(numbers) >= len(programs):
-        raise ValueError("a number is not one of a program")
-    ends = np.zeros(n + 1, np.int32)
-    cdef int32_t[::1] ends_view = ends
-    memset(&out, 0, sizeof(out))
-    json.d = &scratch.state
-    json.out = &out
-    of_numbers = <kr_program *>calloc(max(len(programs), 1), sizeof(kr_program))
-    if of_numbers == NULL:
-        raise MemoryError("no memory for programs")
-    try:
-        for i in range(len(programs)):
-            of_numbers[i] = (<Program>programs[i]).program
-        with nogil:
-            for i in range(n):
-                number = numbers[i]
-                begin = values.values.data + values.values.ends[i]
-                end = values.values.data + values.values.ends[i + 1]
-                if number >= 0 and end - begin >= starts[i]:
-                    if number != last:
-                        scratch.state.program = of_numbers[number]
-                        last = number
-                    kr_message_json(&json, begin, begin + starts[i], end, i)
-                    if scratch.state.no_memory:
-                        break
-                ends_view[i + 1] = <int32_t>out.size
-        if scratch.state.no_memory:
-            raise MemoryError("no memory for JSON, or more than 2 GiB of it")
-        return ends, Grown.take(&out), _faults(&scratch.state)
-    finally:
-        free(of_numbers)
-        kr_growing_free(&out)
-
-
-cdef class Source:
-    """The buffers of an Arrow column that messages are made of."""
-
-    cdef list held
-    cdef kr_field_source source
-
-    def __init__(self, list_level=None, item_level=None, tags=None):
-        """Levels are (offset, valid, ends, (data, bytes a value)) or None; tags are (offset, data)."""
-        self.held = []
-        if tags is not None:
-            offset, data = tags
-            self.source.tags = <const int64_t *>self._hold(data) + <int64_t>offset
-        if list_level is not None:
-            offset, valid, ends, _ = list_level
-            self.source.list_valid = self._hold(valid)
-            self.source.list_valid_at = offset
-            self.source.list_ends = <const int32_t *>self._hold(ends) + <int64_t>offset
-        if item_level is not None:
-            offset, valid, ends, (data, width) = item_level
-            self.source.valid = self._hold(valid)
-            self.source.valid_at = offset
-            if ends is not None:
-                self.source.ends = <const int32_t *>self._hold(ends) + <int64_t>offset
-                self.source.data = self._hold(data)
-            elif width:
-                self.source.data = self._hold(data) + <int64_t>(offset * width)
-            else:
-                self.source.data = self._hold(data)
-                self.source.data_at = offset
-
-    cdef const uint8_t *_hold(self, buffer):
-        if buffer is None:
-            return NULL
-        cdef Input held = Input(buffer)
-        self.held.append(held)
-        return held.data
-
-
-def encode(Program program, list sources, bint uuid_text, const int64_t[::1] rows, bytes prefix):
-    """Messages of these rows, each behind the prefix, as (ends, data); or a failure as (row, field, status, expected,
-    actual)."""
-    cdef kr_message_encoder e
-    cdef int64_t i, n = rows.shape[0]
-    cdef const uint8_t *head = prefix
-    cdef int64_t head_size = len(prefix)
-    cdef kr_field_source *all_sources = <kr_field_source *>calloc(max(len(sources), 1), sizeof(kr_field_source))
-    cdef int ok = 1
-    ends = np.zeros(n + 1, np.int32)
-    cdef int32_t[::1] ends_view = ends
-    if all_sources == NULL:
-        raise MemoryError("no memory for the columns of a message")
-    memset(&e, 0, sizeof(e))
-    try:
-        for i in range(len(sources)):
-            all_sources[i] = (<Source>sources[i]).source
-        e.program = program.program
-        e.sources = all_sources
-        e.uuid_text = uuid_text
-        with nogil:
-            for i in range(n):
-                if head_size and not kr_push_repeated(&e.out, head, head_size, 1):
-                    e.no_memory = 1
-                ok = kr_encode_message(&e, rows[i])
-                if not ok:
-                    break
-                ends_view[i + 1] = <int32_t>e.out.size
-        if e.no_memory:
-            raise MemoryError("no memory for messages, or more than 2 GiB of them")
-        if not ok:
-            return i, e.error_field, e.error.status, e.error.expected, e.error.actual
-        return ends, Grown.take(&e.out)
-    finally:
-        free(all_sources)
-        kr_growing_free(&e.out)
-
-
-cdef class Pass:
-    """The types of a format that one pass decodes: those of which a decoder was generated."""
-
-    cdef kr_pass_type types[KR_PASS_TYPES]
-    cdef dict programs
-
-    def __init__(self, dict programs):
-        """``programs`` are by api key."""
-        cdef Programs of_type
-        memset(self.types, 0, sizeof(self.types))
-        self.programs = {}
-        for api_key, of_type in programs.items():
-            if not 0 <= api_key < KR_PASS_TYPES or of_type.straight == NULL or of_type.straight.run == NULL:
-                continue
-            self.programs[api_key] = of_type
-            self.types[api_key].programs = of_type.programs
-            self.types[api_key].straight = of_type.straight
-            self.types[api_key].first = of_type.first
-            self.types[api_key].versions = len(of_type.held)
-
-    def decode(self, Values values, bint uuid_text):
-        """(api key, columns, rows, faults) of each type; None when there is a value that it cannot tell the type of.
-
-        Faults are as those of ``Columns.decode``.
-        """
-        cdef kr_pass_type types[KR_PASS_TYPES]
-        cdef Columns columns
-        cdef Programs programs
-        cdef int64_t at = 0, n = values.count
-        cdef int ok = 1
-        cdef uint8_t api_key
-        if values.values.valid != NULL:
-            return None
-        types[:] = self.types
-        opened = []
-        try:
-            while at < n:
-                with nogil:
-                    at = kr_pass_run(types, &values.values, at, n)
-                if at < 0:
-                    raise MemoryError("no memory for messages, or a column of more than 2 GiB")
-                if at == n:
-                    break
-                if values.values.ends[at + 1] - values.values.ends[at] < 2:
-                    return None
-                api_key = values.values.data[values.values.ends[at] + 1]
-                if api_key not in self.programs or types[api_key].decoder != NULL:
-                    return None
-                programs = self.programs[api_key]
-                columns = Columns(programs.columns, uuid_text)
-                columns.programs = programs
-                types[api_key].decoder = &columns.state
-                opened.append((api_key, columns))
-            found = []
-            for key, columns in opened:
-                if not kr_pass_end(&types[<int>key]):
-                    raise MemoryError("no memory for messages, or a column of more than 2 GiB")
-                rows = np.frombuffer(Grown.take(&types[<int>key].rows), np.int64)
-                found.append((key, columns, rows, _faults(&columns.state)))
-            return found
-        finally:
-            for key, _ in opened:
-                kr_growing_free(&types[<int>key].rows)

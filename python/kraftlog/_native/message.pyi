@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -45,23 +45,8 @@ class Columns:
 
 def to_record_batch(parts: list[Columns], rows: int, take: Callable[[int, Any], Any], arrow_schema: Any) -> Any: ...
 
-class Source:
-    def __init__(self, list_level: Any = None, item_level: Any = None, tags: Any = None) -> None: ...
-
 FrameFault = tuple[int, int, int, int]
 
 def read_frames(values: Values) -> tuple[Int32s, Int32s, Int32s, list[FrameFault]]: ...
 def read_prefixes(values: Values, are_keys: bool) -> tuple[Int32s, Int32s, list[FrameFault]]: ...
 def group_rows(types: Int32s, versions: Int32s) -> list[tuple[int, int, int, Int64s]] | None: ...
-def write_json(
-    programs: list[Program], columns: int, values: Values, numbers: Int32s, starts: Int32s
-) -> tuple[Int32s, Grown, list[MessageFault]]: ...
-def encode(
-    program: Program, sources: list[Source], uuid_text: bool, rows: Int64s, prefix: bytes
-) -> tuple[Int32s, Grown] | tuple[int, int, int, int, int]: ...
-
-class Pass:
-    def __init__(self, programs: Mapping[int, Programs]) -> None: ...
-    def decode(
-        self, values: Values, uuid_text: bool
-    ) -> list[tuple[int, Columns, Int64s, list[MessageFault]]] | None: ...

@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native import message as native
+from kraftlog._native.message_encode import Source
 from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, message_schema
 from kraftlog.messages.definition import Definition
@@ -46,7 +49,39 @@ def record_batch(decoded: list[native.Columns], rows: int, schema: pa.Schema) ->
     return native.to_record_batch(decoded, rows, pa.RecordBatch._import_from_c, schema)
 
 
-def sources(definition: Definition, columns: pa.StructArray) -> list[native.Source]:
+def with_tombstones(
+    record_type: RecordType,
+    uuid: str,
+    keys: list[native.Columns],
+    values: list[native.Columns],
+    is_tombstone: npt.NDArray[np.bool_],
+) -> pa.RecordBatch:
+    """Return columns of records some of which have no value: fields of the value are null there.
+
+    Parameters
+    ----------
+    record_type : RecordType
+    uuid : str
+    keys : list of Columns
+        Of all records; empty when keys are not shown.
+    values : list of Columns
+        Of the records that have one; empty when none has.
+    is_tombstone : numpy.ndarray of bool
+        Whether each record has no value.
+    """
+    assert record_type.value is not None
+    count = len(is_tombstone)
+    of_values = record_batch(values, count - int(is_tombstone.sum()), message_schema(record_type.value, uuid))
+    of_values = of_values.take(pa.array(np.cumsum(~is_tombstone) - 1, mask=is_tombstone))
+    schema = record_schema(record_type, uuid, with_key=bool(keys))
+    if not keys:
+        return pa.RecordBatch.from_arrays(of_values.columns, schema=schema)
+    assert record_type.key is not None
+    of_keys = record_batch(keys, count, message_schema(record_type.key, uuid)).columns[:-1]
+    return pa.RecordBatch.from_arrays([*of_keys, *of_values.columns], schema=schema)
+
+
+def sources(definition: Definition, columns: pa.StructArray) -> list[Source]:
     """Return the buffers of a message's columns in the order of its layout.
 
     Parameters
@@ -56,23 +91,23 @@ def sources(definition: Definition, columns: pa.StructArray) -> list[native.Sour
         With a field for each of the message's, of the types of ``message_schema``.
     """
     places = layout(definition)
-    found = [native.Source() for _ in range(places.columns)]
+    found = [Source() for _ in range(places.columns)]
     _add(places.root, columns, found)
     return found
 
 
-def _add(node: Node, array: pa.Array, found: list[native.Source]) -> None:
+def _add(node: Node, array: pa.Array, found: list[Source]) -> None:
     lists = None
     if node.field.is_array:
         lists = (array.offset, *array.buffers()[:2], None)
         array = array.values
     if node.field.kind == kinds.STRUCT:
-        found[node.index] = native.Source(lists, (array.offset, array.buffers()[0], None, (None, 0)))
+        found[node.index] = Source(lists, (array.offset, array.buffers()[0], None, (None, 0)))
         for number, child in enumerate(node.children):
             _add(child, array.field(number), found)
         _add_unknown(node, array.field(len(node.children)), found)
         return
-    found[node.index] = native.Source(lists, _item_level(array))
+    found[node.index] = Source(lists, _item_level(array))
 
 
 def _item_level(array: pa.Array) -> tuple[Any, ...]:
@@ -83,7 +118,7 @@ def _item_level(array: pa.Array) -> tuple[Any, ...]:
     return (array.offset, buffers[0], None, (buffers[1], width))
 
 
-def _add_unknown(node: Node, array: pa.ListArray, found: list[native.Source]) -> None:
+def _add_unknown(node: Node, array: pa.ListArray, found: list[Source]) -> None:
     tags, data = array.values.field(0), array.values.field(1)
     lists = (array.offset, *array.buffers()[:2], None)
-    found[node.unknown] = native.Source(lists, _item_level(data), (tags.offset, tags.buffers()[1]))
+    found[node.unknown] = Source(lists, _item_level(data), (tags.offset, tags.buffers()[1]))

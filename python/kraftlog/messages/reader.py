@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from kraftlog._native import message as native
 from kraftlog._native import status
-from kraftlog.messages.arrow_types import UUID_TEXT, message_schema, uuid_form
-from kraftlog.messages.columns import record_batch, record_schema
+from kraftlog._native.message_json import write_json
+from kraftlog.messages.arrow_types import UUID_TEXT, uuid_form
+from kraftlog.messages.columns import record_batch, record_schema, with_tombstones
 from kraftlog.messages.definition import Definition
 from kraftlog.messages.format_of import FRAMED
 from kraftlog.messages.frames import NO_VERSION, UNKNOWN_TYPE, Frames, Side, fault_sentence, framed, keyed
@@ -195,7 +196,8 @@ class Messages:
         if len(rows) and record_type.key is not None and self._frames.key is not None:
             decoded.append(self._decode(record_type.key, rows, self._frames.key, KEY, bad))
         if self._has_tombstones and is_tombstone.any():
-            batch = self._with_tombstones(record_type, rows, is_tombstone, decoded, bad)
+            values = self._present_values(record_type, rows, is_tombstone, bad)
+            batch = with_tombstones(record_type, self.uuid, decoded, values, is_tombstone)
         else:
             if len(rows) and record_type.value is not None:
                 decoded.append(self._decode(record_type.value, rows, self._frames.value, VALUE, bad))
@@ -268,29 +270,21 @@ class Messages:
             bad.append(np.array(lost, np.int64))
         return columns
 
-    def _with_tombstones(
+    def _present_values(
         self,
         record_type: RecordType,
         rows: npt.NDArray[np.int64],
         is_tombstone: npt.NDArray[np.bool_],
-        keys: list[native.Columns],
         bad: list[npt.NDArray[np.int64]],
-    ) -> pa.RecordBatch:
-        """Return columns of rows some of which have no value: fields of the value are null there."""
+    ) -> list[native.Columns]:
+        """Return the values of rows that have one."""
         assert record_type.value is not None
         places = np.flatnonzero(~is_tombstone)
         bad_values: list[npt.NDArray[np.int64]] = []
         value = record_type.value
         decoded = [self._decode(value, rows[places], self._frames.value, VALUE, bad_values)] if len(places) else []
         bad += [places[one] for one in bad_values]
-        values = record_batch(decoded, len(places), message_schema(value, self.uuid))
-        values = values.take(pa.array(np.cumsum(~is_tombstone) - 1, mask=is_tombstone))
-        schema = record_schema(record_type, self.uuid, with_key=bool(keys))
-        if not keys:
-            return pa.RecordBatch.from_arrays(values.columns, schema=schema)
-        assert record_type.key is not None
-        key_columns = record_batch(keys, len(rows), message_schema(record_type.key, self.uuid)).columns[:-1]
-        return pa.RecordBatch.from_arrays([*key_columns, *values.columns], schema=schema)
+        return decoded
 
     def _note(self, row: int, definition: Definition, version: int, fault: native.MessageFault, side: str) -> bool:
         """Note a fault; returns whether the record cannot be shown because of it."""
@@ -320,7 +314,7 @@ class Messages:
         is_there = codes != _NO_PROGRAM
         is_there[list(self._frames.faults)] &= name == KEY
         most = max((one.columns for one in compiled), default=0)
-        ends, data, faults = native.write_json(compiled, most, side.values, codes, side.starts)
+        ends, data, faults = write_json(compiled, most, side.values, codes, side.starts)
         for fault in faults:
             row = fault[0]
             if self._note(row, definitions[int(codes[row])], int(side.versions[row]), fault, name):

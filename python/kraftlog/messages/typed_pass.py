@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native import message as native
+from kraftlog._native.message_pass import KeyedPass, Pass
 from kraftlog.messages.arrow_types import UUID_TEXT
-from kraftlog.messages.columns import record_batch, record_schema
+from kraftlog.messages.columns import record_batch, record_schema, with_tombstones
 from kraftlog.messages.format_of import FRAMED
 from kraftlog.messages.frames import native_values
 from kraftlog.messages.program import programs
@@ -40,7 +41,8 @@ class TypedReader:
     Parameters
     ----------
     reader : MessageReader
-        Reads what does not go in one pass: records with keys, and chunks with a record whose frame is odd.
+        Reads what does not go in one pass: chunks with a record whose frame is odd, or, of records with keys, one that
+        has a fault.
     """
 
     def __init__(self, reader: MessageReader) -> None:
@@ -49,8 +51,18 @@ class TypedReader:
         types = [one for name in of_name for one in of_name[name] if len(of_name[name]) == 1]
         self._types = {one.api_key: one for one in types} if reader.format.name in FRAMED else {}
         self._schemas = {key: record_schema(one, reader.uuid, with_key=False) for key, one in self._types.items()}
-        self._pass = native.Pass(
-            {key: programs(one.value) for key, one in self._types.items() if one.value is not None}
+        self._pass = Pass({key: programs(one.value) for key, one in self._types.items() if one.value is not None})
+        keyed = {} if self._types else {name: of_name[name] for name in of_name if _is_keyed(of_name[name])}
+        self._keyed_types = {name: every[-1] for name, every in keyed.items()}
+        self._keyed_schemas = {
+            name: record_schema(one, reader.uuid, with_key=True) for name, one in self._keyed_types.items()
+        }
+        self._keyed_pass = KeyedPass(
+            {
+                name: ([one.api_key for one in every], programs(every[-1].key), programs(every[-1].value))
+                for name, every in keyed.items()
+                if every[-1].key is not None and every[-1].value is not None
+            }
         )
 
     def read(self, keys: pa.BinaryArray | None, values: pa.BinaryArray) -> TypedRecords:
@@ -63,6 +75,8 @@ class TypedReader:
         values : pyarrow.BinaryArray
             As many.
         """
+        if not self._types and keys is not None and (typed := self._read_keyed(keys, values)) is not None:
+            return TypedRecords(typed)
         found = self._pass.decode(native_values(values), self._reader.uuid == UUID_TEXT) if self._types else None
         if found is None:
             messages = self._reader.read(keys, values)
@@ -78,6 +92,28 @@ class TypedReader:
             batch = record_batch([columns], len(rows), self._schemas[api_key])
             records.typed[self._types[api_key].name] = _without(is_bad, rows, batch) if faults else _all(rows, batch)
         return records
+
+    def _read_keyed(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> dict[str, Typed] | None:
+        """Return records with keys; None when they do not go in one pass."""
+        uuid = self._reader.uuid
+        found = self._keyed_pass.decode(native_values(keys), native_values(values), uuid == UUID_TEXT)
+        if found is None:
+            return None
+        typed = {}
+        for name, key, value, rows, is_tombstone in found:
+            if is_tombstone.any():
+                of_values = [] if is_tombstone.all() else [value]
+                batch = with_tombstones(self._keyed_types[name], uuid, [key], of_values, is_tombstone)
+            else:
+                batch = record_batch([key, value], len(rows), self._keyed_schemas[name])
+            typed[name] = Typed(rows, batch, is_tombstone)
+        return typed
+
+
+def _is_keyed(every: list[RecordType]) -> bool:
+    """Return whether the record types of one name can be decoded together."""
+    last = every[-1]
+    return last.key is not None and last.key.versions.first == 0 and all(one.value == last.value for one in every)
 
 
 def _all(rows: native.Int64s, batch: pa.RecordBatch) -> Typed:

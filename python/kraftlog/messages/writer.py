@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kraftlog._native import message as native
 from kraftlog._native import status
+from kraftlog._native.message_encode import encode
 from kraftlog.errors import InvalidRecordError
 from kraftlog.messages.arrow_types import UNKNOWN_TAGGED_FIELDS, UUID_BINARY, UUID_TEXT, message_schema
 from kraftlog.messages.columns import sources
@@ -79,7 +79,7 @@ def encode_messages(
         return pa.array([], pa.binary())
     if wanted.min() < 0 or wanted.max() >= batch.num_rows:
         raise ValueError(f"rows are not all between 0 and {batch.num_rows - 1}")
-    found = native.encode(compiled, sources(definition, table), uuid == UUID_TEXT, wanted, prefix)
+    found = encode(compiled, sources(definition, table), uuid == UUID_TEXT, wanted, prefix)
     if len(found) == 5:
         raise _refusal(definition, version, found)
     ends, data = found
