@@ -34,6 +34,7 @@ from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 OFFSET_COMMIT = "OffsetCommit"
 _READ = ["key", "value", "offset", "producer_id"]
+_BATCH_BYTES = 4 * ReadOptions.batch_bytes  # measured: fewer record batches, and fewer stretches of markers
 _NO_RECORDS = pa.RecordBatch.from_pylist([], schema=schema.RECORDS.select(_READ))
 _NO_MARKERS = pa.RecordBatch.from_pylist([], schema=MARKERS)
 
@@ -139,6 +140,7 @@ def _records(
         start_timestamp=-NO_BOUND,
         end_timestamp=NO_BOUND,
         isolation_level=READ_UNCOMMITTED,
+        batch_bytes=_BATCH_BYTES,
         include_control=False,
     )
     arrow_schema = schema.RECORDS.select(_READ)

@@ -1,0 +1,160 @@
+/* Records with keys of some types: one pass over keys and values gives what the interpreter makes of each side alone.
+ */
+#ifndef KRAFTLOG_TESTS_FUZZ_KEYED_H
+#define KRAFTLOG_TESTS_FUZZ_KEYED_H
+
+#include "fuzz_messages.h"
+#include "message_keyed_pass.h"
+
+enum { FUZZ_KEYED_TYPES = 3, FUZZ_KEYED_RECORDS = 2 * MOST_MESSAGES };
+
+typedef struct {
+    const uint8_t *data;
+    int64_t size;
+    int32_t ends[FUZZ_KEYED_RECORDS + 1];
+    uint8_t valid[(FUZZ_KEYED_RECORDS + 7) / 8];
+} keyed_column;
+
+typedef struct {
+    int64_t count;
+    int32_t type[FUZZ_KEYED_RECORDS], version[FUZZ_KEYED_RECORDS];
+    keyed_column keys, values;
+} keyed_records;
+
+/* A key or value: an int16 and message i of an input; now and then with an odd beginning. */
+static void put_keyed(bytes *b, const fuzz_messages_input *part, int64_t i, int64_t number, int is_odd) {
+    int64_t from = b->size;
+    put_int(b, is_odd && random_below(60) == 0 ? random_below(1 << 15) : number, 2);
+    put_bytes(b, part->data + part->ends[i] + part->starts[i], part->ends[i + 1] - part->ends[i] - part->starts[i]);
+    if (is_odd && random_below(60) == 0) b->size = from + random_below(3);
+}
+
+static void close_column(keyed_column *c, bytes *b) {
+    if (random_below(2)) put_random(b, KR_PADDING);
+    c->data = exact_copy(b->at, b->size);
+    c->size = b->size;
+}
+
+static void make_keyed(keyed_records *r, const fuzz_messages_input *keys, const fuzz_messages_input *values) {
+    static bytes of_keys, of_values;
+    int64_t next[FUZZ_KEYED_TYPES] = {0};
+    int is_odd = random_below(8) == 0, type = 0;
+    of_keys.size = of_values.size = r->count = 0;
+    memset(r->keys.valid, 0xff, sizeof r->keys.valid);
+    memset(r->values.valid, 0xff, sizeof r->values.valid);
+    for (int64_t left = FUZZ_KEYED_RECORDS; left > 0; left--) {
+        if (random_below(4) == 0) type = (int)random_below(FUZZ_KEYED_TYPES);
+        int64_t i = next[type]++, row = r->count;
+        if (i >= keys[type].values || i >= values[type].values) continue;
+        r->count++;
+        r->type[row] = type;
+        r->version[row] = values[type].versions[i];
+        put_keyed(&of_keys, &keys[type], i, 7 * type, is_odd);
+        if (random_below(6))
+            put_keyed(&of_values, &values[type], i, r->version[row], is_odd);
+        else
+            r->values.valid[row >> 3] &= (uint8_t)~(1u << (row & 7));
+        if (is_odd && random_below(60) == 0) r->keys.valid[row >> 3] &= (uint8_t)~(1u << (row & 7));
+        r->keys.ends[row + 1] = (int32_t)of_keys.size;
+        r->values.ends[row + 1] = (int32_t)of_values.size;
+    }
+    close_column(&r->keys, &of_keys);
+    close_column(&r->values, &of_values);
+}
+
+/* What the interpreter makes of one side of the records of a type before a row; returns how many messages. */
+static int64_t interpret_side(fuzz_columns *expected, const keyed_records *r, const keyed_column *c, int64_t to,
+                              int type, const message_table *table, int is_key) {
+    static fuzz_messages_input in;
+    in.table = table;
+    in.data = c->data;
+    in.size = c->size;
+    in.count = 0;
+    memcpy(in.ends, c->ends, sizeof in.ends);
+    for (int64_t row = 0; row < to && row < MOST_MESSAGES; row++) {
+        in.starts[row] = KR_KEYED_PREFIX;
+        in.versions[row] = is_key ? 0 : r->version[row];
+        if (r->type[row] == type && c->valid[row >> 3] >> (row & 7) & 1) in.rows[in.count++] = row;
+    }
+    if (in.count) run_messages(expected, &in, 0, in.count);
+    return in.count;
+}
+
+static void check_side(kr_keyed_side *side, fuzz_columns *found, const keyed_records *r, const keyed_column *c,
+                       int64_t to, int type, const message_table *table, int is_key) {
+    static fuzz_columns expected;
+    fuzz_columns_open(&expected, table->columns, found->d.uuid_text);
+    interpret_side(&expected, r, c, to, type, table, is_key);
+    CHECK_INT(0, expected.d.faults.size);
+    if (side->decoder) check_same_columns(&expected, found, table->columns);
+    if (failures) printf("%s of %s\n", is_key ? "key" : "value", table->name);
+    fuzz_columns_close(&expected);
+}
+
+static kr_keyed_side side_of(const message_table *table, fuzz_columns *columns, int uuid_text) {
+    fuzz_columns_open(columns, table->columns, uuid_text);
+    return (kr_keyed_side){table->programs, kr_straight_of(table->name, table->digest), table->first, table->versions,
+                           &columns->d};
+}
+
+static const message_table *random_key_table(void) {
+    for (;;) {
+        const message_table *table = &message_tables[random_below(MESSAGE_TABLES)];
+        if (table->first == 0) return table;
+    }
+}
+
+static void fuzz_keyed(const corpus *c) {
+    static fuzz_messages_input keys[FUZZ_KEYED_TYPES], values[FUZZ_KEYED_TYPES];
+    static fuzz_columns of_keys[FUZZ_KEYED_TYPES], of_values[FUZZ_KEYED_TYPES];
+    static kr_keyed_type each[FUZZ_KEYED_TYPES];
+    static keyed_records r;
+    kr_keyed_type *types[KR_KEYED_TYPES] = {0};
+    int uuid_text = random_below(2) != 0;
+    (void)c;
+    memset(each, 0, sizeof each);
+    are_sound = random_below(8) != 0; /* a pass ends with the first fault, and there is nothing to compare then */
+    for (int k = 0; k < FUZZ_KEYED_TYPES; k++) {
+        message_table of_version = *random_key_table(); /* keys are of version 0 alone */
+        of_version.versions = 1;
+        static message_table kept[FUZZ_KEYED_TYPES];
+        kept[k] = of_version;
+        make_messages(&keys[k], &kept[k]);
+        make_messages(&values[k], &message_tables[random_below(MESSAGE_TABLES)]);
+        each[k].key = side_of(keys[k].table, &of_keys[k], uuid_text);
+        each[k].value = side_of(values[k].table, &of_values[k], uuid_text);
+        types[7 * k] = &each[k];
+    }
+    are_sound = 0;
+    make_keyed(&r, keys, values);
+    int64_t most = r.count < MOST_MESSAGES ? r.count : MOST_MESSAGES;
+    kr_values key_values = {r.keys.data, r.keys.ends, r.keys.valid, 0};
+    kr_values value_values = {r.values.data, r.values.ends, r.values.valid, 0};
+    int64_t to = kr_keyed_run(types, &key_values, &value_values, 0, most);
+    CHECK_TRUE(to == KR_KEYED_FAULT || (to >= 0 && to <= most));
+    for (int k = 0; k < FUZZ_KEYED_TYPES; k++) {
+        int64_t rows = 0;
+        for (int64_t row = 0; row < to; row++) {
+            if (r.type[row] != k) continue;
+            int64_t found;
+            memcpy(&found, each[k].rows.bytes + 8 * rows, 8);
+            CHECK_INT(row, found);
+            CHECK_INT(!(r.values.valid[row >> 3] >> (row & 7) & 1), each[k].tombstones.bytes[rows++]);
+        }
+        if (to >= 0) {
+            CHECK_INT(8 * rows, each[k].rows.size);
+            check_side(&each[k].key, &of_keys[k], &r, &r.keys, to, k, keys[k].table, 1);
+            check_side(&each[k].value, &of_values[k], &r, &r.values, to, k, values[k].table, 0);
+        }
+        kr_growing_free(&each[k].rows);
+        kr_growing_free(&each[k].tombstones);
+        fuzz_columns_close(&of_keys[k]);
+        fuzz_columns_close(&of_values[k]);
+        exact_free((uint8_t *)keys[k].data, keys[k].size);
+        exact_free((uint8_t *)values[k].data, values[k].size);
+    }
+    exact_free((uint8_t *)r.keys.data, r.keys.size);
+    exact_free((uint8_t *)r.values.data, r.values.size);
+}
+
+#endif
