@@ -20,8 +20,6 @@ from kraftlog.cli.tasks import MODULES, TASKS
 
 Command = Callable[..., Any]
 ROOT = GOLDEN.parents[1]
-OF_THE_CHECKOUT = {"dump"}
-"""Commands whose examples still read files of the checkout; one that no longer does must leave the list."""
 
 
 def examples(text: str) -> list[str]:
@@ -77,14 +75,14 @@ def test_examples_of_a_command(kraftlog_command: Command, folder: Path, name: st
     assert found
     for example in found:
         assert f"kraftlog {name}" in example
-        assert ("tests/" in example) == (name in OF_THE_CHECKOUT)
+        assert "tests/" not in example
         if name == "pack":
             program = Path(sys.executable).parent / "kraftlog"
             pipeline = example.replace("kraftlog ", f"{program} ")
             subprocess.run(["bash", "-c", pipeline], cwd=folder, timeout=60, check=True)
             assert kraftlog.open(folder / "records.log").records().to_table().num_rows == 751
             continue
-        done = kraftlog_command(*shlex.split(example)[1:], cwd=ROOT if name in OF_THE_CHECKOUT else folder)
+        done = kraftlog_command(*shlex.split(example)[1:], cwd=folder)
         assert done.returncode == ("sample/damaged" in example), done.stderr
         assert done.stdout, example
 

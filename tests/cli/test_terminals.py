@@ -21,6 +21,7 @@ SHOWN = {
     "batches": "codecs/log -c 5",
     "segments": "deleted_records/log",
     "messages": "metadata/log -c 9",
+    "get-offsets": "transactions/log --topic-partitions orders:0-2",
     "stats": "transactions/log",
     "index-entries": "transactions/log -c 5",
     "verify": "damaged/bit_flip_payload/log",

@@ -80,7 +80,7 @@ def dump(
 
     \b
     Example:
-      kraftlog dump --print-data-log tests/golden/transactions/log/orders-0
+      kraftlog dump --print-data-log sample/broker/orders-0
     """  # noqa: D301  (\b keeps the example as it is)
     given = [*paths, *(name for names in files for name in names.split(",") if name)]
     if not given:
