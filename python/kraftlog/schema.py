@@ -418,6 +418,23 @@ PARTITION_OFFSETS = TableSchema(
     },
 )
 
+# what kafka-consumer-groups answers to --describe
+LAG = TableSchema(
+    "lag",
+    "what a group has committed in a partition, against the end of its log",
+    {
+        "group": pa.string(),
+        **_PARTITION,
+        "current_offset": pa.int64(),
+        "log_end_offset": pa.int64(),
+        "lag": pa.int64(),
+        "last_stable_offset": pa.int64(),
+        "read_committed_lag": pa.int64(),
+        "reason": pa.string(),
+    },
+    {"log_start_offset": pa.int64()},
+)
+
 # not a table that is read, but what is done
 RECOVERY = TableSchema(
     "recovery",

@@ -35,6 +35,7 @@ SHOWN = {
     "metadata-transactions": "metadata_txn/controller_failover/log",
     "groups": "groups/log",
     "offsets": "groups/log",
+    "lag": "groups/log",
     "image": "metadata/log --type ConfigRecord -c 9",
     "diff": "metadata/log --from 85 --to 94 --format table",
     "timeline": "metadata/log --to 150 --format table",

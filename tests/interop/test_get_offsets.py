@@ -20,6 +20,7 @@ import kraftlog
 from kraftlog.cli.get_offsets import command
 
 TOOL = "org.apache.kafka.tools.GetOffsetShell"
+GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 TOPICS = [
     {
         "name": real_transactions.TOPIC,
@@ -83,3 +84,22 @@ def test_read_committed(broker: Broker) -> None:
     _, ends = broker.consume_at("read_committed", names)
     rows = kraftlog.open(broker.log_dir, topics=names).partition_offsets(isolation_level="read_committed").to_table()
     assert {(row["topic"], row["partition"]): row["offset"] for row in rows.to_pylist()} == ends
+
+
+def test_lag(java: Jvm, broker: Broker) -> None:
+    """Committed offsets, ends and lags are those that kafka-consumer-groups describes."""
+    to_broker = ["--bootstrap-server", broker.bootstrap_servers]
+    commits = {
+        "first": ["--topic", "plain:0,1", "--topic", real_transactions.TOPIC, "--to-offset", "7"],
+        "second": ["--topic", "plain", "--topic", "empty", "--to-latest"],
+        "third": ["--topic", "appended", "--to-earliest"],
+    }
+    runs = [[*to_broker, "--group", group, "--reset-offsets", *to, "--execute"] for group, to in commits.items()]
+    assert [ran.code for ran in run_tool(java, GROUP_TOOL, runs)] == [0, 0, 0]
+    (told,) = run_tool(java, GROUP_TOOL, [[*to_broker, "--describe", "--all-groups"]])
+    described = [line.split()[:6] for line in told.output.splitlines() if line]
+    expected = sorted((*row[:2], *map(int, row[2:])) for row in described if row[0] in commits)
+    rows = kraftlog.open(broker.log_dir).lag(groups=list(commits)).to_table().to_pylist()
+    names = ("group", "topic", "partition", "current_offset", "log_end_offset", "lag")
+    assert sorted(tuple(row[name] for name in names) for row in rows) == expected
+    assert len(expected) > 15

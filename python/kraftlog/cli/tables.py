@@ -22,7 +22,7 @@ from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.table_rows import FOLDED_TOPICS, TABLES_OF_FILES, check_type
 from kraftlog.tables.user_options import read_options
-from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
     from kraftlog.tables.change_tables import ChangeFilter
@@ -61,7 +61,7 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     message_type = given.pop("message_type", None)
     if message_type is not None:
         table = check_type(message_type, log.catalog)
-    _check_topic(table, log)
+    check_topic(table, log)
     workers, quiet = given.pop("workers"), given.pop("no_progress")
     output.check(log.folders)
     at = given.pop("at", None)
@@ -114,10 +114,13 @@ def _near_the_end(log: Log, rows: ReadOptions, count: int) -> Iterator[tuple[Log
         unread = []  # is told once
 
 
-def _check_topic(table: str, log: Log) -> None:
+def check_topic(table: str, log: Log) -> None:
     """Refuse files that cannot hold what a table is made of."""
     segments = log.found.segments
-    if table in FOLDED_TOPICS:
+    if table == "lag":
+        topic, hint = CONSUMER_OFFSETS, ""
+        is_there = any(segment.topic == topic for segment in segments)
+    elif table in FOLDED_TOPICS:
         topic, hint = FOLDED_TOPICS[table], "; --as-topic says that a copy of one segment is of it"
         is_there = any(segment.topic == topic for segment in segments)
     elif table == "metadata_changes":

@@ -34,6 +34,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Cluster": {
         "groups": (TABLES, "Show groups and their members."),
         "offsets": (TABLES, "Show the offsets that groups have committed."),
+        "lag": ("lag", "Show how far groups are behind the ends of the logs."),
         "image": ("image", "Show topics, brokers and configs at an offset or time."),
         "diff": ("image", "Show what changed between two offsets, or differs between two clusters."),
         "timeline": ("timeline", "Show what happened in a cluster, a line each."),

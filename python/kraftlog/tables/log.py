@@ -331,6 +331,51 @@ class Log:
 
         return Stream(arrow_schema, produce)
 
+    def lag(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        groups: Sequence[str] | None = None,
+        topics: Sequence[str] | None = None,
+        strict: bool = False,
+        on_progress: Progress | None = None,
+    ) -> Stream:
+        """Stream what groups have committed against the ends of the logs, as kafka-consumer-groups describes it.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            ``log_start_offset`` on request.
+        groups, topics : sequence of str, optional
+            Only these.
+        strict : bool
+        on_progress : callable, optional
+
+        Returns
+        -------
+        Stream
+            A row for each group and partition with a committed offset. ``lag`` is what lies between it and the end of
+            the log, ``read_committed_lag`` between it and the last stable offset; both are null where ``reason`` says
+            why. Offsets that wait for the end of a transaction are not committed.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/groups/log")
+        >>> log.lag(["topic", "current_offset", "lag", "reason"], groups=["grp-migrated"]).to_table().to_pylist()
+        [{'topic': 'grp-b', 'current_offset': 1, 'lag': None, 'reason': 'no log of grp-b-0 among the files'}]
+        """
+        from kraftlog.tables.lag import Wanted, lag_rows
+
+        arrow_schema, options = schema.LAG.select(columns), ReadOptions(strict=strict)
+        wanted = Wanted(None if groups is None else frozenset(groups), None if topics is None else frozenset(topics))
+
+        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            note_unreadable(self.found, faults, strict=strict)
+            return lag_rows(self.found.segments, wanted, arrow_schema, options, faults, on_progress)
+
+        return Stream(arrow_schema, produce)
+
     def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the entries of the index files."""
         return self.scan("index_entries", columns).to_table()
