@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from click import UsageError
 from click.testing import CliRunner
 
 import kraftlog
@@ -31,13 +32,18 @@ def expected_rows(table: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str) -> list[dict[str, Any]]:
-    """Return what the command line writes for a table, with Spark's column for the timestamp type."""
+    """Return what the command line writes for a table, with Spark's column for the timestamp type.
+
+    It refuses logs that do not hold the topic of a table, which has no rows in Spark.
+    """
     output = folder / f"{table}.arrows"
     command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
     secrets = ["--show-secrets"] if table in ("messages", "metadata_changes") else []
     arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
     arguments += [*secrets, *options]
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)
+    if isinstance(result.exception, UsageError) and ", and found " in str(result.exception):
+        return []
     assert not isinstance(result.exception, Exception), result.output
     rows = plain_rows(pa.ipc.open_stream(output).read_all())
     output.unlink()
