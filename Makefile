@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all build lint bench bench-compare bench-plots bench-history free-threaded instructions bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -53,6 +53,10 @@ instructions: $(READY)
 
 bench-spark: $(READY)
 	PYTHONPATH=bench/spark:bench:tests/interop $(BIN)/python bench/spark/run.py
+
+# into build/site
+docs: $(READY)
+	ci/docs
 
 interop: $(READY)
 	ci/interop

@@ -1,4 +1,4 @@
-"""Examples in docstrings run, and the README shows what commands print."""
+"""Examples in docstrings run, and README and docs show what commands print."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PROGRAM = Path(sys.executable).parent / "kraftlog"
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
     for path in PACKAGE.glob("kraftlog/**/*.py")
@@ -29,28 +31,49 @@ def test_examples(name: str, monkeypatch: pytest.MonkeyPatch):
     assert result.failed == 0
 
 
-def console_blocks() -> list[tuple[str, str]]:
-    """Return commands of the README with the output that is shown for them."""
-    blocks = re.findall(r"```console\n\$ (kraftlog [^\n]*)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) >= 4
-    return blocks
+def console_blocks() -> dict[str, tuple[str, str]]:
+    """Return commands of README and docs with the output that is shown for them."""
+    found = {}
+    for page in PAGES:
+        blocks = re.findall(r"```console\n\$ (kraftlog [^\n]*)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+        found.update({f"{page.stem}-{number}": block for number, block in enumerate(blocks)})
+    assert len(found) >= 40
+    return found
 
 
-@pytest.mark.parametrize(("command", "shown"), console_blocks(), ids=lambda text: text[:30])
-def test_readme(command: str, shown: str):
-    program = Path(sys.executable).parent / "kraftlog"
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which ``kraftlog sample sample`` was run, as the tutorial has it."""
+    folder = tmp_path_factory.mktemp("samples")
+    subprocess.run([str(PROGRAM), "sample", "sample"], cwd=folder, capture_output=True, timeout=60, check=True)
+    return folder
+
+
+@pytest.mark.parametrize(("command", "shown"), console_blocks().values(), ids=console_blocks())
+def test_console(samples: Path, command: str, shown: str):
     arguments = shlex.split(command)[1:]
-    done = subprocess.run([str(program), *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    folder = ROOT if "tests/golden" in command else samples
+    done = subprocess.run(
+        [str(PROGRAM), *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
     printed = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
     assert printed == [line.rstrip() for line in shown.splitlines()]
 
 
-def test_readme_python(monkeypatch: pytest.MonkeyPatch):
-    """The Python examples of the README run, one after the other, and print what it says."""
+@pytest.mark.parametrize(
+    ("page", "examples"), [("README.md", 3), ("docs/index.md", 3), ("docs/python.md", 15)], ids=lambda value: str(value)
+)
+def test_python(page: str, examples: int, monkeypatch: pytest.MonkeyPatch):
+    """The Python examples of a page run, one after the other, and print what it says."""
     monkeypatch.chdir(ROOT)
-    examples = re.findall(r"```pycon\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    test = doctest.DocTestParser().get_doctest("".join(examples), {}, "README", None, 0)
+    blocks = re.findall(r"```pycon\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    test = doctest.DocTestParser().get_doctest("".join(blocks), {}, page, None, 0)
     runner = doctest.DocTestRunner()
     runner.run(test)
-    assert runner.tries > 15
+    assert runner.tries >= examples
     assert runner.failures == 0
+
+
+def test_all_python_is_run():
+    pages = {str(page.relative_to(ROOT)) for page in PAGES if "```pycon" in page.read_text("utf-8")}
+    assert pages == {"README.md", "docs/index.md", "docs/python.md"}
