@@ -150,3 +150,18 @@ def test_pieces_are_the_batch():
     empty = batch.slice(0, 0)
     assert [part.num_rows for part in pieces(empty)] == [0]
     assert bytes(json_lines(empty, "hex")) == bytes(csv_lines(empty, "hex")) == b""
+
+
+def for_people(value: bytes | None) -> str | None:
+    try:
+        text = None if value is None else value.decode()
+    except UnicodeDecodeError:
+        text = None
+    is_text = text is not None and not any((ord(one) < 32 and one not in "\t\n\r") or one == "\x7f" for one in text)
+    return text if is_text or value is None else f"{len(value)} bytes: 0x{value.hex()}"
+
+
+@given(st.lists(st.none() | any_bytes | odd_texts.map(str.encode), max_size=12), st.integers(0, 3))
+def test_bytes_for_people(values: list[bytes | None], start: int):
+    column = pa.array(values, pa.binary()).slice(start)
+    assert plain_cells(column, "text").to_pylist() == [for_people(value) for value in values[start:]]

@@ -16,6 +16,7 @@ from kraftlog.codec.value_hashes import lent_values
 from kraftlog.schema import IS_JSON
 
 TEXT = pa.large_string()
+_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 MOST_BYTES = 32 << 20  # of rows that become text at a time
 
 
@@ -26,7 +27,7 @@ def json_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
     ----------
     batch : pyarrow.RecordBatch
     binary : str
-        base64, hex or utf8: text of bytes.
+        base64, hex, utf8, or text: what bytes become.
     """
     parts: list[pa.Array | str] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -90,6 +91,8 @@ def plain_cells(column: pa.Array, binary: str) -> pa.Array:
     """
     kind = column.type
     if _is_binary(kind):
+        if binary == "text":
+            return _text_or_hex(column)
         return _utf8(column) if binary == "utf8" else _formed(getattr(native, binary.upper()), column)
     if pa.types.is_timestamp(kind):
         microseconds = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64()).fill_null(0)
@@ -122,6 +125,26 @@ def _utf8(column: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         texts = [None if value is None else value.decode("utf-8", "replace") for value in column.to_pylist()]
         return pa.array(texts, TEXT)
+
+
+def _text_or_hex(column: pa.Array) -> pa.Array:
+    """Return bytes as text where they are UTF-8 without control characters, else their number and hex."""
+    try:
+        texts = column.cast(TEXT)
+    except pa.ArrowInvalid:
+        texts = pa.array([_decoded(value) for value in column.to_pylist()], TEXT)
+    is_text = pc.invert(pc.match_substring_regex(texts, _CONTROL)).fill_null(False)
+    if pc.all(is_text).as_py() or len(column) == column.null_count:
+        return texts
+    sizes = pc.binary_length(column).cast(TEXT)
+    return pc.if_else(is_text, texts, joined([sizes, " bytes: 0x", _formed(native.HEX, column)], len(column)))
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _formed(form: int, column: pa.Array) -> pa.Array:

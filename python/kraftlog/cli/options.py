@@ -200,7 +200,8 @@ def output_options(
     ]
     if has_bytes:
         texts = click.Choice(BINARY_TEXTS)
-        given.append(click.option("--binary", type=texts, default="base64", show_default=True, help="Text of bytes."))
+        by_default = "base64; in tables text, and hex where they are none"
+        given.append(click.option("--binary", type=texts, show_default=by_default, help="Text of bytes."))
 
     def taking(command: Command) -> Command:
         return cast("Command", takes_output(command, own_format, piped))

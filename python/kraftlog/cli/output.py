@@ -207,8 +207,8 @@ class Output:
         Whether a table on a terminal goes on behind ``FIRST_ROWS`` rows.
     is_full : bool
         Whether a table on a terminal has all columns, with nothing shortened.
-    binary : str
-        Text of bytes.
+    binary : str or None
+        Text of bytes; by default base64, and in tables text where they are text, else hex.
     template : FormatString or None
         Takes the place of a format.
     piped : str
@@ -223,7 +223,7 @@ class Output:
     tail: int | None = None
     shows_all: bool = False
     is_full: bool = False
-    binary: str = "base64"
+    binary: str | None = None
     template: FormatString | None = None
     piped: str = "table"
 
@@ -248,8 +248,9 @@ class Output:
         is_short = (
             self.is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
         )
+        binary = self.binary or ("text" if form == "table" else "base64")
         with open_writer(
-            form, self.path, schema, self.binary, force=self.force, is_full=self.is_full, is_paged=self.is_paged
+            form, self.path, schema, binary, force=self.force, is_full=self.is_full, is_paged=self.is_paged
         ) as writer:
             rows = WantedRows(writer, FIRST_ROWS if is_short else self.limit, self.tail, counts_others=is_short)
             yield rows
