@@ -127,7 +127,7 @@ def test_a_torn_tail_is_named(kraftlog_command: Command):
     assert done.stderr.splitlines() == [
         "t-0/00000000000000000000.log: 210 bytes at byte 815, the end of the file, hold no complete batch;"
         " a broker that recovers the log cuts them off, and `kraftlog recover` shows it",
-        "1025 bytes in 1 segments: no errors",
+        "1025 bytes in 1 segment: no errors",
     ]
     notes: list[str] = []
     assert list(kraftlog.open(PARTITION).verify(notes=notes)) == []

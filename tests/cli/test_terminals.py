@@ -127,7 +127,7 @@ def test_a_pager_that_is_left():
     assert run(*words, PAGER="sed s/^/page:/") == [
         "page:error",
         "page:bad_crc",
-        "1032 bytes in 1 segments: 1 bad_crc",
+        "1032 bytes in 1 segment: 1 bad_crc",
     ]
 
 

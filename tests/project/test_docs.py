@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import html
 import importlib
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -58,6 +60,21 @@ def test_console(samples: Path, command: str, shown: str):
     )
     printed = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
     assert printed == [line.rstrip() for line in shown.splitlines()]
+
+
+def test_picture():
+    """The picture of the README shows what its commands print; docs/terminal.py draws it anew."""
+    spec = importlib.util.spec_from_file_location("terminal", ROOT / "docs" / "terminal.py")
+    assert spec is not None
+    assert spec.loader is not None
+    terminal = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(terminal)
+    drawn = re.findall(r"<text[^>]*>(.*?)</text>", terminal.PICTURE.read_text("utf-8"))
+    shown = re.sub(r"\s", "", html.unescape("".join(drawn)))
+    for command, printed in terminal.outputs():
+        lines = [line for line in re.sub(r"\x1b\[[0-9;]*m", "", printed).splitlines() if line.strip()]
+        assert lines
+        assert re.sub(r"\s", "", command + "".join(lines)) in shown
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def verify(
     for note in notes:
         print(note, file=sys.stderr)
     summary = ", ".join(f"{count} {code}" for code, count in sorted(counts.items())) or "no errors"
-    print(f"{log.size_in_bytes} bytes in {log.segments_count} segments: {summary}", file=sys.stderr)
+    segments = "1 segment" if log.segments_count == 1 else f"{log.segments_count} segments"
+    print(f"{log.size_in_bytes} bytes in {segments}: {summary}", file=sys.stderr)
     sys.exit(EXIT_FAULTS if counts else 0)
 
 
