@@ -58,7 +58,7 @@ class Time(options.Timestamp):
     type=click.Choice(ISOLATION_LEVELS),
     default=READ_UNCOMMITTED,
     show_default=True,
-    help="What a consumer of this level is told: with read_committed nothing behind the last stable offset.",
+    help="The level of the consumer that asks: with read_committed nothing behind the last stable offset counts.",
 )
 @options.output_options(others=(TEXT,))
 @click.option("--strict", is_flag=True, help="Stop at the first fault.")

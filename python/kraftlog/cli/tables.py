@@ -111,7 +111,7 @@ def _near_the_end(log: Log, rows: ReadOptions, count: int) -> Iterator[tuple[Log
     for partition in log.partitions:
         found = Discovery(segments=list(partition.segments), unread=unread)
         yield log.of_files(found), replace(rows, start_offset=max(partition.end_offset - count, 0))
-        unread = []  # is told once
+        unread = []  # reported once
 
 
 def check_topic(table: str, log: Log) -> None:

@@ -88,7 +88,7 @@ class PartitionEnds:
         return None if stable is None else max(stable, self.log_start_offset)
 
     def at(self, time: Time, options: ReadOptions, on_progress: Progress | None = None) -> Found:
-        """Return the offset at a time, as a consumer of the options' isolation level is told.
+        """Return the offset at a time, as a broker answers a consumer of the options' isolation level.
 
         Parameters
         ----------
