@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 
-import kraftlog
-from golden_files import GOLDEN
+import kraftlog.cli
 from kraftlog.cli.tasks import MODULES, TASKS
 
 Command = Callable[..., Any]
-ROOT = GOLDEN.parents[1]
 
 
 def examples(text: str) -> list[str]:
@@ -40,7 +38,7 @@ def test_all_commands_of_all_modules_have_a_task():
     for module, names in groupby(sorted(MODULES, key=MODULES.__getitem__), MODULES.__getitem__):
         found = importlib.import_module(f"kraftlog.cli.{module}").COMMANDS
         assert {command.name for command in found} == set(names)
-    folder = ROOT / "python" / "kraftlog" / "cli"
+    folder = Path(kraftlog.cli.__file__).parent
     having = [path for path in folder.rglob("*.py") if "\nCOMMANDS = [" in path.read_text()]
     assert {path.relative_to(folder).parts[0].removesuffix(".py") for path in having} == set(MODULES.values())
     assert sum(map(len, TASKS.values())) == len(MODULES)
