@@ -36,10 +36,15 @@ _FORMAT = """<svg viewBox="0 0 {terminal_width} {height}" xmlns="http://www.w3.o
 
 
 def outputs() -> list[tuple[str, str]]:
-    """Return each command with what it prints on a terminal."""
+    """Return each command with what it prints on a terminal, but for the progress bar of a slow machine."""
     program = Path(sys.executable).parent / "kraftlog"
     with tempfile.TemporaryDirectory() as folder:
-        return [(command, _printed([str(program), *shlex.split(command)[1:]], folder)) for command in COMMANDS]
+        return [(command, _printed([str(program), *_arguments(command)], folder)) for command in COMMANDS]
+
+
+def _arguments(command: str) -> list[str]:
+    _, name, *arguments = shlex.split(command)
+    return [name, *arguments, *(["--no-progress"] if name != "sample" else [])]
 
 
 def _printed(arguments: list[str], folder: str) -> str:
