@@ -43,6 +43,7 @@ BEFORE_CRC = {"base_offset": (0, "q"), "partition_leader_epoch": (12, "i"), "mag
 CODECS = {"none": None, "gzip": gzip_encode, "snappy": snappy_encode, "lz4": lz4_encode, "zstd": zstd_encode}
 RECORDS_AT = 61
 NONE, UNKNOWN_SERVER_ERROR, INVALID_TIMESTAMP, INVALID_RECORD = 0, -1, 32, 87
+NOT_LEADER = (3, 5, 6)  # a topic that was just made: not known yet, without a leader, or its leader not ready
 NO_BATCH = INVALID_RECORD  # of a request without a whole batch
 BATCHES = 60  # for each topic and compression
 DAMAGED = 250  # batches for each compression
@@ -155,6 +156,16 @@ def is_documented(batch: bytes) -> bool:
     return batch[22] & 7 == 1 and len(batch) > RECORDS_AT + 3 and bool(batch[RECORDS_AT + 3] & 0xE0)
 
 
+def sent(producer: RawProducer, topic: str, batch: bytes) -> tuple[int, list[int], str | None]:
+    """Send a batch; anew while the topic, which was just made, has no leader that is ready."""
+    for _ in range(100):
+        answer = producer.send(topic, batch)
+        if answer[0] not in NOT_LEADER:
+            break
+        time.sleep(0.1)
+    return answer
+
+
 def differences(running: Broker, topic: str, batches: Iterable[bytes]) -> tuple[list[object], Counter[str]]:
     """Send batches to a topic: what the broker answers otherwise than ``validate``, and how often that said what."""
     seen: Counter[str] = Counter()
@@ -165,7 +176,7 @@ def differences(running: Broker, topic: str, batches: Iterable[bytes]) -> tuple[
             row = rows[0] if rows else None
             if is_of_a_producer(batch, row) or is_documented(batch):
                 continue
-            code, indices, message = producer.send(topic, batch)
+            code, indices, message = sent(producer, topic, batch)
             if row is not None and is_stricter(batch, row):
                 assert code in (NONE, row["error_code"], UNKNOWN_SERVER_ERROR, INVALID_TIMESTAMP), (row, batch.hex())
                 continue
