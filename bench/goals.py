@@ -13,12 +13,13 @@ import bare_codecs
 import corpus
 import folds
 import growing
+import start
 import transactional as tx
 import typed_records as typed
 import works
 from compare import contenders as others
-from growth import Growth
-from internal_topics import COMMITS, METADATA
+from growth import JSON_LOG, Growth
+from internal_topics import COMMITS, METADATA, SINGLES
 from report import Block, short
 from works import STREAMED
 
@@ -29,6 +30,9 @@ MOST_REPLAY_GROWTH = 64 * MIB  # beside ten times as many changes: what is held 
 MOST_TABLE_GROWTH = 64 * MIB
 MOST_OPENING_SECONDS = 2.0
 MOST_START_SECONDS = {"version": 0.12, "segments": 0.35}  # of CPU
+MOST_START_SECONDS |= dict.fromkeys(("messages", "image", "offsets", start.TO_TABLE), 0.5)
+JSON_IMAGE = f"{JSON_LOG.partitions:,} partitions"
+MOST_JSON_SECONDS, MOST_JSON_MEGABYTES = 2.0, 200.0
 LEAST, MOST = ">=", "<"
 WITHOUT = "without"  # begins the note of a goal for which somebody was left out
 PLAIN = tuple(workload.name for workload in corpus.PLAIN)
@@ -151,8 +155,9 @@ RATIOS = [
         for log, of_values in ((METADATA, 4), (COMMITS, 5))
         for own, theirs, bound in ((typed.BINARY, typed.KAFKA, of_values), (typed.FROM_LOG, typed.KAFKA_FROM_LOG, 3))
     ),
-    RatioGoal(
-        f"{folds.REPLAYED}, x {folds.KAFKA}", "replay", folds.REPLAYED, folds.KAFKA, 5, (METADATA,)
+    *(
+        RatioGoal(f"{log}, {folds.REPLAYED}, x {folds.KAFKA}", "replay", folds.REPLAYED, folds.KAFKA, bound, (log,))
+        for log, bound in ((METADATA, 10), (SINGLES, 8))
     ),
     RatioGoal(f"{folds.TABLE}, x {folds.LOADED}", "fold", folds.TABLE, folds.LOADED, 5, (COMMITS,)),
 ]  # fmt: skip
@@ -166,7 +171,7 @@ RATES = [
     # 1.0 M metadata records/s replayed
     RateGoal("metadata records to typed columns, M/s", "typed", typed.BINARY, 4 * 14.3, (METADATA,)),
     RateGoal("offset commits to typed columns, M/s", "typed", typed.BINARY, 5 * 9.0, (COMMITS,)),
-    RateGoal("metadata replayed to an image, M records/s", "replay", folds.REPLAYED, 5 * 1.0, (METADATA,)),
+    RateGoal("metadata replayed to an image, M records/s", "replay", folds.REPLAYED, 10 * 1.0, (METADATA,)),
 ]
 
 
@@ -182,6 +187,9 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
         (f"{table}: {whole / MIB:.0f} - {part / MIB:.0f} =", (whole - part) / MIB)
         for table, (part, whole) in growth.table_memory.items()
     ]
+    json_seconds, json_peak = [], []
+    if growth.json_image is not None:
+        json_seconds, json_peak = ([(JSON_IMAGE, figure)] for figure in growth.json_image)
     opening = [("open", growth.open_seconds), ("segments", growth.segments_seconds)] if growth.open_seconds else []
     return [
         *(goal.outcome(blocks) for goal in (*RATIOS, *RATES)),
@@ -189,6 +197,8 @@ def outcomes(blocks: Sequence[Block], growth: Growth) -> list[Outcome]:
         Outcome("KiB held by a table of one record", MOST, MOST_HELD / 1024, held, growth.memory_note),
         Outcome("MiB more for tables of ten times the log", MOST, MOST_TABLE_GROWTH / MIB, tables, growth.memory_note),
         Outcome("MiB more to replay ten times the changes", MOST, MOST_REPLAY_GROWTH / MIB, replay, growth.memory_note),
+        Outcome("s of CPU for an image as JSON", MOST, MOST_JSON_SECONDS, json_seconds, growth.memory_note),
+        Outcome("MB for an image as JSON", MOST, MOST_JSON_MEGABYTES, json_peak, growth.memory_note),
         Outcome(f"s to open {growth.opened:,} segments", MOST, MOST_OPENING_SECONDS, opening, growth.open_note),
         *(
             Outcome(f"s of CPU to start, {command}", MOST, most, _one(growth.start_seconds, command), growth.open_note)

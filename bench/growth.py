@@ -28,8 +28,10 @@ from offsets_corpus import OffsetsLog
 
 PROBE = Path(__file__).resolve().with_name("memory_probe.py")
 IMAGE_PROBE, HELD_PROBE = PROBE.with_name("image_probe.py"), PROBE.with_name("held_probe.py")
-TABLE_PROBE = PROBE.with_name("table_probe.py")
+TABLE_PROBE, JSON_PROBE = PROBE.with_name("table_probe.py"), PROBE.with_name("image_json_probe.py")
 SHORT_REPLAY, LONG_REPLAY = MetadataLog(1_000, 200_000), MetadataLog(1_000, 2_000_000)
+JSON_LOG = MetadataLog(10_000, 0)
+METADATA_TABLES = ("messages", "PartitionChangeRecord", "metadata_changes")
 WORKLOAD, OFFSETS = corpus.Workload(100, 64), OffsetsLog(1_000_000)
 SEGMENTS_OF_LONG_LOG = 16
 FREE_BYTES_LEFT = 2 << 30  # on the disk, beside what is written
@@ -48,9 +50,12 @@ class Growth:
     memory : dict of int to int
         Most bytes of anonymous memory while so many bytes of a log are read.
     table_memory : dict of str to tuple of int
-        Most bytes while a table is read: of a tenth of a long ``__consumer_offsets``, and of all of it.
+        Most bytes while a table is read: of a tenth of a long ``__consumer_offsets``, and of all of it; of a metadata
+        log of a few changes, and of many.
     replay_memory : tuple of int, optional
         Most bytes while a metadata log is replayed: one of a few changes, and one of many of as many partitions.
+    json_image : tuple of float, optional
+        CPU seconds and the most megabytes, with those of files, while an image of many partitions is written as JSON.
     read_bytes_per_second : float, optional
     held_bytes : float, optional
         Of memory, by a table of one record.
@@ -65,6 +70,7 @@ class Growth:
     memory: dict[int, int] = field(default_factory=dict)
     table_memory: dict[str, tuple[int, int]] = field(default_factory=dict)
     replay_memory: tuple[int, int] | None = None
+    json_image: tuple[float, float] | None = None
     read_bytes_per_second: float | None = None
     held_bytes: float | None = None
     memory_note: str = "not asked for"
@@ -124,6 +130,25 @@ def measure_replay(growth: Growth) -> None:
         assert found["partitions"] == log.partitions
         peaks.append(found["peak_memory"])
     growth.replay_memory = peaks[0], peaks[1]
+
+
+def measure_metadata(growth: Growth) -> None:
+    """Read tables of a short and a long metadata log, and write an image as JSON, each in a process of its own."""
+    if not Path(STATUS).exists():
+        return
+    for table in METADATA_TABLES:
+        commands = [[TABLE_PROBE, table, metadata_corpus.path(log)] for log in (SHORT_REPLAY, LONG_REPLAY)]
+        short, long = (_answer(command)["peak_memory"] for command in commands)
+        growth.table_memory[f"{table} of metadata"] = short, long
+    found = _answer([JSON_PROBE, metadata_corpus.path(JSON_LOG)])
+    growth.json_image = found["seconds"], found["peak_memory"] / corpus.MB
+
+
+def _answer(command: list[str | Path]) -> dict[str, int]:
+    answer: dict[str, int] = json.loads(
+        subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE).stdout
+    )
+    return answer
 
 
 def measure_start(growth: Growth) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import folds
 import typed_records
 from compare.processes import Peers
-from metadata_corpus import MetadataLog
+from metadata_corpus import BATCH_BYTES, ONE_RECORD, MetadataLog
 from offsets_corpus import OffsetsLog
 from rounds import Contender
 
-METADATA, COMMITS = "metadata", "offset commits"
+METADATA, SINGLES, COMMITS = "metadata", "metadata, batches of one record", "offset commits"
 METADATA_RECORDS_PER_MB, COMMITS_PER_MB = 10_000, 5_000
 
 
@@ -25,9 +25,9 @@ class Piece:
     contenders: Callable[[float, Peers], list[Contender]]
 
 
-def metadata_log(megabytes: float) -> MetadataLog:
+def metadata_log(megabytes: float, batch_bytes: int = BATCH_BYTES) -> MetadataLog:
     """Return the metadata log that goes with logs of users of a size."""
-    return MetadataLog.of_records(int(megabytes * METADATA_RECORDS_PER_MB))
+    return MetadataLog.of_records(int(megabytes * METADATA_RECORDS_PER_MB), batch_bytes)
 
 
 def offsets_log(megabytes: float) -> OffsetsLog:
@@ -39,6 +39,7 @@ PIECES = (
     Piece("typed", METADATA, lambda megabytes, peers: typed_records.metadata(metadata_log(megabytes), peers)),
     Piece("typed", COMMITS, lambda megabytes, peers: typed_records.commits(offsets_log(megabytes), peers)),
     Piece("replay", METADATA, lambda megabytes, peers: folds.replay(metadata_log(megabytes), peers)),
+    Piece("replay", SINGLES, lambda megabytes, peers: folds.replay(metadata_log(megabytes / 5, ONE_RECORD), peers)),
     Piece("fold", COMMITS, lambda megabytes, peers: folds.offsets(offsets_log(megabytes), peers)),
 )
 WORKS = list(dict.fromkeys(piece.work for piece in PIECES))

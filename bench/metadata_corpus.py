@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
 
 VERSION = 1  # in the name of every file; to be raised when the contents change
-BATCH_BYTES = 8 << 10
+BATCH_BYTES, ONE_RECORD = 8 << 10, 0  # sizes of batches; controllers that have little to do write one record in each
 ROWS_AT_ONCE = 1 << 18
 BROKERS = 6
 PARTITIONS = 20  # of each topic
@@ -41,12 +42,13 @@ class MetadataLog:
 
     topics: int
     changes: int
+    batch_bytes: int = BATCH_BYTES
 
     @classmethod
-    def of_records(cls, records: int) -> MetadataLog:
+    def of_records(cls, records: int, batch_bytes: int = BATCH_BYTES) -> MetadataLog:
         """Return one of about so many records, a tenth of them PartitionRecords."""
         topics = records // RECORDS_PER_TOPIC
-        return cls(topics, records - topics * OF_TOPIC - BROKERS - 1)
+        return cls(topics, records - topics * OF_TOPIC - BROKERS - 1, batch_bytes)
 
     @property
     def records(self) -> int:
@@ -61,21 +63,30 @@ class MetadataLog:
 
 def path(log: MetadataLog) -> Path:
     """Return the folder of a metadata log; it is made if need be."""
-    name = f"metadata-{log.topics}-{log.changes}-{VERSION}"
+    name = f"metadata-{log.topics}-{log.changes}-{log.batch_bytes}-{VERSION}"
     folder = corpus.CACHE / name / "__cluster_metadata-0"
     file = folder / f"{0:020d}.log"
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".part")
-        encoder = kraftlog.Encoder(max_batch_bytes=BATCH_BYTES, timestamp_ms=corpus.FIRST_TIMESTAMP)
-        values = _values(log)
         with unfinished.open("wb") as out:
-            for first in range(0, len(values), ROWS_AT_ONCE):
-                encoder.write(pa.record_batch({"value": values.slice(first, ROWS_AT_ONCE)}))
-                out.write(encoder.take())
-            out.write(encoder.finish())
+            out.writelines((_batches if log.batch_bytes else _singles)(log, _values(log)))
         unfinished.rename(file)
     return folder
+
+
+def _batches(log: MetadataLog, values: pa.BinaryArray) -> Iterator[pa.Buffer]:
+    encoder = kraftlog.Encoder(max_batch_bytes=log.batch_bytes, timestamp_ms=corpus.FIRST_TIMESTAMP)
+    for first in range(0, len(values), ROWS_AT_ONCE):
+        encoder.write(pa.record_batch({"value": values.slice(first, ROWS_AT_ONCE)}))
+        yield encoder.take()
+    yield encoder.finish()
+
+
+def _singles(_: MetadataLog, values: pa.BinaryArray) -> Iterator[pa.Buffer]:
+    rows = pa.record_batch({"value": values})
+    for row in range(len(values)):
+        yield kraftlog.encode(rows.slice(row, 1), base_offset=row, timestamp_ms=corpus.FIRST_TIMESTAMP)
 
 
 def _values(log: MetadataLog) -> pa.BinaryArray:

@@ -23,6 +23,7 @@ import growth
 import internal_topics
 import markdown
 import report
+import stores
 import transactional
 import works
 from compare.processes import Peers
@@ -32,7 +33,7 @@ from rounds import interleave
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
 QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
-ALONE = {"varint": works.varint, "plan": transactional.plan}  # on no log
+ALONE = {"varint": works.varint, "plan": transactional.plan, "store": stores.store}  # on no log
 EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "growth", "memory", "open"]
 
 
@@ -51,6 +52,7 @@ def main() -> int:
         growth.measure_tables(grown)
         growth.measure_held(grown)
         growth.measure_replay(grown)
+        growth.measure_metadata(grown)
     if "open" in options.works:
         growth.measure_opening(grown)
         growth.measure_start(grown)

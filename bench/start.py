@@ -7,12 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-SMALL_DIRECTORY = Path(__file__).resolve().parents[1] / "tests" / "golden" / "transactions" / "log"
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
+SMALL_DIRECTORY, METADATA, GROUPS = (str(GOLDEN / name / "log") for name in ("transactions", "metadata", "groups"))
+TO_TABLE = "records().to_table()"
 COMMANDS = {
-    "version": ("--version",),
-    "help": ("--help",),
-    "segments": ("segments", str(SMALL_DIRECTORY)),
-    "records": ("records", str(SMALL_DIRECTORY), "--limit", "5"),
+    "version": ("-m", "kraftlog", "--version"),
+    "help": ("-m", "kraftlog", "--help"),
+    "segments": ("-m", "kraftlog", "segments", SMALL_DIRECTORY),
+    "records": ("-m", "kraftlog", "records", SMALL_DIRECTORY, "--limit", "5"),
+    "messages": ("-m", "kraftlog", "messages", METADATA),
+    "image": ("-m", "kraftlog", "image", METADATA),
+    "offsets": ("-m", "kraftlog", "offsets", GROUPS),
+    TO_TABLE: ("-c", f"import kraftlog; kraftlog.open({SMALL_DIRECTORY!r}).{TO_TABLE}"),
 }
 STARTS = 7
 
@@ -24,6 +30,6 @@ def cpu_seconds(command: str) -> float:
 
 def _run(arguments: tuple[str, ...]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "kraftlog", *arguments], check=True, capture_output=True)
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -18,7 +18,6 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA
 from kraftlog.messages.frames import frame
 from kraftlog.messages.reader import MessageReader
-from kraftlog.messages.typed_pass import TypedReader
 from kraftlog.messages.writer import encode_messages
 from rounds import Contender
 
@@ -66,7 +65,6 @@ def commits(log: offsets_corpus.OffsetsLog, peers: Peers) -> list[Contender]:
 
 def _readers(data: Bytes, of_format: str, pairs: Sequence[Pair], records: int) -> list[Contender]:
     as_bytes, as_text = (MessageReader(BUILT_IN.formats[of_format], uuid) for uuid in ("binary", "text"))
-    typed_bytes, typed_text = TypedReader(as_bytes), TypedReader(as_text)
     size = _size(pairs)
     part = pairs[::PART]
     source = np.concatenate([np.frombuffer(one.buffers()[2], np.uint8) for pair in pairs for one in pair if one])
@@ -76,17 +74,17 @@ def _readers(data: Bytes, of_format: str, pairs: Sequence[Pair], records: int) -
         floors.memcpy(target, source)
 
     return [
-        Contender(BINARY, lambda: _typed(typed_bytes, pairs), records, size),
-        Contender(TEXT, lambda: _typed(typed_text, pairs), records, size),
-        Contender(FROM_LOG, lambda: _typed(typed_bytes, _pairs(data, of_format)), records, size),
+        Contender(BINARY, lambda: _typed(as_bytes, pairs), records, size),
+        Contender(TEXT, lambda: _typed(as_text, pairs), records, size),
+        Contender(FROM_LOG, lambda: _typed(as_bytes, _pairs(data, of_format)), records, size),
         Contender(JSON, lambda: _json(as_text, part), sum(len(pair[1]) for pair in part), _size(part)),
         Contender(MEMCPY, copied, records, source.nbytes),
     ]
 
 
-def _typed(reader: TypedReader, pairs: Iterable[Pair]) -> int:
+def _typed(reader: MessageReader, pairs: Iterable[Pair]) -> int:
     """Read every record of every type; what is typed of one stretch goes when the next one comes."""
-    return sum(one.fields.num_rows for pair in pairs for one in reader.read(*pair).typed.values())
+    return sum(one.fields.num_rows for pair in pairs for one in reader.read(*pair).every_typed().values())
 
 
 def _json(reader: MessageReader, pairs: Iterable[Pair]) -> int:

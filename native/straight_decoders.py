@@ -33,6 +33,7 @@ LIMITS = {
 PARAMETERS = "kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version, int64_t i"
 RUN = "kr_message_decoder *d, kr_straight_run *run"
 NO_RUN = "0"
+MOST_SOUGHT = 2  # tagged fields: each costs time in every message, whether it is there or not
 ONE_BYTE = 0x80  # a number below has one byte in a frame
 ROWS = "kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at"
 LOOK_UP = """/* The decoder that was generated of a definition; NULL when there is none. */
@@ -71,7 +72,8 @@ class Decoder:
         self.name = definition.name
         self.layout = layout(definition)
         self.versions = set(range(definition.versions.first, definition.versions.last + 1))
-        self.run = f"kr_run_{self.name}" if self.is_short() else NO_RUN
+        self.rows_of_run = self.kind_of_run()
+        self.run = f"kr_run_{self.name}" if self.rows_of_run else NO_RUN
         self.compact = self.condition({one for one in self.versions if one in definition.flexible}, self.versions)
 
     def lines(self) -> Lines:
@@ -87,14 +89,15 @@ class Decoder:
         yield "}"
         if self.run != NO_RUN:
             yield f"static void {self.run}({RUN}) {{"
-            yield f"    kr_straight_each_of_run(d, run, {one});"
+            yield f"    kr_straight_{self.rows_of_run}(d, run, {one});"
             yield "}"
 
-    def is_short(self) -> bool:
-        """Return whether it stands behind a frame, all of whose numbers have one byte."""
-        api_key = self.definition.api_key
-        is_framed = self.definition.role == "metadata" and api_key is not None
-        return is_framed and api_key < ONE_BYTE and self.definition.versions.last < ONE_BYTE
+    def kind_of_run(self) -> str:
+        """Return which rows a pass finds its messages in: frames all of whose numbers have one byte, keys or values."""
+        api_key, last = self.definition.api_key, self.definition.versions.last
+        if self.definition.role == "metadata" and api_key is not None and api_key < ONE_BYTE and last < ONE_BYTE:
+            return "frames"
+        return {"coordinator-key": "keys", "coordinator-value": "values"}.get(self.definition.role, "")
 
     def function(self, node: Node) -> str:
         """Return the name of the function that reads a struct."""
@@ -109,13 +112,13 @@ class Decoder:
                 raise ValueError(f"{self.name}: {node.field.name} may take no byte")
         how = "KR_ALWAYS_INLINE" if not node.index else "static inline"
         yield f"{how} const uint8_t *{self.function(node)}({PARAMETERS}) {{"
+        if node.children:
+            yield "    kr_column *const columns = d->columns; /* what is written to columns cannot change it */"
         unread: list[Node] = []  # fields of fixed width that stand next to each other
         for child in node.children:
             in_order = self.placed(child, PLACE_IN_ORDER)
-            if self.is_fixed(child) and in_order != of_struct:
-                wire = "".join(f"\\x{byte:02x}" for byte in default_wire(child.field.kind, child.field.default))
-                absent = f'(const uint8_t *)"{wire}"'
-                yield f"    {self.put(child, absent)}"
+            if self.is_fixed(child) and in_order != of_struct and child not in self.sought(node):
+                yield f"    {self.put(child, absent(child))}"
             if self.is_fixed(child) and in_order == of_struct:
                 unread.append(child)
                 continue
@@ -146,13 +149,13 @@ class Decoder:
 
     def put(self, node: Node, source: str) -> str:
         """Return how a value of fixed width gets into its column."""
-        return f"kr_body_fixed(d, {node.index}, i, {source}, {kind(node)});"
+        return f"kr_body_fixed(d, {column(node)}, i, {source}, {kind(node)});"
 
     def sized(self, node: Node, versions: set[int], end: str = "end", *, is_tagged: bool = False) -> Lines:
         """Return how a field is read that has no fixed width."""
         field, index = node.field, node.index
         nullable = self.condition({version for version in versions if version in field.nullable}, versions)
-        level = f"d->columns[{index}].{'list' if field.is_array else 'item'}"
+        level = f"columns[{index}].{'list' if field.is_array else 'item'}"
         if not self.is_prompt(node) and field.is_array:
             null = int(field.default is None)
             yield f"    if (KR_UNLIKELY(!kr_body_reach(d, kr_prompt_{self.name}, {index}, i, {null}))) return 0;"
@@ -166,20 +169,22 @@ class Decoder:
         elif field.kind == kinds.STRUCT:
             yield "    int64_t elements;"
             yield f"    p = kr_body_elements(&{level}, i, p, {end}, 1, {self.compact}, {nullable}, &elements);"
-            yield f"    for (int64_t k = 0; p && k < elements; k++, d->columns[{index}].item.count++)"
-            yield f"        p = {self.function(node)}(d, p, {end}, version, d->columns[{index}].item.count);"
+            yield f"    for (int64_t k = 0; p && k < elements; k++, columns[{index}].item.count++)"
+            yield f"        p = {self.function(node)}(d, p, {end}, version, columns[{index}].item.count);"
             yield "    if (!p) return 0;"
-            yield f"    kr_body_end_list(&d->columns[{index}], i);"
+            yield f"    kr_body_end_list(&columns[{index}], i);"
         else:
             body = "text" if not field.is_array else "list" if field.kind in WIRE_WIDTHS else "texts"
-            yield f"    p = kr_body_{body}(d, {index}, i, p, {end}, {kind(node)}, {self.compact}, {nullable});"
+            decoder = "d, " if body == "list" else ""
+            how = f"{kind(node)}, {self.compact}, {nullable}"
+            yield f"    p = kr_body_{body}({decoder}{column(node)}, i, p, {end}, {how});"
             yield "    if (KR_UNLIKELY(!p)) return 0;"
         if not self.is_prompt(node):
             yield f"    {level}.count = i + 1;"
 
     def nullable_struct(self, node: Node, end: str, *, is_tagged: bool) -> Lines:
         """Return how a struct is read that may be null, behind what comes before it in its column."""
-        prompt, item = f"kr_prompt_{self.name}", f"d->columns[{node.index}].item"
+        prompt, item = f"kr_prompt_{self.name}", f"columns[{node.index}].item"
         is_null = "*p == 0" if is_tagged else "*p >= 0x80"
         if is_tagged:
             yield f"    if ({end} - p < 1 || *p >= 0x80) return 0;"
@@ -201,12 +206,25 @@ class Decoder:
         if not known:
             yield "    if (KR_UNLIKELY(*p++)) return 0;"
             return
-        yield "    int tag = -1;"
-        yield "    for (int tags = *p++; tags; tags--) {"
+        yield "    kr_tags tags = {p + 1, *p};"
+        sought = self.sought(node)
+        for child in sought:
+            where = f"d, {column(child)}, i, tags, end, {child.field.tag}, {kind(child)}"
+            if self.is_fixed(child):
+                yield f"    tags = kr_body_tagged_fixed({where}, {absent(child)});"
+            else:
+                yield f"    tags = kr_body_tagged_list({where});"
+                yield "    if (KR_UNLIKELY(!tags.p)) return 0;"
+        yield "    p = tags.p;"
+        yield f"    int tag = {sought[-1].field.tag if sought else -1};"
+        often = "KR_UNLIKELY(tags.left)" if sought else "tags.left"
+        yield f"    for (; {often}; tags.left--) {{"
         yield "        const uint8_t *tag_end;"
         yield "        if (!(p = kr_body_tag(p, end, &tag, &tag_end))) return 0;"
         yield "        switch (tag) {"
         for child in known:
+            if child in sought:
+                continue
             versions = self.placed(child, PLACE_TAGGED)
             lacking = self.of(node).intersection(range(self.definition.flexible.first, 1 << 15)) - versions
             yield f"        case {child.field.tag}: {{"
@@ -226,6 +244,23 @@ class Decoder:
         yield "        if (KR_UNLIKELY(p != tag_end)) return 0;"
         yield "    }"
 
+    def sought(self, node: Node) -> list[Node]:
+        """Return the tagged fields of a message that are looked for before all others: those with the lowest tags."""
+        of_struct = self.of(node)
+        if node.index or any(version not in self.definition.flexible for version in of_struct):
+            return []
+        known = [child for child in node.children if self.placed(child, PLACE_TAGGED)]
+        found = []
+        for child in sorted(known, key=lambda one: one.field.tag or 0)[:MOST_SOUGHT]:
+            field = child.field
+            is_list = field.is_array and field.kind == kinds.INT32 and field.default is None
+            is_list = is_list and all(version in field.nullable for version in of_struct)
+            is_short = (field.tag or 0) < ONE_BYTE and self.placed(child, PLACE_TAGGED) == of_struct
+            if not is_short or not (is_list or (self.is_fixed(child) and field.kind != kinds.UUID)):
+                break
+            found.append(child)
+        return found
+
     def of(self, node: Node) -> set[int]:
         """Return the versions that have a field."""
         return {version for version in self.versions if version in node.field.versions}
@@ -243,7 +278,8 @@ class Decoder:
         if node.field.kind == kinds.STRUCT and not node.field.is_array and node.field.nullable:
             return False
         outer = next((one for one in self.layout.nodes if node in one.children), node)
-        return self.is_fixed(node) or self.placed(node, PLACE_IN_ORDER) == self.of(outer)
+        is_sought = node in self.sought(self.layout.root)
+        return is_sought or self.is_fixed(node) or self.placed(node, PLACE_IN_ORDER) == self.of(outer)
 
     def condition(self, wanted: set[int], among: set[int]) -> str:
         """Return an expression that is true for versions that are wanted, of those that there can be."""
@@ -254,6 +290,17 @@ class Decoder:
             raise ValueError(f"{self.name}: versions {sorted(wanted)} of {sorted(among)} are no range")
         parts = [f"version >= {first}"] if first > min(among) else []
         return " && ".join(parts + ([f"version <= {last}"] if last < max(among) else []))
+
+
+def absent(node: Node) -> str:
+    """Return the default of a field of fixed width, as it is on the wire."""
+    wire = "".join(f"\\x{byte:02x}" for byte in default_wire(node.field.kind, node.field.default))
+    return f'(const uint8_t *)"{wire}"'
+
+
+def column(node: Node) -> str:
+    """Return a field's column in C."""
+    return f"&columns[{node.index}]"
 
 
 def kind(node: Node) -> str:

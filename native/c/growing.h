@@ -20,7 +20,10 @@ static int kr_grow(kr_growing *b, int64_t more) {
     uint8_t *bytes = capacity > KR_POOL_MOST ? 0 : kr_take_pooled(&capacity, KR_KIND_GROWN);
     if (!bytes) return 0;
     if (b->size) memcpy(bytes, b->bytes, (size_t)b->size);
-    kr_give_pooled(b->bytes, b->capacity, KR_KIND_GROWN);
+    if (b->capacity >= KR_POOL_LARGE)
+        free(b->bytes); /* what has outgrown it will not fit it again: kept, it would cost as much as what is grown */
+    else
+        kr_give_pooled(b->bytes, b->capacity, KR_KIND_GROWN);
     b->bytes = bytes;
     b->capacity = capacity;
     return 1;

@@ -1,10 +1,11 @@
 /* Decoded messages as arrays of the Arrow C data interface. Buffers are not copied: all of a message's columns have one
- * owner, which every array has a share of, and go back to the pool with the last one. */
+ * owner, which every array has a share of, and go back to the pool with the last one. Columns that no row had share one
+ * buffer of zeros. */
 #ifndef KRAFTLOG_MESSAGE_ARRAYS_H
 #define KRAFTLOG_MESSAGE_ARRAYS_H
 
 #include "arrow_array.h"
-#include "message_rows.h"
+#include "message_settle.h"
 
 /* Owns columns; a head of them. */
 typedef struct {
@@ -49,6 +50,9 @@ static void kr_pack_bits(uint8_t *bytes, int64_t n) {
     }
 }
 
+/* What columns that no row had share: no bit is set, and every list and text is empty. Nobody writes it. */
+static uint8_t kr_zeros[4 * (KR_MOST_UNUSED + 1)];
+
 /* An array of a level's values whose other buffers and children are still empty. */
 static kr_array_parts *kr_level_array(struct ArrowArray *out, kr_column_owner *owner, kr_level *l, int buffers,
                                       int children) {
@@ -69,14 +73,27 @@ static const uint8_t kr_no_bytes[8];
 
 static const void *kr_buffer_of(const kr_growing *b) { return b->bytes ? b->bytes : kr_no_bytes; }
 
-static int kr_field_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field);
+/* An array of so many rows of a column that no row had. */
+static kr_array_parts *kr_unused_array(struct ArrowArray *out, int64_t rows, int is_null, int buffers, int children) {
+    kr_array_parts *parts = kr_array_open(out, 0, rows, buffers, children);
+    if (!parts) return 0;
+    out->null_count = is_null ? rows : 0;
+    parts->buffers[0] = is_null ? kr_zeros : 0;
+    parts->buffers[1] = kr_zeros; /* ends */
+    parts->buffers[2] = buffers > 2 ? kr_zeros : 0;
+    return parts;
+}
+
+static int kr_field_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field,
+                          int64_t rows);
 
 /* Lists of pairs of tag and bytes: the tagged fields of a struct that its definition does not know. */
-static int kr_unknown_array(struct ArrowArray *out, kr_column_owner *owner, int32_t column) {
+static int kr_unknown_array(struct ArrowArray *out, kr_column_owner *owner, int32_t column, int64_t rows) {
     kr_column *c = &owner->columns[column];
-    kr_array_parts *lists = kr_level_array(out, owner, &c->list, 2, 1);
+    kr_array_parts *lists =
+        c->list.count < rows ? kr_unused_array(out, rows, 0, 2, 1) : kr_level_array(out, owner, &c->list, 2, 1);
     if (!lists) return 0;
-    lists->buffers[1] = kr_buffer_of(&c->list.ends);
+    if (c->list.count == rows) lists->buffers[1] = kr_buffer_of(&c->list.ends);
     struct ArrowArray *pairs = out->children[0];
     kr_array_parts *tags, *data;
     if (!kr_level_array(pairs, owner, &c->item, 1, 2)) return 0;
@@ -90,18 +107,19 @@ static int kr_unknown_array(struct ArrowArray *out, kr_column_owner *owner, int3
 
 /* The fields of a struct, and behind them, when they are asked for, its unknown tagged fields. */
 static int kr_struct_arrays(struct ArrowArray **out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field,
-                            int with_unknown) {
+                            int64_t rows, int with_unknown) {
     const kr_field *f = &d->program.fields[field];
     for (int32_t k = 0; k < f->count; k++)
-        if (!kr_field_array(out[k], owner, d, f->first + k)) return 0;
-    return !with_unknown || kr_unknown_array(out[f->count], owner, f->unknown);
+        if (!kr_field_array(out[k], owner, d, f->first + k, rows)) return 0;
+    return !with_unknown || kr_unknown_array(out[f->count], owner, f->unknown, rows);
 }
 
 static int kr_items_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field) {
     const kr_field *f = &d->program.fields[field];
     kr_level *l = &owner->columns[field].item;
     if (f->kind == KR_KIND_STRUCT)
-        return kr_level_array(out, owner, l, 1, f->count + 1) && kr_struct_arrays(out->children, owner, d, field, 1);
+        return kr_level_array(out, owner, l, 1, f->count + 1) &&
+               kr_struct_arrays(out->children, owner, d, field, l->count, 1);
     const int is_fixed = kr_wire_width(f->kind) && !(f->kind == KR_KIND_UUID && d->uuid_text);
     kr_array_parts *parts = kr_level_array(out, owner, l, is_fixed ? 2 : 3, 0);
     if (!parts) return 0;
@@ -111,12 +129,18 @@ static int kr_items_array(struct ArrowArray *out, kr_column_owner *owner, const 
     return 1;
 }
 
-static int kr_field_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field) {
-    if (!d->program.fields[field].is_array) return kr_items_array(out, owner, d, field);
+static int kr_field_array(struct ArrowArray *out, kr_column_owner *owner, const kr_message_decoder *d, int32_t field,
+                          int64_t rows) {
+    const kr_field *f = &d->program.fields[field];
     kr_column *c = &owner->columns[field];
-    kr_array_parts *parts = kr_level_array(out, owner, &c->list, 2, 1);
+    const int is_unused = (f->is_array ? c->list.count : c->item.count) < rows;
+    if (!f->is_array)
+        return is_unused ? kr_unused_array(out, rows, f->null_default, 3, 0) != 0
+                         : kr_items_array(out, owner, d, field);
+    kr_array_parts *parts =
+        is_unused ? kr_unused_array(out, rows, f->null_default, 2, 1) : kr_level_array(out, owner, &c->list, 2, 1);
     if (!parts) return 0;
-    parts->buffers[1] = kr_buffer_of(&c->list.ends);
+    if (!is_unused) parts->buffers[1] = kr_buffer_of(&c->list.ends);
     return kr_items_array(out->children[0], owner, d, field);
 }
 
@@ -130,7 +154,7 @@ static inline int kr_message_arrays_count(const kr_message_decoder *d, int with_
 static int kr_message_arrays(struct ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown) {
     kr_column_owner *owner = kr_column_owner_take(d->columns, columns);
     if (!owner) return 0;
-    int ok = kr_struct_arrays(out, owner, d, 0, with_unknown);
+    int ok = kr_struct_arrays(out, owner, d, 0, owner->columns[0].item.count, with_unknown);
     kr_column_owner_close(owner);
     return ok;
 }

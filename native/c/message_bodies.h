@@ -12,9 +12,9 @@
 
 /* ---- values of fixed width ---- */
 
-KR_ALWAYS_INLINE void kr_body_fixed(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
+KR_ALWAYS_INLINE void kr_body_fixed(const kr_message_decoder *d, kr_column *c, int64_t i, const uint8_t *p,
                                     const int kind) {
-    kr_level *l = &d->columns[field].item;
+    kr_level *l = &c->item;
     if (kind == KR_KIND_UUID && d->uuid_text) {
         int32_t end = (int32_t)(KR_UUID_TEXT_SIZE * (i + 1));
         kr_uuid_text(l->data.bytes + KR_UUID_TEXT_SIZE * i, p);
@@ -58,12 +58,10 @@ KR_ALWAYS_INLINE const uint8_t *kr_body_length(const uint8_t *p, const uint8_t *
 }
 
 static int kr_note_null(kr_level *l, int64_t i, int is_there) {
-    if (!l->valid.size && i) {
-        if (!kr_reserve(&l->valid, i)) return 0;
-        memset(l->valid.bytes, 1, (size_t)i);
-    }
-    l->valid.size = i;
-    if (!kr_reserve(&l->valid, 1)) return 0;
+    if (l->valid.size > i) l->valid.size = i;
+    int64_t unwritten = i - l->valid.size; /* of values that are all there */
+    if (!kr_reserve(&l->valid, unwritten + 1)) return 0;
+    memset(l->valid.bytes + l->valid.size, 1, (size_t)unwritten);
     l->valid.bytes[i] = (uint8_t)is_there;
     l->valid.size = i + 1;
     l->nulls += !is_there;
@@ -105,10 +103,9 @@ KR_ALWAYS_INLINE int kr_body_reach(kr_message_decoder *d, const uint8_t *prompt,
 
 /* ---- text and bytes ---- */
 
-KR_ALWAYS_INLINE const uint8_t *kr_body_text(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
-                                             const uint8_t *end, const int kind, const int compact,
-                                             const int nullable) {
-    kr_level *l = &d->columns[field].item;
+KR_ALWAYS_INLINE const uint8_t *kr_body_text(kr_column *c, int64_t i, const uint8_t *p, const uint8_t *end,
+                                             const int kind, const int compact, const int nullable) {
+    kr_level *l = &c->item;
     const int is_text = kind == KR_KIND_STRING;
     int64_t length;
     p = kr_body_length(p, end, compact, is_text ? 2 : 4, nullable, &length);
@@ -151,20 +148,32 @@ KR_ALWAYS_INLINE void kr_body_end_list(kr_column *c, int64_t i) {
 
 enum { KR_SHORT_BODY = 4 }; /* elements that are copied without a branch on how many there are */
 
-KR_ALWAYS_INLINE const uint8_t *kr_body_list(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
+/* Stores KR_SHORT_BODY elements; int32 in pairs. */
+KR_ALWAYS_INLINE void kr_store_short_list(uint8_t *to, const uint8_t *p, const int kind) {
+    const int wire = kr_wire_width(kind), width = kr_column_width(kind);
+    for (int k = 0; k < KR_SHORT_BODY && kind != KR_KIND_INT32; k++) kr_store_value(kind, to + width * k, p + wire * k);
+    for (int k = 0; k < KR_SHORT_BODY && kind == KR_KIND_INT32; k += 2) {
+        uint64_t pair = (uint64_t)kr_load_int64(p + 4 * k);
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        pair = pair << 32 | pair >> 32;
+#endif
+        memcpy(to + 4 * k, &pair, 8);
+    }
+}
+
+KR_ALWAYS_INLINE const uint8_t *kr_body_list(const kr_message_decoder *d, kr_column *c, int64_t i, const uint8_t *p,
                                              const uint8_t *end, const int kind, const int compact,
                                              const int nullable) {
-    kr_column *c = &d->columns[field];
     const int wire = kr_wire_width(kind), width = kr_column_width(kind);
     int64_t n;
     p = kr_body_elements(&c->list, i, p, end, wire, compact, nullable, &n);
     if (KR_UNLIKELY(!p)) return 0;
     if (kind == KR_KIND_UUID && d->uuid_text) {
-        for (int64_t k = 0; k < n; k++) kr_body_fixed(d, field, c->item.count + k, p + wire * k, kind);
+        for (int64_t k = 0; k < n; k++) kr_body_fixed(d, c, c->item.count + k, p + wire * k, kind);
     } else {
         uint8_t *to = c->item.data.bytes + width * c->item.count;
         if (width <= KR_PADDING / KR_SHORT_BODY && KR_LIKELY(n <= KR_SHORT_BODY))
-            for (int k = 0; k < KR_SHORT_BODY; k++) kr_store_value(kind, to + width * k, p + wire * k);
+            kr_store_short_list(to, p, kind);
         else
             for (int64_t k = 0; k < n; k++) kr_store_value(kind, to + width * k, p + wire * k);
     }
@@ -173,13 +182,11 @@ KR_ALWAYS_INLINE const uint8_t *kr_body_list(const kr_message_decoder *d, int32_
     return p + wire * n;
 }
 
-KR_ALWAYS_INLINE const uint8_t *kr_body_texts(const kr_message_decoder *d, int32_t field, int64_t i, const uint8_t *p,
-                                              const uint8_t *end, const int kind, const int compact,
-                                              const int nullable) {
-    kr_column *c = &d->columns[field];
+KR_ALWAYS_INLINE const uint8_t *kr_body_texts(kr_column *c, int64_t i, const uint8_t *p, const uint8_t *end,
+                                              const int kind, const int compact, const int nullable) {
     int64_t n;
     p = kr_body_elements(&c->list, i, p, end, 1, compact, nullable, &n);
-    for (int64_t k = 0; p && k < n; k++) p = kr_body_text(d, field, c->item.count++, p, end, kind, compact, 0);
+    for (int64_t k = 0; p && k < n; k++) p = kr_body_text(c, c->item.count++, p, end, kind, compact, 0);
     if (p) kr_body_end_list(c, i);
     return p;
 }
@@ -200,6 +207,74 @@ KR_ALWAYS_INLINE const uint8_t *kr_body_tag(const uint8_t *p, const uint8_t *end
     *tag = p[0];
     *tag_end = p + 2 + p[1];
     return p + 2;
+}
+
+/* ---- tagged fields that are looked for in their order, before all others ---- */
+
+/* The tagged fields of a struct that are left, and where the next one starts. */
+typedef struct {
+    const uint8_t *p;
+    int64_t left;
+} kr_tags;
+
+/* All bits, or none. What it returns must not be known to the compiler, which would make a branch of it. */
+KR_ALWAYS_INLINE uint64_t kr_all_bits(uint64_t is_set) {
+    uint64_t bits = 0 - is_set;
+    __asm__("" : "+r"(bits));
+    return bits;
+}
+
+KR_ALWAYS_INLINE const uint8_t *kr_choose_bytes(uint64_t bits, const uint8_t *then, const uint8_t *otherwise) {
+    return (const uint8_t *)((uintptr_t)otherwise ^ (((uintptr_t)then ^ (uintptr_t)otherwise) & bits));
+}
+
+/* Whether a field is there cannot be foreseen, so that there is no branch on it. What is odd is left for others. */
+KR_ALWAYS_INLINE kr_tags kr_body_tagged_fixed(const kr_message_decoder *d, kr_column *c, int64_t i, kr_tags t,
+                                              const uint8_t *end, const int tag, const int kind,
+                                              const uint8_t *absent) {
+    const int wire = kr_wire_width(kind);
+    int is_tag = (t.left != 0) & (kr_load_int16(t.p) == (tag << 8 | wire)) & (end - t.p >= 2 + wire);
+    uint64_t there = kr_all_bits((uint64_t)is_tag);
+    kr_body_fixed(d, c, i, kr_choose_bytes(there, t.p + 2, absent), kind);
+    kr_tags behind = {t.p + ((2 + wire) & (int64_t)there), t.left + (int64_t)there};
+    return behind;
+}
+
+static __attribute__((noinline)) const uint8_t *kr_body_tagged_long_list(const kr_message_decoder *d, kr_column *c,
+                                                                         int64_t i, const uint8_t *p,
+                                                                         const uint8_t *end, int kind) {
+    const uint8_t *tag_end;
+    int tag = -1;
+    if (!(p = kr_body_tag(p, end, &tag, &tag_end))) return 0;
+    return kr_body_list(d, c, i, p, tag_end, kind, 1, 1) == tag_end ? tag_end : 0;
+}
+
+/* The same for a list that is null where it is absent. Nothing is at `p` when the interpreter must read the row. */
+KR_ALWAYS_INLINE kr_tags kr_body_tagged_list(const kr_message_decoder *d, kr_column *c, int64_t i, kr_tags t,
+                                             const uint8_t *end, const int tag, const int kind) {
+    static const uint8_t nothing[KR_PADDING] = {0, 1, 1}; /* a list without elements */
+    kr_level *l = &c->list;
+    const int wire = kr_wire_width(kind), width = kr_column_width(kind);
+    uint64_t there = kr_all_bits((uint64_t)((t.left != 0) & (t.p[0] == tag)));
+    const uint8_t *p = kr_choose_bytes(there, t.p, nothing);
+    int64_t n = (int64_t)p[2] - 1, size = 3 + wire * n;
+    if (KR_UNLIKELY((uint64_t)n > KR_SHORT_BODY || p[1] != size - 2 || (size & (int64_t)there) > end - t.p)) {
+        kr_tags behind = {kr_body_tagged_long_list(d, c, i, t.p, end, kind), t.left - 1};
+        return behind;
+    }
+    if (KR_UNLIKELY(l->valid.size != i || l->valid.capacity <= i)) {
+        if (!kr_note_null(l, i, there != 0)) t.p = 0;
+        if (!t.p) return t;
+    } else {
+        l->valid.bytes[i] = (uint8_t)(there & 1);
+        l->valid.size = i + 1;
+        l->nulls += 1 + (int64_t)there;
+    }
+    kr_store_short_list(c->item.data.bytes + width * c->item.count, p + 3, kind);
+    c->item.count += n;
+    kr_body_end_list(c, i);
+    kr_tags behind = {t.p + (size & (int64_t)there), t.left + (int64_t)there};
+    return behind;
 }
 
 #endif

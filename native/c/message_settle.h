@@ -4,11 +4,23 @@
  * where it has a fixed width, its column is `prompt`: every row writes it, and its counts and sizes follow from the
  * number of rows. Columns of other fields count their values, and get the default for the rows between when a row has
  * one. To settle is to make all columns have the same rows, with counts and sizes as the interpreter keeps them: rows
- * behind are cut off, those that are missing get the default. */
+ * behind are cut off, those that are missing get the default. At the end a column that no row had may stay empty: its
+ * array needs no memory of its own (message_arrays.h). */
 #ifndef KRAFTLOG_MESSAGE_SETTLE_H
 #define KRAFTLOG_MESSAGE_SETTLE_H
 
 #include "message_values.h"
+
+/* What becomes of rows that a column does not have. */
+enum kr_fill { KR_CUT, KR_FILL, KR_FILL_USED };
+
+enum { KR_MOST_UNUSED = 1 << 16 }; /* rows of a column that may stay empty */
+
+/* Whether the default of a field takes no bytes. */
+static inline int kr_default_is_empty(const kr_field *f) {
+    return f->is_array ||
+           ((f->kind == KR_KIND_STRING || f->kind == KR_KIND_BYTES) && (f->null_default || !f->default_size));
+}
 
 static inline int32_t kr_end_at(const kr_level *l, int64_t i) {
     int32_t end;
@@ -23,9 +35,11 @@ static void kr_cut_valid(kr_level *l, int64_t n) {
     l->count = n;
 }
 
-static void kr_settle_field(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t rows, int fill);
+static void kr_settle_field(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t rows,
+                            enum kr_fill fill);
 
-static void kr_settle_struct(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t rows, int fill) {
+static void kr_settle_struct(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t rows,
+                             enum kr_fill fill) {
     const kr_field *f = &d->program.fields[field];
     for (int32_t k = f->first; k < f->first + f->count; k++) kr_settle_field(d, prompt, k, rows, fill);
     kr_column *u = &d->columns[f->unknown];
@@ -33,10 +47,11 @@ static void kr_settle_struct(kr_message_decoder *d, const uint8_t *prompt, int32
         u->list.count = rows;
         u->list.ends.size = 4 * (rows + 1);
     }
-    if (fill && u->list.count < rows) kr_put_no_unknown(d, field, rows - u->list.count);
+    int may_stay = fill == KR_FILL_USED && !u->list.count && rows <= KR_MOST_UNUSED;
+    if (fill && u->list.count < rows && !may_stay) kr_put_no_unknown(d, field, rows - u->list.count);
 }
 
-static void kr_settle_items(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t n, int fill) {
+static void kr_settle_items(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t n, enum kr_fill fill) {
     const kr_field *f = &d->program.fields[field];
     kr_level *l = &d->columns[field].item;
     kr_cut_valid(l, n);
@@ -50,11 +65,12 @@ static void kr_settle_items(kr_message_decoder *d, const uint8_t *prompt, int32_
     }
 }
 
-/* Cuts the column of a field to so many rows, and counts those that are prompt; `fill` appends those that are missing.
- */
-static void kr_settle_field(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t rows, int fill) {
+/* Cuts the column of a field to so many rows, and counts those that are prompt. */
+static void kr_settle_field(kr_message_decoder *d, const uint8_t *prompt, int32_t field, int64_t rows,
+                            enum kr_fill fill) {
     kr_column *c = &d->columns[field];
-    const int is_array = d->program.fields[field].is_array;
+    const kr_field *f = &d->program.fields[field];
+    const int is_array = f->is_array;
     int64_t have = is_array ? c->list.count : c->item.count;
     if (prompt[field] || have > rows) have = rows;
     if (is_array) {
@@ -62,9 +78,10 @@ static void kr_settle_field(kr_message_decoder *d, const uint8_t *prompt, int32_
         c->list.ends.size = 4 * (have + 1);
         kr_settle_items(d, prompt, field, kr_end_at(&c->list, have), fill);
     } else {
-        kr_settle_items(d, prompt, field, have, fill);
+        kr_settle_items(d, prompt, field, have, fill && have < rows ? KR_FILL : fill);
     }
-    if (fill && have < rows && !d->no_memory) kr_put_default(d, field, rows - have);
+    int may_stay = fill == KR_FILL_USED && !have && rows <= KR_MOST_UNUSED && kr_default_is_empty(f);
+    if (fill && have < rows && !may_stay && !d->no_memory) kr_put_default(d, field, rows - have);
 }
 
 static int kr_make_room(kr_message_decoder *d, int32_t field, int64_t rows, int64_t bytes);
@@ -98,7 +115,7 @@ enum { KR_STRAIGHT_ROWS = 2048, KR_STRAIGHT_BYTES = 1 << 16 }; /* of a block, an
 /* Gives a column that is not prompt the default for the rows before this one, and room for the others of the block. */
 static __attribute__((noinline, cold)) int kr_catch_up(kr_message_decoder *d, const uint8_t *prompt, int32_t field,
                                                        int64_t rows) {
-    kr_settle_field(d, prompt, field, rows, 1);
+    kr_settle_field(d, prompt, field, rows, KR_FILL);
     return !d->no_memory && kr_make_field_room(d, field, KR_STRAIGHT_ROWS, KR_STRAIGHT_BYTES);
 }
 

@@ -15,23 +15,26 @@ typedef struct {
 /* Reads rows of a block until one is refused, and returns how many; their first value is number `at` of its column. */
 typedef int64_t kr_straight_rows(kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at);
 
-/* Values that each begin with a short frame: frame version, api key and version, a byte each. */
+/* Rows that follow each other, and what they have in front of their messages: a short frame (frame version, api key and
+ * version, a byte each), of keys the int16 of their type, and of values behind keys that of their version. */
 typedef struct {
     const uint8_t *data;
     const int32_t *ends;
-    int64_t *rows;               /* receives the numbers of the values */
-    const uint8_t *limit, *most; /* there are bytes up to here; there is room for values up to here */
-    int64_t from, to;            /* values that are to be read; `from` is the first that is not when it ends */
-    int64_t at;                  /* the number in its column of the value at `from` */
+    const uint8_t *limit, *most; /* there are bytes up to here; there is room for messages up to here */
+    int64_t from, to;            /* rows that are to be read; `from` is the first that is not when it ends */
+    int64_t at;                  /* the number in its column of the message at `from` */
     int32_t first, versions;     /* that there are */
-    uint8_t api_key;
-    uint8_t is_refused; /* whether the value at which it ends is one that the interpreter must read */
+    int32_t number;              /* the api key of frames, and of keys */
+    const uint8_t *valid;        /* of values behind keys: a bit for each from `valid_at` on, or NULL */
+    int64_t valid_at;
+    uint8_t *is_tombstone; /* of values behind keys: receives for each row whether it has none */
+    uint8_t is_refused;    /* whether the row at which it ends is one that the interpreter must read */
 } kr_straight_run;
 
 /* Reads values until one is of another type, is refused or has no room. */
 typedef void kr_straight_runs(kr_message_decoder *d, kr_straight_run *run);
 
-enum { KR_SHORT_FRAME = 3 };
+enum { KR_SHORT_FRAME = 3, KR_INT16_PREFIX = 2 };
 
 /* Reads a message; NULL when the interpreter must. */
 typedef const uint8_t *kr_straight_one(kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version,
@@ -59,31 +62,97 @@ KR_ALWAYS_INLINE int64_t kr_straight_each(kr_message_decoder *d, const kr_versio
     return to - from;
 }
 
-/* The same of a run. */
-KR_ALWAYS_INLINE void kr_straight_each_of_run(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
-    const uint8_t *const data = run->data, *const most = run->most, *const limit = run->limit;
+/* Up to where messages end that there is room for, and enough bytes behind. */
+static inline int32_t kr_straight_most(const kr_straight_run *run) {
+    int64_t padded = run->limit - run->data - KR_PADDING, room = run->most - run->data;
+    return (int32_t)(padded < room ? padded : room);
+}
+
+/* Where a row ends that is not decoded: the interpreter must read it unless there is no room. */
+static inline int kr_straight_stops(const kr_straight_run *run, int32_t end) { return run->data + end <= run->most; }
+
+/* The decoder of rows with a short frame. */
+KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
+    const uint8_t *const data = run->data;
     const int32_t *const ends = run->ends;
-    const int64_t to = run->to;
-    const int32_t first = run->first;
+    const int64_t to = run->to, shift = run->at - run->from;
+    const int32_t most = kr_straight_most(run), first = run->first;
     const uint32_t versions = (uint32_t)run->versions;
-    const uint8_t api_key = run->api_key;
-    int64_t *const rows = run->rows;
-    int64_t i = run->from, at = run->at;
-    const uint8_t *p = data + ends[i], *end;
-    run->is_refused = 0;
-    for (; i < to; i++, at++, p = end) {
-        end = data + ends[i + 1];
-        if (end - p < KR_SHORT_FRAME || end > most) break;
-        int32_t version = p[2];
-        if (p[0] != KR_FRAME_VERSION || p[1] != api_key || (uint32_t)(version - first) >= versions) break;
-        run->is_refused = 1;
-        if (KR_UNLIKELY(limit - end < KR_PADDING)) break;
-        if (KR_UNLIKELY(one(d, p + KR_SHORT_FRAME, end, version, at) != end)) break;
-        run->is_refused = 0;
-        rows[at] = i;
+    const int16_t head = (int16_t)(KR_FRAME_VERSION << 8 | run->number);
+    int64_t i = run->from;
+    int32_t at = ends[i], end = at;
+    int is_refused = 0;
+    for (; i < to; i++, at = end) {
+        end = ends[i + 1];
+        const uint8_t *p = data + at;
+        if (end - at < KR_SHORT_FRAME || kr_load_int16(p) != head || (uint32_t)(p[2] - first) >= versions) break;
+        if (KR_UNLIKELY(end > most)) {
+            is_refused = kr_straight_stops(run, end);
+            break;
+        }
+        is_refused = one(d, p + KR_SHORT_FRAME, data + end, p[2], i + shift) != data + end;
+        if (KR_UNLIKELY(is_refused)) break;
     }
     run->from = i;
-    run->at = at;
+    run->at = i + shift;
+    run->is_refused = (uint8_t)is_refused;
+}
+
+/* The decoder of keys, which are of version 0. */
+KR_ALWAYS_INLINE void kr_straight_keys(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
+    const uint8_t *const data = run->data;
+    const int32_t *const ends = run->ends;
+    const int64_t to = run->to, shift = run->at - run->from;
+    const int32_t most = kr_straight_most(run), number = run->number;
+    int64_t i = run->from;
+    int32_t at = ends[i], end = at;
+    int is_refused = 0;
+    for (; i < to; i++, at = end) {
+        end = ends[i + 1];
+        const uint8_t *p = data + at;
+        if (end - at < KR_INT16_PREFIX || kr_load_int16(p) != number) break;
+        if (KR_UNLIKELY(end > most)) {
+            is_refused = kr_straight_stops(run, end);
+            break;
+        }
+        is_refused = one(d, p + KR_INT16_PREFIX, data + end, 0, i + shift) != data + end;
+        if (KR_UNLIKELY(is_refused)) break;
+    }
+    run->from = i;
+    run->at = i + shift;
+    run->is_refused = (uint8_t)is_refused;
+}
+
+/* The decoder of values behind keys; those that are null are tombstones. */
+KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
+    const uint8_t *const data = run->data, *const valid = run->valid;
+    const int32_t *const ends = run->ends;
+    const int64_t from = run->from, to = run->to, valid_at = run->valid_at;
+    const int32_t most = kr_straight_most(run), first = run->first;
+    const uint32_t versions = (uint32_t)run->versions;
+    int64_t i = from, number = run->at;
+    int32_t at = ends[i], end = at;
+    int is_refused = 0;
+    for (; i < to; i++, at = end) {
+        end = ends[i + 1];
+        const uint8_t *p = data + at;
+        int is_tombstone = valid && !(valid[(valid_at + i) >> 3] >> ((valid_at + i) & 7) & 1);
+        run->is_tombstone[i - from] = (uint8_t)is_tombstone;
+        if (KR_UNLIKELY(is_tombstone)) continue;
+        if (end - at < KR_INT16_PREFIX) break;
+        int32_t version = kr_load_int16(p);
+        if ((uint32_t)(version - first) >= versions) break;
+        if (KR_UNLIKELY(end > most)) {
+            is_refused = kr_straight_stops(run, end);
+            break;
+        }
+        is_refused = one(d, p + KR_INT16_PREFIX, data + end, version, number) != data + end;
+        if (KR_UNLIKELY(is_refused)) break;
+        number++;
+    }
+    run->from = i;
+    run->at = number;
+    run->is_refused = (uint8_t)is_refused;
 }
 
 /* Where a block ends: its rows are few, and so are their bytes; at `from` when its first row has too many. */
@@ -130,7 +199,7 @@ static int kr_decode_versions(kr_message_decoder *d, const kr_program *programs,
             if (d->no_memory) break;
             int64_t done = straight->rows(d, v, at, to, had);
             int refused = at + done < to || to == at;
-            kr_settle_struct(d, straight->prompt, 0, had + done, refused);
+            kr_settle_struct(d, straight->prompt, 0, had + done, refused ? KR_FILL : KR_CUT);
             d->columns[0].item.count = had + done;
             at += done;
             if (!refused) continue;
@@ -140,7 +209,7 @@ static int kr_decode_versions(kr_message_decoder *d, const kr_program *programs,
         kr_interpret_block(d, m, at, n);
         at += n;
     }
-    if (straight && !d->no_memory) kr_settle_struct(d, straight->prompt, 0, d->columns[0].item.count, 1);
+    if (straight && !d->no_memory) kr_settle_struct(d, straight->prompt, 0, d->columns[0].item.count, KR_FILL_USED);
     return !d->no_memory;
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple, Self, TypeAlias
 
@@ -16,7 +15,6 @@ FEW_ROWS = 1 << 10  # tables with fewer rows are joined
 NOWHERE = -1
 
 Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 
@@ -101,20 +99,26 @@ def _dense(column: Column) -> Codes:
     return Codes(encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), max(len(encoded.dictionary), 1))
 
 
-class Fold(ABC):
-    """Rows that are dropped when later ones replace them.
+class LastByKey:
+    """The last row of each key; a row that removes its key leaves none.
 
     New rows are kept as they come until they outnumber the rows that were left before, and only then compared. So each
     row is compared about twice, whatever the number of keys, and memory follows the number of keys.
 
     Parameters
     ----------
+    keys : sequence of str
+        The columns of the key.
     columns : sequence of str
-        Which columns of the rows to keep.
+        Which other columns to keep.
+    removes : str
+        The column that says whether a row removes its key.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = list(columns)
+    def __init__(self, keys: Sequence[str], columns: Sequence[str], removes: str = "is_tombstone") -> None:
+        self._keys = list(keys)
+        self._removes = removes
+        self._columns = [*keys, *columns, removes]
         self._kept: pa.Table | None = None
         self._kept_bytes = 0
         self._new: tuple[pa.Table, ...] = ()
@@ -122,7 +126,7 @@ class Fold(ABC):
         self._new_bytes = 0
 
     def copy(self) -> Self:
-        """Return a fold of the same rows; rows that are added to one of the two are not in the other."""
+        """Return the same rows; rows that are added to one of the two are not in the other."""
         copied = object.__new__(type(self))
         copied.__dict__.update(self.__dict__)  # tables and tuples do not change
         return copied
@@ -164,29 +168,6 @@ class Fold(ABC):
             self._kept = self._remaining(pa.concat_tables(tables)).combine_chunks()
             self._kept_bytes = self._kept.nbytes
         self._new, self._news, self._new_bytes = (), 0, 0
-
-    @abstractmethod
-    def _remaining(self, table: pa.Table) -> pa.Table:
-        """Return the rows that stay, in any order."""
-
-
-class LastByKey(Fold):
-    """The last row of each key; a row that removes its key leaves none.
-
-    Parameters
-    ----------
-    keys : sequence of str
-        The columns of the key.
-    columns : sequence of str
-        Which other columns to keep.
-    removes : str
-        The column that says whether a row removes its key.
-    """
-
-    def __init__(self, keys: Sequence[str], columns: Sequence[str], removes: str = "is_tombstone") -> None:
-        super().__init__([*keys, *columns, removes])
-        self._keys = list(keys)
-        self._removes = removes
 
     def _remaining(self, table: pa.Table) -> pa.Table:
         stays = np.zeros(table.num_rows, bool)

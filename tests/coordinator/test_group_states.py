@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_rows import typed
+from kafka_records import add_lines
 
 from kraftlog import schema
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.group_states import classic_state, preferred_assignor, reconciled_state
-from kraftlog.coordinator.groups import GroupFold
+from kraftlog.tables.coordinator_tables import group_records, groups_of
 
 _STABLE, _UNREVOKED = "STABLE", "UNREVOKED_PARTITIONS"
 
@@ -102,10 +102,10 @@ _STREAMS.append(_line(8, "StreamsGroupMetadata", _GROUP, None))
 
 
 def _streams_group(end_offset: int) -> list[dict[str, Any]]:
-    fold = GroupFold()
-    for name, rows in typed(_STREAMS[:end_offset], "consumer_offsets").items():
-        fold.add(name, rows)
-    table = group_columns(fold, [], {}, schema.GROUPS.select())
+    last = group_records()
+    add_lines(last, _STREAMS[:end_offset], "consumer_offsets")
+    _, groups = groups_of(last)
+    table = group_columns(groups, [], {}, schema.GROUPS.select())
     return [] if table is None else table.to_pylist()
 
 

@@ -1,4 +1,4 @@
-"""Folded groups against what Kafka's Admin says of the same logs."""
+"""The table ``groups`` against what Kafka's Admin and serdes say of the same logs."""
 
 from __future__ import annotations
 
@@ -7,41 +7,27 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from kafka_rows import markers, partitions, readable, typed
+from kafka_records import add_lines
+from kafka_rows import readable
 
+import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.coordinator.group_rows import group_columns
-from kraftlog.coordinator.groups import GroupFold
-from kraftlog.coordinator.offset_columns import groups_with_offsets, topic_names
-from kraftlog.coordinator.offsets import OffsetFold
+from kraftlog.tables.coordinator_tables import group_records, groups_of
 
+_PARTITION = "__consumer_offsets-1"
 _EVERY_COLUMN = [*schema.GROUPS.shown, *schema.GROUPS.on_request]
 
 
-def _groups(scenario: str, end_offsets: dict[int, int] | None = None) -> dict[str, dict[str, Any]]:
-    folder = GOLDEN / scenario
-    found: dict[str, dict[str, Any]] = {}
-    for partition in partitions(folder, "consumer_offsets"):
-        lines = readable(folder, "consumer_offsets", partition)
-        if end_offsets:
-            lines = [line for line in lines if line["offset"] < end_offsets[partition]]
-        rows = typed(lines, "consumer_offsets")
-        offsets, groups = OffsetFold(), GroupFold()
-        groups.add_commits(rows.get("OffsetCommit"))
-        for name, each in rows.items():
-            if name in GroupFold.types:
-                groups.add(name, each)
-            elif name == "OffsetCommit":
-                offsets.add(each, markers(lines))
-        table = group_columns(
-            groups,
-            groups.simple_groups(groups_with_offsets(offsets)),
-            topic_names(offsets),
-            schema.GROUPS.select(_EVERY_COLUMN),
-        )
-        found |= {row["group"]: row for row in ([] if table is None else table.to_pylist())}
-    return found
+def _groups(scenario: str, end_offset: int | None = None) -> dict[str, dict[str, Any]]:
+    folder = GOLDEN / scenario / "log"
+    rows = (
+        kraftlog.open(folder).groups(_EVERY_COLUMN)
+        if end_offset is None
+        else kraftlog.open(folder / _PARTITION).groups(_EVERY_COLUMN, at=end_offset - 1)
+    )
+    return {row["group"]: row for row in rows.to_pylist()}
 
 
 def _state(scenario: str) -> dict[str, Any]:
@@ -132,11 +118,11 @@ def test_a_deleted_share_group_is_gone_and_one_without_members_is_empty() -> Non
     [(2, "Assigning"), (4, "Reconciling"), (5, "Stable"), (7, "Assigning"), (12, "Reconciling"), (15, "Stable")],
 )
 def test_states_of_a_consumer_group_on_the_way(end_offset: int, state: str) -> None:
-    assert _groups("groups", {0: 0, 1: end_offset})["grp-modern"]["state"] == state
+    assert _groups("groups", end_offset)["grp-modern"]["state"] == state
 
 
 def test_a_migrated_group_is_of_its_new_type() -> None:
-    before, after = _groups("groups", {0: 0, 1: 44}), _groups("groups", {0: 0, 1: 51})
+    before, after = _groups("groups", 44), _groups("groups", 51)
     assert before["grp-migrated"]["group_type"] == "classic"
     assert before["grp-migrated"]["protocol"] == "range"
     assert after["grp-migrated"]["group_type"] == "consumer"
@@ -202,11 +188,15 @@ def test_classic_groups_of_every_version(version: int) -> None:
 
 
 def test_a_topic_whose_name_is_in_no_record_keeps_its_id() -> None:
-    fold = GroupFold()
-    for name, rows in typed(readable(GOLDEN / "groups", "consumer_offsets", 1), "consumer_offsets").items():
-        if name.startswith("ConsumerGroup") and name in GroupFold.types:
-            fold.add(name, rows)
-    table = group_columns(fold, [], {}, schema.GROUPS.select(["group", "members"]))
+    lines = readable(GOLDEN / "groups", "consumer_offsets", 1)
+    last = group_records()
+    add_lines(
+        last,
+        [line for line in lines if "key" in line and line["key"]["name"].startswith("ConsumerGroup")],
+        "consumer_offsets",
+    )
+    _, groups = groups_of(last)
+    table = group_columns(groups, [], {}, schema.GROUPS.select(["group", "members"]))
     assert table is not None
     assigned = table.to_pylist()[1]["members"][0]["assignment"]
     assert [(item["topic"], item["topic_id"]) for item in assigned] == [
@@ -217,11 +207,11 @@ def test_a_topic_whose_name_is_in_no_record_keeps_its_id() -> None:
 
 def test_every_column_has_the_type_of_the_table() -> None:
     arrow_schema = schema.GROUPS.select(_EVERY_COLUMN)
-    table = group_columns(GroupFold(), ["g"], {}, arrow_schema)
+    table = group_columns(groups_of(group_records())[1], ["g"], {}, arrow_schema)
     assert table is not None
     assert table.schema == arrow_schema
     assert table.num_rows == 1
 
 
 def test_without_records_there_are_no_groups() -> None:
-    assert group_columns(GroupFold(), [], {}, pa.schema([])) is None
+    assert group_columns(groups_of(group_records())[1], [], {}, pa.schema([])) is None

@@ -1,61 +1,31 @@
-"""Folded offsets against what Kafka's Admin says of the same logs."""
+"""The table ``offsets`` against what Kafka's Admin and serdes say of the same logs."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from kafka_rows import markers, partitions, readable, typed
+from kafka_records import add_lines
+from kafka_rows import partitions, readable
 
+import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.coordinator.offset_columns import offset_columns, topic_names
-from kraftlog.coordinator.offsets import OffsetFold
+from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, commit_records
 
 _NOT_KAFKAS = GOLDEN / "coordinator_future"
 
 
-def _folds(scenario: str) -> list[OffsetFold]:
-    folder = GOLDEN / scenario
-    found = []
-    for partition in partitions(folder, "consumer_offsets"):
-        lines = readable(folder, "consumer_offsets", partition)
-        rows = typed(lines, "consumer_offsets").get("OffsetCommit")
-        if rows is not None:
-            found.append(OffsetFold())
-            found[-1].add(rows, markers(lines))
-    return found
-
-
 def _table(scenario: str, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    arrow_schema = schema.OFFSETS.select(columns)
-    batches = [offset_columns(fold, arrow_schema) for fold in _folds(scenario)]
-    return pa.Table.from_batches([batch for batch in batches if batch is not None], arrow_schema).to_pylist()
-
-
-def _as_admin(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        answer = {name: row[name] for name in ("offset", "metadata", "leader_epoch")}
-        found.setdefault(row["group"], {})[f"{row['topic']}-{row['partition']}"] = answer
-    return found
+    rows: list[dict[str, Any]] = kraftlog.open(GOLDEN / scenario / "log").offsets(columns).to_pylist()
+    return rows
 
 
 def _state(scenario: str) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads((GOLDEN / scenario / "expected" / "broker_state.json").read_text())
     return answers
-
-
-@pytest.mark.parametrize(
-    ("scenario", "answer"),
-    [("groups", "offsets"), ("transactions", "group_offsets"), ("transactions_tv0", "group_offsets")],
-)
-def test_committed_offsets_are_those_of_admin(scenario: str, answer: str) -> None:
-    committed = [row for row in _table(scenario) if row["state"] == "committed"]
-    expected = {group: offsets for group, offsets in _state(scenario)[answer].items() if offsets}
-    assert _as_admin(committed) == expected
 
 
 def test_a_transaction_that_is_open_is_pending_beside_what_is_committed() -> None:
@@ -116,19 +86,20 @@ def test_values_of_every_version_and_what_none_is() -> None:
 
 
 def test_commits_tell_the_names_of_topics() -> None:
-    names = [topic_names(fold) for fold in _folds("groups")]
-    assert {topic_id: name for each in names for topic_id, name in each.items()} == {
-        "mtONaL0nRsaoy3uhAGIrgw": "grp-a",
-        "_2iIXhm1TRqhGLC39s49pA": "grp-b",
-    }
+    names: dict[str, str] = {}
+    for partition in partitions(GOLDEN / "groups", "consumer_offsets"):
+        last = commit_records()
+        add_lines(last, readable(GOLDEN / "groups", "consumer_offsets", partition), "consumer_offsets")
+        names |= topic_names(last.typed(OFFSET_COMMIT))
+    assert names == {"mtONaL0nRsaoy3uhAGIrgw": "grp-a", "_2iIXhm1TRqhGLC39s49pA": "grp-b"}
 
 
 def test_every_column_of_the_table_can_be_asked_for() -> None:
     every = [*schema.OFFSETS.shown, *schema.OFFSETS.on_request]
-    rows = offset_columns(_folds("groups")[0], schema.OFFSETS.select(every))
-    assert rows is not None
-    assert rows.schema == schema.OFFSETS.select(every)
+    table = kraftlog.open(GOLDEN / "groups" / "log").offsets(every)
+    assert table.schema == schema.OFFSETS.select(every)
+    assert table.num_rows
 
 
-def test_a_fold_without_records_has_no_rows() -> None:
-    assert offset_columns(OffsetFold(), schema.OFFSETS.select()) is None
+def test_without_commits_there_are_no_rows() -> None:
+    assert offset_columns(commit_records().typed(OFFSET_COMMIT), schema.OFFSETS.select()) is None

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
 import pytest
-from kafka_rows import typed
+from kafka_records import add_lines
+from kafka_rows import Line
 
-from kraftlog.coordinator.groups import GroupFold
-
-Line = dict[str, Any]
+from kraftlog.tables.coordinator_tables import group_records, groups_of
 
 
 def _commit(offset: int, group: str, *, is_tombstone: bool = False, producer_id: int = -1, version: int = 4) -> Line:
@@ -30,14 +26,12 @@ def _line(offset: int, key: Line, data: Line | None, producer_id: int, version: 
 
 
 def _simple_groups(lines: list[Line], size: int, with_offsets: list[str]) -> list[str]:
-    fold = GroupFold()
+    last = group_records()
     for at in range(0, len(lines), size):
-        rows: dict[str, pa.RecordBatch] = typed(lines[at : at + size], "consumer_offsets")
-        fold.add_commits(rows.pop("OffsetCommit", None))
-        for name, each in rows.items():
-            fold.add(name, each)
-        fold.simple_groups([])  # has no bearing on what follows
-    return sorted(fold.simple_groups(with_offsets))
+        add_lines(last, lines[at : at + size], "consumer_offsets")
+        groups_of(last)  # has no bearing on what follows
+    _, groups = groups_of(last)
+    return sorted(groups.simple_groups(with_offsets))
 
 
 def _log(version: int) -> list[Line]:

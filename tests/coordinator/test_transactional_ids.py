@@ -1,4 +1,4 @@
-"""Folded transactional ids against what Kafka's Admin says of the same logs."""
+"""The table ``transactional_ids`` against what Kafka's Admin says of the same logs."""
 
 from __future__ import annotations
 
@@ -8,26 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_rows import readable, typed
+from kafka_rows import readable
 
+import kraftlog
 from golden_files import GOLDEN
 from kraftlog import schema
-from kraftlog.coordinator.transactional_ids import (
-    TransactionalIdFold,
-    status_name,
-    transactional_id_columns,
-)
+from kraftlog.coordinator.transactional_ids import status_name
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _table(folder: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    fold = TransactionalIdFold()
-    fold.add(typed(readable(folder, "transaction_state"), "transaction_state")["TransactionLog"])
-    rows = transactional_id_columns(fold, schema.TRANSACTIONAL_IDS.select(columns))
-    assert rows is not None
-    found: list[dict[str, Any]] = rows.to_pylist()
-    return found
+    rows: list[dict[str, Any]] = kraftlog.open(folder / "log").transactional_ids(columns).to_pylist()
+    return rows
 
 
 def _milliseconds(stamp: datetime | None) -> int | None:
@@ -51,9 +44,9 @@ def test_as_admin_says(scenario: str) -> None:
                 f"{each['topic']}-{partition}" for each in row["partitions"] for partition in each["partitions"]
             ),
         }
-        for row in _table(folder)
+        for row in sorted(_table(folder), key=lambda row: row["transactional_id"])
     ]
-    assert found == expected
+    assert found == sorted(expected, key=lambda each: each["transactional_id"])
 
 
 def test_every_field_of_the_last_record_of_each_id() -> None:
@@ -88,7 +81,3 @@ def test_a_status_that_is_not_known_is_named_by_its_number() -> None:
     assert rows["status42"] == "UNKNOWN(42)"
     assert rows["tx-7"] == "PrepareEpochFence"
     assert "tx-1" not in rows  # a tombstone took it away
-
-
-def test_a_fold_without_records_has_no_rows() -> None:
-    assert transactional_id_columns(TransactionalIdFold(), schema.TRANSACTIONAL_IDS.select()) is None

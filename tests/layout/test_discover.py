@@ -44,6 +44,12 @@ def test_topics_and_partitions():
         kraftlog.open(GOLDEN / "metadata" / "log" / "bootstrap.checkpoint", topics=["orders"])
     with pytest.raises(ValueError, match=r"no topic 'zzz'\. There are codec-appendtime, "):
         kraftlog.open(GOLDEN / "codecs" / "log", topics=["zzz"])
+    with pytest.raises(ValueError, match=r"^no topic 'zzz'\. There are __consumer_offsets, "):
+        kraftlog.open(log, topics=["orders", "zzz"])
+    with pytest.raises(ValueError, match=r"^no topics 'order' \(did you mean orders\?\), 'zzz'\. There are "):
+        kraftlog.open(log, topics=["zzz", "orders", "order"])
+    with pytest.raises(ValueError, match=r"^no topics ('a\d', ){9}'a9' and 2 more\. There are "):
+        kraftlog.open(log, topics=[f"a{number}" for number in (*range(10), "_1", "_2")])
 
 
 def test_ten_names_are_listed(tmp_path: Path):

@@ -24,8 +24,9 @@ from message_answers import (
 from twin_records import Record
 
 from kraftlog.messages.frames import NO_VERSION, frame, int16_prefix
-from kraftlog.messages.reader import FRAMED, MessageReader, Messages, Typed
+from kraftlog.messages.reader import FRAMED, MessageReader, Messages
 from kraftlog.messages.record_type import KEY, VALUE, RecordType
+from kraftlog.messages.typed_pass import Typed
 from kraftlog.messages.writer import encode_messages
 
 NAMES = golden_names()

@@ -123,8 +123,51 @@ def test_filters() -> None:
     assert {row["field"] for row in of_broker} == {None, "leader"}
     assert filtered(brokers=[9]) == []
     assert log.metadata_changes(["offset"], topics=["meta-1"]).to_table().column_names == ["offset"]
+    assert log.metadata_changes(["offset"], brokers=[1]).to_table().num_rows == sum(1 in row["brokers"] for row in rows)
     with pytest.raises(ValueError, match="'leader' is not a kind of change; there are feature, broker"):
         log.metadata_changes(kinds=["leader"])
+
+
+@pytest.mark.parametrize("folder", SCENARIOS, ids=lambda folder: folder.name)
+def test_every_filter(folder: Path) -> None:
+    check_filters(kraftlog.open(folder / "log"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(LOG)
+def test_every_filter_of_random_logs(log: list[Block]) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "__cluster_metadata-0"
+        write(folder, log, 2000, ends_open=False)
+        check_filters(kraftlog.open(folder))
+
+
+def check_filters(log: kraftlog.Log) -> None:
+    """Look for every kind, topic and broker of a log, and two at a time."""
+    shown = ["offset", "kind", "key", "change", "field", "before", "after", "topic", "brokers"]
+    rows = log.metadata_changes(shown, include_image=True).to_table().to_pylist()
+    brokers = sorted({broker for row in rows for broker in row["brokers"]})
+    topics = sorted({row["topic"] for row in rows if row["topic"] is not None})
+    kinds = sorted({row["kind"] for row in rows})
+    for wanted in (
+        *({"brokers": [broker]} for broker in [*brokers, -1, 99, 1 << 40]),
+        *({"topics": [topic]} for topic in topics),
+        *({"kinds": [kind]} for kind in kinds),
+        *({"brokers": brokers[:2], "kinds": [kind]} for kind in kinds),
+        *({"topics": topics[-2:], "brokers": [broker]} for broker in brokers),
+    ):
+        found = log.metadata_changes(shown, include_image=True, **wanted).to_table().to_pylist()
+        assert found == [row for row in rows if is_wanted(row, **wanted)], wanted
+
+
+def is_wanted(
+    row: Row, kinds: list[str] | None = None, topics: list[str] | None = None, brokers: list[int] | None = None
+) -> bool:
+    return (
+        (kinds is None or row["kind"] in kinds)
+        and (topics is None or row["topic"] in topics)
+        and (brokers is None or not set(brokers).isdisjoint(row["brokers"]))
+    )
 
 
 def test_bounds_of_time() -> None:

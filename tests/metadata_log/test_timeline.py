@@ -6,14 +6,17 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.image import Image
-from kraftlog.metadata.timeline.happenings import Burst
+from kraftlog.metadata.timeline.happenings import Burst, Happening
+from kraftlog.metadata.timeline.partition_events import LISTS
 from kraftlog.metadata_log import changes as changes_module
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
@@ -27,9 +30,9 @@ SCENARIOS = [GOLDEN / "metadata", GOLDEN / "metadata_dynamic"]
 TRANSACTIONS = sorted((GOLDEN / "metadata_txn").iterdir())
 
 
-def found_in(folder: Path, start: int = -1, end: int | None = None) -> list[At]:
+def found_in(folder: Path, start: int = -1, end: int | None = None, where: ChangeFilter | None = None) -> list[At]:
     log = MetadataLog.open(folder / "log")
-    return list(timeline(log, image_at(log, start, []), end, []))
+    return list(timeline(log, image_at(log, start, []), end, [], where))
 
 
 @pytest.mark.parametrize("folder", SCENARIOS, ids=lambda folder: folder.name)
@@ -88,16 +91,55 @@ def test_pieces_of_the_log_do_not_show(folder: Path, monkeypatch: pytest.MonkeyP
     assert found_in(folder) == whole
 
 
-def said(*records: tuple[str, Fields]) -> list[str]:
+@pytest.mark.parametrize("folder", SCENARIOS, ids=lambda folder: folder.name)
+def test_topics_and_brokers_that_are_wanted(folder: Path) -> None:
+    """As much happens as the filtered changes say; what concerns all of a topic or broker is told as it is of all."""
+    log = kraftlog.open(folder / "log")
+    rows = log.metadata_changes(["topic", "brokers"]).to_table().to_pylist()
+    whole = {at.what for at in found_in(folder)}
+    for topic in sorted({row["topic"] for row in rows if row["topic"] is not None}):
+        events = [at.what for at in found_in(folder, where=ChangeFilter(topics=[topic]))]
+        _agree(events, log.metadata_changes(topics=[topic]).to_table().to_pylist())
+        assert {one for one in whole if one.topic == topic} <= set(events)
+        assert {one.event for one in events} <= {"topic", "config", "leader", "unclean_election", *LISTS}
+    for broker in sorted({broker for row in rows for broker in row["brokers"]}):
+        where = ChangeFilter(brokers=[broker])
+        events = [at.what for at in found_in(folder, where=where)]
+        _agree(events, log.metadata_changes(brokers=[broker]).to_table().to_pylist(), broker)
+        of_lists = {one for one in whole if one.event in ("isr", "unclean_election") and one.broker_id == broker}
+        assert of_lists <= set(events)
+        told = {one for one in whole if one.event == "broker" and one.broker_id == broker}
+        assert told == {one for one in events if one.event == "broker"}
+
+
+def _agree(events: list[Happening], rows: list[dict[str, Any]], broker: int | None = None) -> None:
+    changed = Counter((row["kind"], row["field"], row["change"]) for row in rows)
+    moved = [one for one in events if one.event == "leader" or (one.event == "broker" and one.partitions)]
+    assert sum(one.partitions or 0 for one in moved) == changed["partition", "leader", "changed"]
+    isr = [one.partitions or 0 for one in events if one.event == "isr"]
+    assert sum(isr) == sum(
+        len(set(map(int, re.findall(r"\d+", row["before"]))) ^ set(map(int, re.findall(r"\d+", row["after"]))))
+        if broker is None
+        else 1
+        for row in rows
+        if (row["field"], row["change"]) == ("isr", "changed")
+    )
+    created = [one for one in events if one.event == "topic" and re.search("created|added", one.message)]
+    assert sum(one.partitions or 0 for one in created) == changed["partition", None, "added"]
+    deleted = [one for one in events if one.event == "topic" and re.search("deleted|removed", one.message)]
+    assert sum(one.partitions or 0 for one in deleted) == changed["partition", None, "removed"]
+
+
+def said(*records: tuple[str, Fields], where: ChangeFilter = ChangeFilter()) -> list[str]:  # noqa: B008  (frozen)
     """Return the sentences for the records behind the last NoOpRecord, all of one second."""
     image = Image.empty()
     image.begin_notes()
-    burst = Burst()
+    burst = Burst(where=where)
     for offset, (name, fields) in enumerate(records):
         image.apply(batches([(offset, name, record(name, **fields))]), np.array([[offset, offset]]))
         changed = image.take_changes()
         if name == "NoOpRecord":
-            burst = Burst()
+            burst = Burst(where=where)
         else:
             burst.take(changed)
     return [one.message for one in burst.happenings()]
@@ -184,3 +226,24 @@ def test_brokers_and_users() -> None:
         "feature share.version level 1 -> 2"
     ]
     assert said(("ProducerIdsRecord", {"next_producer_id": 1000})) == []
+
+
+def test_what_happened_to_a_broker_or_a_topic() -> None:
+    before = [BROKER, TOPIC, *(partition(number, 3) for number in range(3)), THEN]
+    moves = [change(number, leader=1 + number % 2, isr=[1, 2]) for number in range(3)]
+    steps = [*before, ("FenceBrokerRecord", {"id": 3, "epoch": 7}), *moves]
+    assert said(*steps, where=ChangeFilter(topics=["orders"])) == [
+        "broker 3 left the ISR of partitions orders-0, orders-1, orders-2",
+        "partitions orders-0, orders-2, orders-1 lost leader 3: now 1 (2), 2 (1)",
+    ]
+    assert said(*steps, where=ChangeFilter(topics=["events"])) == []
+    assert said(*steps, where=ChangeFilter(brokers=[2])) == ["partition orders-1 lost leader 3: now 2"]
+    assert said(*steps, where=ChangeFilter(brokers=[3])) == said(*steps)
+    assert said(*before[:-1], where=ChangeFilter(brokers=[2])) == ["topic orders: 3 partitions added"]
+    removed = ("RemoveTopicRecord", {"topic_id": bytes(16)})
+    assert said(*before, removed, where=ChangeFilter(brokers=[2])) == ["topic orders: 3 partitions removed"]
+    many = [("TopicRecord", {"name": f"t{at}", "topic_id": bytes([at]) * 16}) for at in range(5)]
+    theirs = [("PartitionRecord", partition(0, 1)[1] | {"topic_id": bytes([at]) * 16}) for at in range(5)]
+    assert said(*many, *theirs, where=ChangeFilter(brokers=[2])) == [
+        "5 topics: 5 partitions added: t0, t1, t2 and 2 more"
+    ]

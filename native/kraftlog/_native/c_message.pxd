@@ -201,20 +201,27 @@ cdef extern from "status.h" nogil:
         KR_NULL_KEY
 
 
-cdef extern from "message_pass.h" nogil:
-    enum:
-        KR_PASS_TYPES
-
-    ctypedef struct kr_pass_type:
+cdef extern from "message_side.h" nogil:
+    ctypedef struct kr_side:
         const kr_program *programs
         const kr_straight *straight
         int32_t first
         int32_t versions
         kr_message_decoder *decoder
+
+    int kr_side_end(kr_side *s)
+
+
+cdef extern from "message_pass.h" nogil:
+    enum:
+        KR_PASS_TYPES
+
+    ctypedef struct kr_pass_type:
+        kr_side values
+        int is_skipped
         kr_growing rows
 
     int64_t kr_pass_run(kr_pass_type *types, const kr_values *v, int64_t start, int64_t end)
-    int kr_pass_end(kr_pass_type *t)
 
 
 cdef extern from "message_keyed_pass.h" nogil:
@@ -223,18 +230,13 @@ cdef extern from "message_keyed_pass.h" nogil:
         KR_KEYED_FAULT
         KR_KEYED_NO_MEMORY
 
-    ctypedef struct kr_keyed_side:
-        const kr_program *programs
-        const kr_straight *straight
-        int32_t first
-        int32_t versions
-        kr_message_decoder *decoder
-
     ctypedef struct kr_keyed_type:
-        kr_keyed_side key
-        kr_keyed_side value
+        kr_side key
+        kr_side value
         kr_growing rows
         kr_growing tombstones
+        int is_skipped
 
+    int kr_keyed_end(kr_keyed_type *t)
     int64_t kr_keyed_run(kr_keyed_type **types, const kr_values *keys, const kr_values *values, int64_t start,
                          int64_t end)

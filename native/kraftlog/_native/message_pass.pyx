@@ -12,12 +12,13 @@ from kraftlog._native.c_message cimport (
     KR_KEYED_TYPES,
     KR_PASS_TYPES,
     kr_growing_free,
+    kr_keyed_end,
     kr_keyed_run,
-    kr_keyed_side,
     kr_keyed_type,
-    kr_pass_end,
     kr_pass_run,
     kr_pass_type,
+    kr_side,
+    kr_side_end,
     kr_uuid_text_init,
 )
 from kraftlog._native.memory cimport shared_pool
@@ -33,8 +34,20 @@ cdef Columns opened_columns(Programs programs, bint uuid_text):
     return columns
 
 
+cdef kr_side side_of(Programs programs):
+    cdef kr_side side
+    memset(&side, 0, sizeof(side))
+    side.programs, side.straight = programs.programs, programs.straight
+    side.first, side.versions = programs.first, len(programs.held)
+    return side
+
+
+cdef bint has_run(Programs programs):
+    return programs.straight != NULL and programs.straight.run != NULL
+
+
 cdef class Pass:
-    """The types of a format that one pass decodes: those of which a decoder was generated."""
+    """The types of a format; one pass decodes those of which a decoder was generated."""
 
     cdef kr_pass_type types[KR_PASS_TYPES]
     cdef dict programs
@@ -45,18 +58,15 @@ cdef class Pass:
         memset(self.types, 0, sizeof(self.types))
         self.programs = {}
         for api_key, of_type in programs.items():
-            if not 0 <= api_key < KR_PASS_TYPES or of_type.straight == NULL or of_type.straight.run == NULL:
+            if not 0 <= api_key < KR_PASS_TYPES:
                 continue
             self.programs[api_key] = of_type
-            self.types[api_key].programs = of_type.programs
-            self.types[api_key].straight = of_type.straight
-            self.types[api_key].first = of_type.first
-            self.types[api_key].versions = len(of_type.held)
+            self.types[api_key].values = side_of(of_type)
 
-    def decode(self, Values values, bint uuid_text):
+    def decode(self, Values values, bint uuid_text, wanted):
         """(api key, columns, rows, faults) of each type; None when there is a value that it cannot tell the type of.
 
-        Faults are as those of ``Columns.decode``.
+        ``wanted`` are the api keys of types; None for all. Faults are as those of ``Columns.decode``.
         """
         cdef kr_pass_type types[KR_PASS_TYPES]
         cdef Columns columns
@@ -67,6 +77,9 @@ cdef class Pass:
         if values.values.valid != NULL:
             return None
         types[:] = self.types
+        if wanted is not None:
+            for number in self.programs:
+                types[<int>number].is_skipped = number not in wanted
         opened = []
         try:
             while at < n:
@@ -79,15 +92,17 @@ cdef class Pass:
                 if values.values.ends[at + 1] - values.values.ends[at] < 2:
                     return None
                 api_key = values.values.data[values.values.ends[at] + 1]
-                if api_key not in self.programs or types[api_key].decoder != NULL:
+                if api_key not in self.programs or types[api_key].values.decoder != NULL:
                     return None
                 programs = self.programs[api_key]
+                if not has_run(programs):
+                    return None
                 columns = opened_columns(programs, uuid_text)
-                types[api_key].decoder = &columns.state
+                types[api_key].values.decoder = &columns.state
                 opened.append((api_key, columns))
             found = []
             for key, columns in opened:
-                if not kr_pass_end(&types[<int>key]):
+                if not kr_side_end(&types[<int>key].values):
                     raise MemoryError("no memory for messages, or a column of more than 2 GiB")
                 rows = np.frombuffer(Grown.take(&types[<int>key].rows), np.int64)
                 found.append((key, columns, rows, faults_of(&columns.state)))
@@ -95,14 +110,6 @@ cdef class Pass:
         finally:
             for key, _ in opened:
                 kr_growing_free(&types[<int>key].rows)
-
-
-cdef kr_keyed_side side_of(Programs programs):
-    cdef kr_keyed_side side
-    memset(&side, 0, sizeof(side))
-    side.programs, side.straight = programs.programs, programs.straight
-    side.first, side.versions = programs.first, len(programs.held)
-    return side
 
 
 cdef class KeyedPass:
@@ -128,9 +135,9 @@ cdef class KeyedPass:
             self.names.append(name)
             self.programs.append((key, value))
 
-    def decode(self, Values keys, Values values, bint uuid_text):
-        """(name, columns of keys, columns of values, rows, which of them are tombstones) of each type; values are of the
-        rows that are none. None when there is a record that is odd or has a fault."""
+    def decode(self, Values keys, Values values, bint uuid_text, wanted):
+        """(name, columns of keys, columns of values, rows, which of them are tombstones) of each type, or of the one that
+        is wanted; values are of the rows that are none. None when there is a record that is odd or has a fault."""
         cdef kr_keyed_type each[KR_KEYED_TYPES]
         cdef kr_keyed_type *types[KR_KEYED_TYPES]
         cdef Columns key, value
@@ -139,6 +146,8 @@ cdef class KeyedPass:
         if keys.count != n:
             raise ValueError(f"{keys.count} keys, but {n} values")
         each[:] = self.each
+        for number in range(len(self.names)):
+            each[number].is_skipped = wanted is not None and self.names[number] != wanted
         for number in range(KR_KEYED_TYPES):
             types[number] = &each[self.number_of[number]] if self.number_of[number] >= 0 else NULL
         opened = []
@@ -156,11 +165,15 @@ cdef class KeyedPass:
                 if number < 0 or each[number].key.decoder != NULL:
                     return None
                 of_key, of_value = self.programs[number]
+                if not has_run(of_key) or not has_run(of_value):
+                    return None
                 key, value = opened_columns(of_key, uuid_text), opened_columns(of_value, uuid_text)
                 each[number].key.decoder, each[number].value.decoder = &key.state, &value.state
                 opened.append((number, key, value))
             found = []
             for number, key, value in opened:
+                if not kr_keyed_end(&each[number]):
+                    raise MemoryError("no memory for messages, or a column of more than 2 GiB")
                 rows = np.frombuffer(Grown.take(&each[number].rows), np.int64)
                 is_tombstone = np.frombuffer(Grown.take(&each[number].tombstones), np.bool_)
                 found.append((self.names[number], key, value, rows, is_tombstone))

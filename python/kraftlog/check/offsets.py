@@ -8,6 +8,7 @@ import numpy as np
 
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.errors import Fault
+from kraftlog.layout.offset_order import going_back
 from kraftlog.layout.segment import Segment
 
 _NO_OFFSET = np.iinfo(np.int64).min
@@ -31,16 +32,11 @@ class OffsetCheck:
     def add(self, headers: Headers) -> Iterator[Fault]:
         """Take the next headers and return those whose offsets are not what must follow."""
         base, last = headers["base_offset"], last_offsets(headers)
-        is_wrapper = headers["magic"] < 2  # its offset is that of its last message
-        least = np.concatenate(([self._least], last[:-1] + 1))
-        for at in np.flatnonzero(np.where(is_wrapper, last, base) < least):
-            yield _fault(
-                headers[at], "offset_goes_back", f"base_offset {base[at]}, but {least[at]} or more was expected"
-            )
+        yield from going_back(headers, self._least)
         for at in np.flatnonzero(last < base):
             delta = last[at] - base[at]
             yield _fault(headers[at], "bad_last_offset_delta", f"last_offset_delta {delta} is negative")
-        if self._first_in_file is not None and base[0] < self._first_in_file and not is_wrapper[0]:
+        if self._first_in_file is not None and base[0] < self._first_in_file and headers["magic"][0] >= 2:
             what = f"base_offset {base[0]} is less than the file name's {self._first_in_file}"
             yield _fault(headers[0], "offset_goes_back", what)
         self._first_in_file = None

@@ -20,6 +20,7 @@ from kraftlog._native.scanner import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
+from kraftlog.codec.arrow_arrays import array_of, scalar_of, texts_of
 from kraftlog.codec.compression import COMPRESSION_TYPES
 
 Headers = npt.NDArray[np.void]  # of kraftlog._native.scanner.HEADER_DTYPE
@@ -45,13 +46,13 @@ WORTH_SHARING = 1 << 10  # rows
 
 @lru_cache(maxsize=8)
 def _long_repeat(value: Any, kind: pa.DataType) -> pa.Array:
-    return pa.repeat(pa.scalar(value, kind), LONGEST_REPEAT)
+    return pa.repeat(scalar_of(value, kind), LONGEST_REPEAT)
 
 
 def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
     """Return a column that holds one value; long ones share their memory."""
     if not WORTH_SHARING <= rows <= LONGEST_REPEAT:
-        return pa.repeat(pa.scalar(value, kind), rows)
+        return pa.repeat(scalar_of(value, kind), rows)
     return _long_repeat(value, kind).slice(0, rows)
 
 
@@ -61,7 +62,7 @@ def named(codes: npt.NDArray[Any], names: list[str]) -> pa.Array:
         return repeated(names[codes[0]], pa.string(), len(codes))
     known = list(names)
     known += [f"UNKNOWN({code})" for code in range(len(names), int(codes.max(initial=0)) + 1)] if len(codes) else []
-    return pa.array(known, pa.string()).take(pa.array(codes, mask=codes < 0, type=pa.int64()))
+    return texts_of(known).take(array_of(codes, pa.int64(), codes < 0))
 
 
 def timestamps(milliseconds: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -69,7 +70,7 @@ def timestamps(milliseconds: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] 
     null = (milliseconds == NO_TIMESTAMP) | (milliseconds > MAX_MILLISECONDS) | (milliseconds < -MAX_MILLISECONDS)
     if mask is not None:
         null |= mask
-    return pa.array(np.where(null, 0, milliseconds) * 1000, mask=null, type=pa.int64()).cast(schema.TIMESTAMP)
+    return array_of(np.where(null, 0, milliseconds) * 1000, pa.int64(), null).cast(schema.TIMESTAMP)
 
 
 def copied(headers: Headers) -> Headers:
@@ -88,7 +89,7 @@ def header_column(name: str, headers: Headers) -> pa.Array:
     column = _DERIVED.get(name)
     if column is not None:
         return column(headers)
-    return pa.array(np.ascontiguousarray(headers[name]), type=schema.BATCHES.select([name]).field(0).type)
+    return array_of(headers[name], schema.BATCHES.select([name]).field(0).type)
 
 
 def _flag(headers: Headers, bit: int) -> npt.NDArray[np.bool_]:
@@ -106,33 +107,31 @@ def timestamp_type_codes(headers: Headers) -> npt.NDArray[np.int64]:
 
 def _records_count(headers: Headers) -> pa.Array:
     unknown = (headers["records_count"] < 0) & (headers["magic"] < 2)
-    return pa.array(np.ascontiguousarray(headers["records_count"]), mask=unknown, type=pa.int32())
+    return array_of(headers["records_count"], pa.int32(), unknown)
 
 
 def _crc_ok(headers: Headers) -> pa.Array:
-    return pa.array(headers["crc_ok"] == 1, mask=headers["crc_ok"] < 0)
+    return array_of(headers["crc_ok"] == 1, mask=headers["crc_ok"] < 0)
 
 
 def _delete_horizon_ms(headers: Headers) -> pa.Array:
-    return pa.array(
-        np.ascontiguousarray(headers["base_timestamp"]), mask=~_flag(headers, DELETE_HORIZON_BIT), type=pa.int64()
-    )
+    return array_of(headers["base_timestamp"], pa.int64(), ~_flag(headers, DELETE_HORIZON_BIT))
 
 
 _DERIVED: dict[str, Callable[[Headers], pa.Array]] = {
-    "size_in_bytes": lambda h: pa.array(h["batch_length"].astype(np.int64) + LOG_OVERHEAD),
-    "last_offset": lambda h: pa.array(last_offsets(h)),
+    "size_in_bytes": lambda h: array_of(h["batch_length"].astype(np.int64) + LOG_OVERHEAD),
+    "last_offset": lambda h: array_of(last_offsets(h)),
     "crc_ok": _crc_ok,
     "compression": lambda h: named(h["attributes"] & COMPRESSION_MASK, COMPRESSION_NAMES),
     "timestamp_type": _timestamp_type,
     "base_timestamp": lambda h: timestamps(h["base_timestamp"]),
     "max_timestamp": lambda h: timestamps(h["max_timestamp"]),
     "delete_horizon": lambda h: timestamps(h["base_timestamp"], ~_flag(h, DELETE_HORIZON_BIT)),
-    "base_timestamp_ms": lambda h: pa.array(np.ascontiguousarray(h["base_timestamp"])),
-    "max_timestamp_ms": lambda h: pa.array(np.ascontiguousarray(h["max_timestamp"])),
+    "base_timestamp_ms": lambda h: array_of(h["base_timestamp"]),
+    "max_timestamp_ms": lambda h: array_of(h["max_timestamp"]),
     "delete_horizon_ms": _delete_horizon_ms,
     "records_count": _records_count,
-    "is_transactional": lambda h: pa.array(_flag(h, TRANSACTIONAL_BIT)),
-    "is_control": lambda h: pa.array(_flag(h, CONTROL_BIT)),
+    "is_transactional": lambda h: array_of(_flag(h, TRANSACTIONAL_BIT)),
+    "is_control": lambda h: array_of(_flag(h, CONTROL_BIT)),
     "control_type": lambda h: named(h["control_type"], CONTROL_TYPES),
 }

@@ -16,6 +16,7 @@ from kraftlog._native.chunk import COLUMNS, SHARED_ROWS, Chunk
 from kraftlog._native.decoder import VIEWS, WANT
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.stream import rows_of
 
 TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
@@ -100,13 +101,13 @@ def _timestamp_type_id(rows: DecodedRows) -> pa.Array:
     ids = batch_headers.TIMESTAMP_TYPE_IDS[batch_headers.timestamp_type_codes(rows.headers)]
     if (ids == ids[0]).all():
         return batch_headers.repeated(int(ids[0]), pa.int32(), rows.chunk.rows)
-    return pa.array(rows.per_row(ids))
+    return array_of(rows.per_row(ids))
 
 
 def _sequence(rows: DecodedRows) -> pa.Array:
     base = np.repeat(rows.headers["base_sequence"].astype(np.int64), rows.headers["rows"])
     delta = rows.numbers("offset") - np.repeat(rows.headers["base_offset"].astype(np.int64), rows.headers["rows"])
-    return pa.array(np.where(base < 0, -1, (base + delta) & 0x7FFFFFFF).astype(np.int32))
+    return array_of(np.where(base < 0, -1, (base + delta) & 0x7FFFFFFF).astype(np.int32))
 
 
 def _control_type(rows: DecodedRows) -> pa.Array:
@@ -129,7 +130,7 @@ def _transaction_state(rows: DecodedRows) -> pa.Array:
 def _visible_at(rows: DecodedRows) -> pa.Array:
     offsets = _view(rows).visible_at(rows.headers, rows.numbers("offset"))
     is_never = offsets == NEVER
-    return pa.array(offsets, mask=is_never if is_never.any() else None)
+    return array_of(offsets, mask=is_never)
 
 
 def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
@@ -139,7 +140,7 @@ def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
         values = batch_headers.header_column(name, rows.headers)
         if len(values) == 1:
             return pa.repeat(values[0], rows.chunk.rows)
-        return values.take(pa.array(rows.per_row(np.arange(len(values)))))
+        return values.take(array_of(rows.per_row(np.arange(len(values)))))
 
     return column
 
@@ -161,7 +162,7 @@ _MADE_HERE = {
     "control_type": _Column(_control_type, ("control_type",)),
     "transaction_state": _Column(_transaction_state, ("offset",)),
     "visible_at": _Column(_visible_at, ("offset",)),
-    "salvaged": _Column(lambda rows: pa.array(rows.salvaged)),
+    "salvaged": _Column(lambda rows: array_of(rows.salvaged)),
     "topic": _Column(_of_origin("topic")),
     "partition": _Column(_of_origin("partition")),
     **{

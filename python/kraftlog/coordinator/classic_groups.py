@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kraftlog.coordinator.consumer_protocol import ASSIGNMENT, SUBSCRIPTION, read_blobs
 from kraftlog.coordinator.group_states import classic_state
-from kraftlog.coordinator.groups import CLASSIC, GROUP_METADATA, GroupFold, Row
+from kraftlog.coordinator.groups import CLASSIC, GROUP_METADATA, Groups, Row
 from kraftlog.coordinator.members import by_member_id, member
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -16,9 +16,9 @@ _Blobs = Mapping[tuple[str, bytes], Row | None]
 _NOT_ASSIGNED: Row = {"assigned_partitions": []}
 
 
-def classic_groups(fold: GroupFold) -> list[tuple[int, Row]]:
-    """Return the classic groups of a fold: the offset of the record of each, and its row."""
-    records = fold.rows(GROUP_METADATA)
+def classic_groups(groups: Groups) -> list[tuple[int, Row]]:
+    """Return the classic groups that are left: the offset of the record of each, and its row."""
+    records = groups.rows(GROUP_METADATA)
     blobs = _decoded([record for record in records if record["protocol_type"] == CONSUMER_PROTOCOL_TYPE])
     return [(record["offset"], _row(record, blobs)) for record in records]
 

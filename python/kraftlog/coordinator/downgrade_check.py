@@ -14,7 +14,7 @@ from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA, SHARE_GROUP_
 
 FAILS, SKIPPED, FIELD_IGNORED = "fails", "skipped", "field_ignored"
 
-# in schema.py's own form once it is a table of the command line
+# in the form of kraftlog.schema once it is a table of the command line
 COLUMNS = pa.schema(
     [
         ("topic", pa.string()),

@@ -7,20 +7,20 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from kraftlog.coordinator.classic_groups import classic_groups, simple_group
-from kraftlog.coordinator.groups import FAMILIES, GroupFold, Row
+from kraftlog.coordinator.groups import FAMILIES, Groups, Row
 from kraftlog.coordinator.members import Names
 from kraftlog.coordinator.newer_groups import newer_groups
 from kraftlog.stream import rows_of
 
 
 def group_columns(
-    fold: GroupFold, simple_groups: Iterable[str], names: Names, arrow_schema: pa.Schema
+    groups: Groups, simple_groups: Iterable[str], names: Names, arrow_schema: pa.Schema
 ) -> pa.RecordBatch | None:
     """Return the table ``groups``, by group; None when there is none.
 
     Parameters
     ----------
-    fold : GroupFold
+    groups : Groups
     simple_groups : iterable of str
         Groups that commits have made. One without any record of its own is shown as Kafka shows it: classic, empty and
         without a protocol.
@@ -29,12 +29,12 @@ def group_columns(
     arrow_schema : pyarrow.Schema
         Columns of the table.
     """
-    every_name = {**names, **fold.topic_names()}
+    every_name = {**names, **groups.topic_names()}
     found: dict[str, tuple[int, Row]] = {}
-    groups = classic_groups(fold)
+    rows_of_each = classic_groups(groups)
     for family in FAMILIES:
-        groups += newer_groups(fold, family, every_name)
-    for offset, row in groups:
+        rows_of_each += newer_groups(groups, family, every_name)
+    for offset, row in rows_of_each:
         name = row["group"]
         if name not in found or offset > found[name][0]:  # of a group that is of two types the later one counts
             found[name] = offset, row

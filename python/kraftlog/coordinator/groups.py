@@ -7,14 +7,12 @@ of the old one, so each type is folded by itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from kraftlog.last_by_key import LastByKey
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 GROUP_METADATA = "GroupMetadata"
@@ -58,99 +56,45 @@ class Family:
         """The type of the record of a member's current assignment."""
         return f"{self.prefix}GroupCurrentMemberAssignment"
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.metadata, self.member, self.target, self.target_member, self.current_member
+
 
 FAMILIES = (Family(CONSUMER, "Consumer"), Family(SHARE, "Share"), Family(STREAMS, "Streams"))
 
-_METADATA = {GROUP_METADATA: "group"} | {family.metadata: "group_id" for family in FAMILIES}  # the column of its id
-
-_NO_VERSION, _FIRST_OF_KAFKA_4 = -1, 4  # versions of OffsetCommitValue
-
-_GROUP, _MEMBER = ["group_id"], ["group_id", "member_id"]
-_OF_MEMBER = {
-    CONSUMER: [
-        "instance_id",
-        "rack_id",
-        "client_id",
-        "client_host",
-        "subscribed_topic_names",
-        "subscribed_topic_regex",
-        "server_assignor",
-    ],
-    SHARE: ["rack_id", "client_id", "client_host", "subscribed_topic_names"],
-    STREAMS: ["instance_id", "rack_id", "client_id", "client_host"],
-}
-_OF_TARGET_MEMBER = {CONSUMER: ["topic_partitions"], SHARE: ["topic_partitions"], STREAMS: TASKS}
-_OF_CURRENT_MEMBER = {CONSUMER: ["assigned_partitions"], SHARE: ["assigned_partitions"], STREAMS: TASKS}
-_OF_METADATA = {CONSUMER: [], SHARE: [], STREAMS: ["validated_topology_epoch"]}
+_FIRST_OF_KAFKA_4 = 4  # version of OffsetCommitValue
 
 
-def _folds() -> dict[str, LastByKey]:
-    folds = {
-        GROUP_METADATA: LastByKey(
-            ["group"], ["offset", "protocol_type", "generation", "protocol", "leader", "members"]
-        ),
-        PARTITION_METADATA: LastByKey(_GROUP, ["topics"]),
-        STATE_PARTITION_METADATA: LastByKey(_GROUP, ["initializing_topics", "initialized_topics", "deleting_topics"]),
-        TOPOLOGY: LastByKey(_GROUP, ["epoch"]),
-    }
-    for family in FAMILIES:
-        of = family.group_type
-        folds[family.metadata] = LastByKey(_GROUP, ["offset", "epoch", *_OF_METADATA[of]])
-        folds[family.member] = LastByKey(_MEMBER, _OF_MEMBER[of])
-        folds[family.target] = LastByKey(_GROUP, ["assignment_epoch"])
-        folds[family.target_member] = LastByKey(_MEMBER, _OF_TARGET_MEMBER[of])
-        folds[family.current_member] = LastByKey(_MEMBER, ["member_epoch", "state", *_OF_CURRENT_MEMBER[of]])
-    return folds
-
-
-class _SimpleGroups(LastByKey):
-    """The last commit of each group that has no later tombstone of the group's own record.
-
-    Of a stretch of the log commits are added first.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(["group"], ["offset", "value_version"])
-
-    def _remaining(self, table: pa.Table) -> pa.Table:
-        return super()._remaining(table.sort_by("offset"))
-
-
-class GroupFold:
+class Groups:
     """What is left of the records of groups.
 
-    Of a stretch of the log ``add_commits`` comes before ``add``.
+    Parameters
+    ----------
+    records : Mapping of str to pyarrow.RecordBatch
+        The last record of each key, by type: its fields and ``offset``.
+    made : pyarrow.RecordBatch
+        The groups that have a commit behind the last tombstone of the group's own record: ``group``, and the
+        ``value_version`` of the last such commit.
 
     Attributes
     ----------
     types : tuple of str
-        The types of records that describe groups; ``add`` takes no others.
+        The types of records that describe groups.
     of_groups : tuple of str
         Those of groups themselves, whose tombstones remove one.
     """
 
-    types = tuple(_folds())
-    of_groups = tuple(_METADATA)
+    of_groups = (GROUP_METADATA, *(family.metadata for family in FAMILIES))
+    types = (
+        *(GROUP_METADATA, PARTITION_METADATA, STATE_PARTITION_METADATA, TOPOLOGY),
+        *(name for family in FAMILIES for name in family.types),
+    )
 
-    def __init__(self) -> None:
-        self._folds = _folds()
-        self._simple = _SimpleGroups()
-
-    def add_commits(self, rows: pa.RecordBatch | None) -> None:
-        """Take the next records of the type OffsetCommit, those of transactions however they end."""
-        if rows is not None:
-            self._simple.add(rows.filter(pc.invert(rows.column("is_tombstone"))))
-
-    def add(self, name: str, rows: pa.RecordBatch | None) -> None:
-        """Take the next records of a type, in the order of the log: its fields, ``offset`` and ``is_tombstone``."""
-        self._folds[name].add(rows)
-        if rows is not None and name in _METADATA:
-            gone = rows.filter(rows.column("is_tombstone"))
-            columns = [gone.column(column) for column in (_METADATA[name], "offset", "is_tombstone")]
-            versions = pa.repeat(pa.scalar(_NO_VERSION, pa.int32()), gone.num_rows)
-            self._simple.add(
-                pa.record_batch([*columns, versions], ["group", "offset", "is_tombstone", "value_version"])
-            )
+    def __init__(self, records: Mapping[str, pa.RecordBatch], made: pa.RecordBatch) -> None:
+        self._records = records
+        self._made = made
 
     def simple_groups(self, with_offsets: Collection[str]) -> list[str]:
         """Return the groups that commits have made, without a record of the group itself.
@@ -164,9 +108,7 @@ class GroupFold:
         with_offsets : collection of str
             Groups with an offset that is committed or pending.
         """
-        rows = self._simple.rows()
-        if rows is None:
-            return []
+        rows = self._made
         outlives = pc.greater_equal(rows.column("value_version"), _FIRST_OF_KAFKA_4)
         has_offsets = pc.is_in(rows.column("group"), value_set=pa.array(list(with_offsets), pa.string()))
         names: list[str] = rows.column("group").filter(pc.or_(outlives, has_offsets)).to_pylist()
@@ -174,8 +116,7 @@ class GroupFold:
 
     def rows(self, name: str) -> list[Row]:
         """Return what is left of a type, in the order of the log."""
-        rows = self._folds[name].rows()
-        found: list[Row] = [] if rows is None else rows.to_pylist()
+        found: list[Row] = self._records[name].to_pylist()
         return found
 
     def topic_names(self) -> dict[str, str]:

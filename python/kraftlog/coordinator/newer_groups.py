@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraftlog.coordinator import group_states as states
-from kraftlog.coordinator.groups import CONSUMER, SHARE, STREAMS, TASKS, TOPOLOGY, Family, GroupFold, Row
+from kraftlog.coordinator.groups import CONSUMER, SHARE, STREAMS, TASKS, TOPOLOGY, Family, Groups, Row
 from kraftlog.coordinator.members import Names, assignment, by_member_id, member, tasks
 
 _NO_METADATA: Row = {"offset": -1, "epoch": 0, "validated_topology_epoch": -1}
@@ -11,19 +11,19 @@ _NOTHING_YET: Row = {"member_epoch": 0, "state": None, "assigned_partitions": []
 _NO_TARGET_EPOCH = 0
 
 
-def newer_groups(fold: GroupFold, family: Family, names: Names) -> list[tuple[int, Row]]:
+def newer_groups(groups: Groups, family: Family, names: Names) -> list[tuple[int, Row]]:
     """Return the groups of one type: the offset of the record of each, and its row.
 
     A group is there when a record of itself or of a member is; others may be left over from a group that is gone.
     """
-    records = {record["group_id"]: record for record in fold.rows(family.metadata)}
+    records = {record["group_id"]: record for record in groups.rows(family.metadata)}
     members: dict[str, list[Row]] = {name: [] for name in records}
-    for record in fold.rows(family.member):
+    for record in groups.rows(family.member):
         members.setdefault(record["group_id"], []).append(record)
-    target_epochs = {record["group_id"]: record["assignment_epoch"] for record in fold.rows(family.target)}
-    targets = _of_members(fold, family.target_member)
-    current = _of_members(fold, family.current_member)
-    topologies = {record["group_id"]: record["epoch"] for record in fold.rows(TOPOLOGY)}
+    target_epochs = {record["group_id"]: record["assignment_epoch"] for record in groups.rows(family.target)}
+    targets = _of_members(groups, family.target_member)
+    current = _of_members(groups, family.current_member)
+    topologies = {record["group_id"]: record["epoch"] for record in groups.rows(TOPOLOGY)}
     found = []
     for name, each in members.items():
         record = records.get(name, _NO_METADATA)
@@ -47,8 +47,8 @@ def newer_groups(fold: GroupFold, family: Family, names: Names) -> list[tuple[in
     return found
 
 
-def _of_members(fold: GroupFold, name: str) -> dict[tuple[str, str], Row]:
-    return {(record["group_id"], record["member_id"]): record for record in fold.rows(name)}
+def _of_members(groups: Groups, name: str) -> dict[tuple[str, str], Row]:
+    return {(record["group_id"], record["member_id"]): record for record in groups.rows(name)}
 
 
 def _state(family: Family, record: Row, target_epoch: int, members: list[Row], topology_epoch: int | None) -> str:

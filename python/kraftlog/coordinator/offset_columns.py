@@ -1,4 +1,10 @@
-"""The table ``offsets``: the columns of the offsets that a fold has kept."""
+"""The table ``offsets``: the offsets that groups have committed, as the group coordinator loads them.
+
+A commit in a transaction is pending until the marker of its producer. A COMMIT makes it count, unless the coordinator
+has a commit of a later record by then; an ABORT drops it. A tombstone removes the committed and the pending offsets of
+its key. A commit is transactional if its batch has a producer id, as for Kafka's coordinator since 4.0.
+``messages/last_records.py`` keeps what counts.
+"""
 
 from __future__ import annotations
 
@@ -10,44 +16,41 @@ import pyarrow.compute as pc
 
 from kraftlog._native.message import ZERO_UUID
 from kraftlog.codec.headers import timestamps
-from kraftlog.coordinator.offsets import NO_PRODUCER_ID, OffsetFold
 from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of
 
 COMMITTED, PENDING = "committed", "pending"
+_NO_PRODUCER_ID = -1
 _NO_LEADER_EPOCH = -1
 _SORTED_BY = ("group", "key_topic", "key_partition", "is_pending", "offset")
 
 
-def offset_columns(fold: OffsetFold, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return the table ``offsets`` of a fold, by group, topic and partition; None when it is empty.
+def offset_columns(commits: pa.RecordBatch, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
+    """Return the table ``offsets`` of the commits that are left, by group, topic and partition; None without any.
 
-    A pending commit is a row beside the committed one. Kafka's -1 is null, and so is a topic id of zeros.
+    A pending commit, which has a producer id, is a row beside the committed one. Kafka's -1 is null, and so is a topic
+    id of zeros.
     """
-    rows = fold.rows()
-    if rows is None or not rows.num_rows:
+    if not commits.num_rows:
         return None
-    is_pending = pc.not_equal(rows.column("producer_id"), NO_PRODUCER_ID)
+    rows = pa.Table.from_batches([commits])
+    is_pending = pc.not_equal(rows.column("producer_id"), _NO_PRODUCER_ID)
     rows = rows.append_column("is_pending", is_pending)
     rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in _SORTED_BY]))
     columns = [_column(field.name, rows).cast(field.type) for field in arrow_schema]
     return rows_of([_whole(column) for column in columns], arrow_schema, rows.num_rows)
 
 
-def topic_names(fold: OffsetFold) -> dict[str, str]:
-    """Return the names of topics by their ids, as far as commits of a fold have both."""
-    rows = fold.rows()
-    if rows is None:
-        return {}
-    ids, topics = (rows.column(name).dictionary_encode() for name in ("topic_id", "key_topic"))
+def topic_names(commits: pa.RecordBatch) -> dict[str, str]:
+    """Return the names of topics by their ids, as far as commits have both."""
+    ids, topics = (commits.column(name).dictionary_encode() for name in ("topic_id", "key_topic"))
     pairs = pa.table({"topic_id": ids, "key_topic": topics}).group_by(["topic_id", "key_topic"]).aggregate([])
     return {row["topic_id"]: row["key_topic"] for row in pairs.to_pylist() if row["topic_id"] != ZERO_UUID}
 
 
-def groups_with_offsets(fold: OffsetFold) -> list[str]:
+def groups_with_offsets(commits: pa.RecordBatch) -> list[str]:
     """Return the groups of which an offset is committed or pending."""
-    rows = fold.rows()
-    names: list[str] = [] if rows is None else rows.column("group").unique().to_pylist()
+    names: list[str] = commits.column("group").unique().to_pylist()
     return names
 
 
@@ -91,5 +94,5 @@ _COLUMNS: dict[str, Callable[[pa.Table], pa.ChunkedArray | pa.Array]] = {
     "commit_timestamp_ms": _plain("commit_timestamp"),
     "expire_timestamp_ms": _plain("expire_timestamp"),
     "record_offset": _plain("offset"),
-    "producer_id": _without("producer_id", NO_PRODUCER_ID),
+    "producer_id": _without("producer_id", _NO_PRODUCER_ID),
 }

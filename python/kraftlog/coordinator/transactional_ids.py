@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.codec.headers import timestamps
-from kraftlog.last_by_key import LastByKey, numbers
+from kraftlog.last_by_key import numbers
 from kraftlog.stream import rows_of
 
 TRANSACTION_LOG = "TransactionLog"
@@ -30,39 +30,14 @@ STATUSES = (
 _NONE = -1
 
 
-class TransactionalIdFold(LastByKey):
-    """The last record of each transactional id; a tombstone removes the id.
+def transactional_id_columns(last: pa.RecordBatch, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
+    """Return the table ``transactional_ids`` by transactional id; None when it is empty.
 
-    ``add`` takes rows of the type TransactionLog: its fields, and ``is_tombstone``.
+    ``last`` has the last record of each id. Kafka's -1 is null; an id that has no partitions has an empty list.
     """
-
-    def __init__(self) -> None:
-        super().__init__(
-            ["transactional_id"],
-            [
-                "producer_id",
-                "previous_producer_id",
-                "next_producer_id",
-                "producer_epoch",
-                "next_producer_epoch",
-                "transaction_timeout_ms",
-                "transaction_status",
-                "transaction_partitions",
-                "transaction_last_update_timestamp_ms",
-                "transaction_start_timestamp_ms",
-                "client_transaction_version",
-            ],
-        )
-
-
-def transactional_id_columns(fold: TransactionalIdFold, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return the table ``transactional_ids`` of a fold, by transactional id; None when it is empty.
-
-    Kafka's -1 is null; an id that has no partitions has an empty list.
-    """
-    rows = fold.rows()
-    if rows is None or not rows.num_rows:
+    if not last.num_rows:
         return None
+    rows = pa.Table.from_batches([last])
     rows = rows.take(pc.sort_indices(rows, [("transactional_id", "ascending")])).combine_chunks()
     columns = [_whole(_COLUMNS[field.name](rows)).cast(field.type) for field in arrow_schema]
     return rows_of(columns, arrow_schema, rows.num_rows)

@@ -6,6 +6,8 @@ time index gets one at the same moments, and one when the segment is closed, if 
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 import numpy.typing as npt
 
@@ -120,6 +122,15 @@ class IndexBuilder:
         if new.any():
             self._timeindex.append(_entries("timeindex", timestamp=largest[new], offset=holder[new] - self.base_offset))
             self._last_indexed_timestamp = int(largest[-1])
+
+    def position_before(self, offset: int) -> int:
+        """Return the byte of the last batch with an entry that is not behind an offset; 0 when there is none."""
+        relative = offset - self.base_offset
+        at = bisect_right(self._index, relative, key=lambda entries: int(entries["offset"][0])) - 1
+        if at < 0:
+            return 0
+        entries = self._index[at]
+        return int(entries["position"][np.searchsorted(entries["offset"], relative, side="right") - 1])
 
     def index(self) -> bytes:
         """Return the ``.index`` file of what was added so far."""

@@ -168,8 +168,9 @@ def read_messages(
     definition = _definition(name, catalog)
     if version is not None and version not in definition.versions:
         raise ValueError(f"{name}: version {version} is not in {definition.versions}")
-    frames = _plain(definition, values, version)
-    return Messages(RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)}), frames, UUID_TEXT)
+    of_format = RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)})
+    native_values(values)  # refuses what is no column of bytes
+    return Messages(of_format, lambda: _plain(definition, values, version), UUID_TEXT)
 
 
 def _plain(definition: Definition, values: pa.BinaryArray, version: int | None) -> Frames:

@@ -51,4 +51,4 @@ def read_control(
     """
     types = [CONTROL_TYPES.index(name) if name in CONTROL_TYPES else UNKNOWN_TYPE for name in control_types]
     prefixed = [_MESSAGES.get(name or "") == _MARKER for name in control_types]
-    return Messages(format, control(types, values, prefixed), uuid)
+    return Messages(format, lambda: control(types, values, prefixed), uuid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import cache
 
 LAST_VERSION = 32767
 _VERSIONS = re.compile(r"(\d+)(?:(\+)|-(\d+))?", re.ASCII)
@@ -147,6 +148,7 @@ def digest(definition: Definition) -> int:
     return int.from_bytes(hashlib.sha256(repr(definition).encode()).digest()[:8])
 
 
+@cache
 def snake_case(name: str) -> str:
     """Return a name of Kafka's JSON as a column's.
 

@@ -113,6 +113,29 @@ def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[boo
     return frames
 
 
+@dataclass(frozen=True)
+class RowsOfType:
+    """The rows of a type, and the lowest and highest version of their values; ``NO_VERSION`` when none has one."""
+
+    first_version: int
+    last_version: int
+    rows: native.Int64s
+
+
+def rows_by_type(types: native.Int32s, versions: native.Int32s) -> dict[int, RowsOfType]:
+    """Return the rows of each type."""
+    found = native.group_rows(types, versions)
+    if found is not None:
+        return {api_key: RowsOfType(first, last, rows) for api_key, first, last, rows in found}
+    groups = {}
+    for api_key in np.unique(types).tolist():
+        rows = np.flatnonzero(types == api_key)
+        there = versions[rows][versions[rows] != NO_VERSION]
+        first, last = (int(there.min()), int(there.max())) if len(there) else (NO_VERSION, NO_VERSION)
+        groups[api_key] = RowsOfType(first, last, rows)
+    return groups
+
+
 def frame(api_key: int, version: int) -> bytes:
     """Return the frame of a message of the metadata log: frame version, type and version."""
     return uvarint(FRAME_VERSION) + uvarint(api_key) + uvarint(version)

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from kraftlog._native import key_fold as native
 from kraftlog.messages.frames import int16_prefix, native_values
 from kraftlog.messages.program import programs
-from kraftlog.messages.reader import MessageReader, Messages, Typed
+from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.messages.record_type import KEY, RecordFormat, RecordType
+from kraftlog.messages.typed_pass import Typed
 from kraftlog.messages.writer import encode_messages
 
 MARKERS = pa.schema([("offset", pa.int64()), ("producer_id", pa.int64()), ("control_type", pa.string())])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,36 +13,30 @@ import pyarrow as pa
 from kraftlog._native import message as native
 from kraftlog._native import status
 from kraftlog._native.message_json import write_json
+from kraftlog.codec.arrow_arrays import array_of, texts_of
 from kraftlog.messages.arrow_types import UUID_TEXT, uuid_form
 from kraftlog.messages.columns import record_batch, record_schema, with_tombstones
 from kraftlog.messages.definition import Definition
 from kraftlog.messages.format_of import FRAMED
-from kraftlog.messages.frames import NO_VERSION, UNKNOWN_TYPE, Frames, Side, fault_sentence, framed, keyed
+from kraftlog.messages.frames import (
+    NO_VERSION,
+    UNKNOWN_TYPE,
+    Frames,
+    RowsOfType,
+    Side,
+    fault_sentence,
+    framed,
+    keyed,
+    native_values,
+    rows_by_type,
+)
 from kraftlog.messages.layout import field_path, layout
 from kraftlog.messages.program import program, programs
 from kraftlog.messages.record_type import KEY, VALUE, RecordFormat, RecordType
+from kraftlog.messages.typed_pass import OfType, OnePass, Typed
 
 _TRAILING = status.CODES.index("message_trailing_bytes")
 _NO_PROGRAM = -1
-
-
-@dataclass(frozen=True)
-class Typed:
-    """Records of one type.
-
-    Attributes
-    ----------
-    rows : numpy.ndarray of int64
-        Where they are among the records that were read, rising; those that cannot be decoded are left out.
-    fields : pyarrow.RecordBatch
-        A column for each field of the key and of the value, and ``unknown_tagged_fields`` of the value. Fields of the
-        value are null in a tombstone.
-    is_tombstone : numpy.ndarray of bool
-    """
-
-    rows: npt.NDArray[np.int64]
-    fields: pa.RecordBatch
-    is_tombstone: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -78,9 +74,10 @@ class MessageReader:
     def __init__(self, format: RecordFormat, uuid: str = UUID_TEXT) -> None:
         self.format = format
         self.uuid = uuid_form(uuid)
+        self._one_pass = OnePass(format, self.uuid)
 
     def read(self, keys: pa.BinaryArray | None, values: pa.BinaryArray) -> Messages:
-        """Find the type and version of each record; fields are decoded when they are asked for.
+        """Return records as messages; what is asked for of them is read then.
 
         Parameters
         ----------
@@ -90,55 +87,78 @@ class MessageReader:
             As many.
         """
         if self.format.name in FRAMED:
-            return Messages(self.format, framed(values), self.uuid)
+            source = native_values(values)
+            of_frames = partial(self._one_pass.framed, source)
+            return Messages(self.format, partial(framed, values), self.uuid, of_frames)
         if keys is None:
             raise ValueError(f"records of {self.format.name} have keys")
-        return Messages(self.format, keyed(keys, values), self.uuid)
+        both = native_values(keys), native_values(values)
+        if len(keys) != len(values):
+            raise ValueError(f"{len(keys)} keys, but {len(values)} values")
+        return Messages(self.format, partial(keyed, keys, values), self.uuid, partial(self._one_pass.keyed, *both))
 
 
 class Messages:
     """Some records, read as messages.
 
+    Records are decoded in one pass where nothing of them is odd. Else, or once a property has asked what all of them
+    are, they are sorted by type, and those of a type are decoded by themselves.
+
     Parameters
     ----------
     format : RecordFormat
-    frames : Frames
+    frames : callable
+        Reads the frames of the records.
     uuid : {"text", "binary"}
+    one_pass : callable, optional
+        Decodes the records of a type, or of all for None, in one pass; returns None where it cannot.
 
     Attributes
     ----------
-    types : numpy.ndarray of int32
-        The api key of each record, known or not; ``UNKNOWN_TYPE`` where it cannot be read.
-    key_versions, value_versions : numpy.ndarray of int32
-        ``NO_VERSION`` where there is none; a key's is its api key.
-    is_tombstone : numpy.ndarray of bool
-    faults : dict of int to str
-        The errors of records, as far as they were read; records of unknown types have none.
     found : dict of (int, str) to FoundFault
         What is wrong with the key or the value of records, as far as they were decoded.
-    unknown_types : dict of int to int
-        How many records there are of each type that is not known.
     """
 
-    def __init__(self, format: RecordFormat, frames: Frames, uuid: str = UUID_TEXT) -> None:
+    def __init__(
+        self,
+        format: RecordFormat,
+        frames: Callable[[], Frames],
+        uuid: str = UUID_TEXT,
+        one_pass: Callable[[str | None], list[OfType] | None] = lambda _: None,
+    ) -> None:
         self.format = format
         self.uuid = uuid
-        self.types = frames.types
-        self.is_tombstone = frames.is_tombstone
-        self._has_tombstones = bool(frames.is_tombstone.any())
-        self.faults = dict(frames.faults)
         self.found: dict[tuple[int, str], FoundFault] = {}
+        self._read_frames = frames
+        self._one_pass: Callable[[str | None], list[OfType] | None] | None = one_pass
+        self._is_passed = False  # whether a pass went over all records, which then have frames and known types
+        self._faults: dict[int, str] = {}
         self._readable: set[int] = set()  # rows with a fault that are shown all the same
-        self.unknown_types: dict[int, int] = {}
-        self._frames = frames
-        self._groups = _group(self.types, self.value_versions)
-        for api_key, group in self._groups.items():
-            if api_key != UNKNOWN_TYPE:
-                self._look_up(api_key, group)
+        self._unknown_types: dict[int, int] = {}
+
+    @property
+    def faults(self) -> dict[int, str]:
+        """The errors of records, as far as they were read; records of unknown types have none."""
+        return self._faults if self._is_passed else self._sorted()._faults
+
+    @property
+    def unknown_types(self) -> dict[int, int]:
+        """How many records there are of each type that is not known."""
+        return self._unknown_types if self._is_passed else self._sorted()._unknown_types
+
+    @property
+    def types(self) -> npt.NDArray[np.int32]:
+        """The api key of each record, known or not; ``UNKNOWN_TYPE`` where it cannot be read."""
+        return self._frames.types
+
+    @property
+    def is_tombstone(self) -> npt.NDArray[np.bool_]:
+        """Whether each record has a key and no value."""
+        return self._frames.is_tombstone
 
     @property
     def key_versions(self) -> npt.NDArray[np.int32]:
-        """The type that each key begins with; ``NO_VERSION`` where there is none."""
+        """The type that each key begins with, which is its api key; ``NO_VERSION`` where there is none."""
         if self._frames.key is None:
             return np.full(len(self.types), NO_VERSION, np.int32)
         return np.where(self.types == UNKNOWN_TYPE, NO_VERSION, self.types).astype(np.int32)
@@ -157,12 +177,13 @@ class Messages:
     @property
     def type_names(self) -> pa.StringArray:
         """The name of each record's type; null where it is not known."""
-        known = [self._type(api_key) for api_key in self._groups]
-        names = pa.array([None if one is None else one.name for one in known], pa.string())
+        groups = self._groups
+        known = [self._type(api_key) for api_key in groups]
+        names = texts_of([None if one is None else one.name for one in known])
         codes = np.empty(len(self.types), np.int32)
-        for code, group in enumerate(self._groups.values()):
+        for code, group in enumerate(groups.values()):
             codes[group.rows] = code
-        return names.take(pa.array(codes))
+        return names.take(array_of(codes))
 
     @property
     def errors(self) -> pa.StringArray:
@@ -187,26 +208,19 @@ class Messages:
         of_name = self.format.by_name.get(name)
         if not of_name:
             raise ValueError(f"{self.format.name} has no records of type {name!r}")
-        record_type = of_name[-1]
-        rows = self._rows_of([one.api_key for one in of_name])
-        is_tombstone = self.is_tombstone[rows] if self._has_tombstones else np.zeros(len(rows), bool)
-        bad: list[npt.NDArray[np.int64]] = []
-        decoded: list[native.Columns] = []
-        has_key = record_type.key is not None and self._frames.key is not None
-        if len(rows) and record_type.key is not None and self._frames.key is not None:
-            decoded.append(self._decode(record_type.key, rows, self._frames.key, KEY, bad))
-        if self._has_tombstones and is_tombstone.any():
-            values = self._present_values(record_type, rows, is_tombstone, bad)
-            batch = with_tombstones(record_type, self.uuid, decoded, values, is_tombstone)
-        else:
-            if len(rows) and record_type.value is not None:
-                decoded.append(self._decode(record_type.value, rows, self._frames.value, VALUE, bad))
-            batch = record_batch(decoded, len(rows), record_schema(record_type, self.uuid, with_key=has_key))
-        if not bad:
-            return Typed(rows, batch, is_tombstone)
-        is_good = np.ones(len(rows), bool)
-        is_good[np.concatenate(bad)] = False
-        return Typed(rows[is_good], batch.filter(pa.array(is_good)), is_tombstone[is_good])
+        found = self._in_one_pass(name)
+        if found is not None and name in found:
+            return found[name]
+        return self._of_rows(of_name[-1], self._good_rows_of(name) if found is None else np.empty(0, np.int64))
+
+    def every_typed(self) -> dict[str, Typed]:
+        """Return the records of each type that is there."""
+        found = self._in_one_pass(None)
+        return {name: self.typed(name) for name in self.types_there} if found is None else found
+
+    def rows_of(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the rows of a type, those that cannot be decoded among them."""
+        return _merged([self._groups[one].rows for one in self._api_keys(name) if one in self._groups])
 
     def json(self) -> tuple[pa.StringArray, pa.StringArray]:
         """Return keys and values as JSON with Kafka's field names; null for what is null or cannot be read."""
@@ -218,27 +232,85 @@ class Messages:
         found = self.format.types.get(api_key)
         return None if found is None or found.value is None else found
 
-    def _rows_of(self, api_keys: list[int]) -> npt.NDArray[np.int64]:
-        """Return the rows of types that no fault has kept from being shown so far."""
-        groups = [self._groups[api_key].rows for api_key in api_keys if api_key in self._groups]
-        lost = self.faults.keys() - self._readable
-        if len(groups) == 1 and not lost:
-            return groups[0]
-        is_wanted = np.zeros(len(self.types), bool)
-        for rows in groups:
-            is_wanted[rows] = True
-        is_wanted[list(lost)] = False
-        return np.flatnonzero(is_wanted)
+    @cached_property
+    def _frames(self) -> Frames:
+        return self._read_frames()
 
-    def _look_up(self, api_key: int, group: _Group) -> None:
+    @cached_property
+    def _groups(self) -> dict[int, RowsOfType]:
+        """The rows of each type; what is wrong with frames is noted when they are sorted."""
+        self._one_pass = None
+        self._faults = dict(self._frames.faults) | self._faults
+        groups = rows_by_type(self.types, self.value_versions)
+        for api_key, group in groups.items():
+            if api_key != UNKNOWN_TYPE:
+                self._look_up(api_key, group)
+        return groups
+
+    def _sorted(self) -> Messages:
+        self._groups  # noqa: B018 - notes what is wrong with frames
+        return self
+
+    def _in_one_pass(self, name: str | None) -> dict[str, Typed] | None:
+        """Return the records of a type, or of all; None when they must be sorted by type."""
+        every = None if self._one_pass is None else self._one_pass(name)
+        if every is None:
+            self._one_pass = None
+            return None
+        self._is_passed = True
+        return {one.record_type.name: self._without_bad(one) for one in every}
+
+    def _without_bad(self, of_type: OfType) -> Typed:
+        """Return the records that one pass found of a type but those that cannot be shown, which are noted."""
+        value, typed = of_type.record_type.value, of_type.typed
+        assert value is not None
+        is_bad = np.zeros(len(typed.rows), bool)
+        for fault in of_type.faults:
+            row = int(typed.rows[fault[0]])
+            is_bad[fault[0]] |= self._note(row, value, int(self.value_versions[row]), fault, VALUE)
+        return typed.without(is_bad) if is_bad.any() else typed
+
+    def _of_rows(self, record_type: RecordType, rows: npt.NDArray[np.int64]) -> Typed:
+        """Return records of a type, which are in these rows."""
+        has_tombstones = bool(len(rows)) and bool(self.is_tombstone[rows].any())
+        is_tombstone = self.is_tombstone[rows] if has_tombstones else np.zeros(len(rows), bool)
+        bad: list[npt.NDArray[np.int64]] = []
+        decoded: list[native.Columns] = []
+        has_key = record_type.key is not None
+        if len(rows) and record_type.key is not None and self._frames.key is not None:
+            decoded.append(self._decode(record_type.key, rows, self._frames.key, KEY, bad))
+        if has_tombstones:
+            values = self._present_values(record_type, rows, is_tombstone, bad)
+            batch = with_tombstones(record_type, self.uuid, decoded, values, is_tombstone)
+        else:
+            if len(rows) and record_type.value is not None:
+                decoded.append(self._decode(record_type.value, rows, self._frames.value, VALUE, bad))
+            batch = record_batch(decoded, len(rows), record_schema(record_type, self.uuid, with_key=has_key))
+        typed = Typed(rows, batch, is_tombstone)
+        if not bad:
+            return typed
+        is_bad = np.zeros(len(rows), bool)
+        is_bad[np.concatenate(bad)] = True
+        return typed.without(is_bad)
+
+    def _api_keys(self, name: str) -> list[int]:
+        return [one.api_key for one in self.format.by_name.get(name, [])]
+
+    def _good_rows_of(self, name: str) -> npt.NDArray[np.int64]:
+        """Return the rows of a type that no fault has kept from being shown so far."""
+        rows = self.rows_of(name)
+        lost = self._faults.keys() - self._readable
+        return rows[~np.isin(rows, list(lost))] if lost else rows
+
+    def _look_up(self, api_key: int, group: RowsOfType) -> None:
         """Note a type that is not known, or versions of its values that are not."""
         record_type = self._type(api_key)
         if record_type is None:
-            self.unknown_types[api_key] = len(group.rows)
+            self._unknown_types[api_key] = len(group.rows)
             for row in group.rows.tolist():
-                self.faults.pop(row, None)  # coordinators skip them, whatever their bytes are
+                self._faults.pop(row, None)  # coordinators skip them, whatever their bytes are
                 if self._frames.key is None:  # the metadata log must not
-                    self.faults[row] = f"value: unknown type {api_key}"
+                    self._faults[row] = f"value: unknown type {api_key}"
             return
         assert record_type.value is not None
         known = record_type.value.versions
@@ -248,7 +320,7 @@ class Messages:
         is_unknown = ((versions < known.first) | (versions > known.last)) & (versions != NO_VERSION)
         for row, version in zip(group.rows[is_unknown].tolist(), versions[is_unknown].tolist(), strict=True):
             what = f"value: version {version} of {record_type.name}"
-            self.faults.setdefault(row, f"{what} is not between {known.first} and {known.last}")
+            self._faults.setdefault(row, f"{what} is not between {known.first} and {known.last}")
 
     def _decode(
         self,
@@ -290,8 +362,8 @@ class Messages:
         """Note a fault; returns whether the record cannot be shown because of it."""
         is_lost = fault[2] != _TRAILING or self._frames.is_strict
         self.found.setdefault((row, side), FoundFault(definition, version, fault))
-        if row not in self.faults or (is_lost and row in self._readable):
-            self.faults[row] = fault_words(definition, version, fault, side)
+        if row not in self._faults or (is_lost and row in self._readable):
+            self._faults[row] = fault_words(definition, version, fault, side)
             self._readable.discard(row)
             if not is_lost:
                 self._readable.add(row)
@@ -332,24 +404,5 @@ def fault_words(definition: Definition, version: int, fault: native.MessageFault
     return f"{side}: {where}: {fault_sentence(number, expected, actual)}, at byte {position}"
 
 
-@dataclass(frozen=True)
-class _Group:
-    """The rows of a type, and the lowest and highest version of their values; ``NO_VERSION`` when none has one."""
-
-    first_version: int
-    last_version: int
-    rows: native.Int64s
-
-
-def _group(types: native.Int32s, versions: native.Int32s) -> dict[int, _Group]:
-    """Return the rows of each type."""
-    found = native.group_rows(types, versions)
-    if found is not None:
-        return {api_key: _Group(first, last, rows) for api_key, first, last, rows in found}
-    groups = {}
-    for api_key in np.unique(types).tolist():
-        rows = np.flatnonzero(types == api_key)
-        there = versions[rows][versions[rows] != NO_VERSION]
-        first, last = (int(there.min()), int(there.max())) if len(there) else (NO_VERSION, NO_VERSION)
-        groups[api_key] = _Group(first, last, rows)
-    return groups
+def _merged(groups: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return groups[0] if len(groups) == 1 else np.sort(np.concatenate([np.empty(0, np.int64), *groups]))

@@ -1,4 +1,4 @@
-"""Records of all types as columns, decoded in one pass where their frames say it all."""
+"""Records as typed columns, decoded in one pass where nothing of them is odd."""
 
 from __future__ import annotations
 
@@ -13,50 +13,68 @@ from kraftlog._native.message_pass import KeyedPass, Pass
 from kraftlog.messages.arrow_types import UUID_TEXT
 from kraftlog.messages.columns import record_batch, record_schema, with_tombstones
 from kraftlog.messages.format_of import FRAMED
-from kraftlog.messages.frames import native_values
 from kraftlog.messages.program import programs
-from kraftlog.messages.reader import MessageReader, Typed, fault_words
-from kraftlog.messages.record_type import VALUE, RecordType
+from kraftlog.messages.record_type import RecordFormat, RecordType
 
 
 @dataclass(frozen=True)
-class TypedRecords:
-    """Some records.
+class Typed:
+    """Records of one type.
 
     Attributes
     ----------
-    typed : dict of str to Typed
-        Those of each type that is there.
-    faults : dict of int to str
-        The errors of records, by their numbers; of a metadata log, those of unknown types as well.
+    rows : numpy.ndarray of int64
+        Where they are among the records that were read, rising; those that cannot be decoded are left out.
+    fields : pyarrow.RecordBatch
+        A column for each field of the key and of the value, and ``unknown_tagged_fields`` of the value. Fields of the
+        value are null in a tombstone.
+    is_tombstone : numpy.ndarray of bool
     """
 
-    typed: dict[str, Typed] = field(default_factory=dict)
-    faults: dict[int, str] = field(default_factory=dict)
+    rows: npt.NDArray[np.int64]
+    fields: pa.RecordBatch
+    is_tombstone: npt.NDArray[np.bool_]
+
+    def without(self, is_bad: npt.NDArray[np.bool_]) -> Typed:
+        """Return those that are not bad."""
+        return Typed(self.rows[~is_bad], self.fields.filter(pa.array(~is_bad)), self.is_tombstone[~is_bad])
 
 
-class TypedReader:
-    """Reads all records of one format.
+@dataclass(frozen=True)
+class OfType:
+    """What one pass found of a type: rows with a fault are among its records.
+
+    Attributes
+    ----------
+    record_type : RecordType
+    typed : Typed
+    faults : list of tuple
+        Of values; their rows count among those of ``typed``.
+    """
+
+    record_type: RecordType
+    typed: Typed
+    faults: list[native.MessageFault] = field(default_factory=list)
+
+
+class OnePass:
+    """Decodes records of a format, those of all types or of one.
 
     Parameters
     ----------
-    reader : MessageReader
-        Reads what does not go in one pass: chunks with a record whose frame is odd, or, of records with keys, one that
-        has a fault.
+    format : RecordFormat
+    uuid : {"text", "binary"}
     """
 
-    def __init__(self, reader: MessageReader) -> None:
-        self._reader = reader
-        of_name = reader.format.by_name
-        types = [one for name in of_name for one in of_name[name] if len(of_name[name]) == 1]
-        self._types = {one.api_key: one for one in types} if reader.format.name in FRAMED else {}
-        self._schemas = {key: record_schema(one, reader.uuid, with_key=False) for key, one in self._types.items()}
-        self._pass = Pass({key: programs(one.value) for key, one in self._types.items() if one.value is not None})
-        keyed = {} if self._types else {name: of_name[name] for name in of_name if _is_keyed(of_name[name])}
+    def __init__(self, format: RecordFormat, uuid: str) -> None:
+        self._uuid = uuid
+        names = format.by_name
+        if format.name in FRAMED:
+            self._types = {every[0].api_key: every[0] for every in names.values() if len(every) == 1}
+            self._pass = Pass({key: programs(one.value) for key, one in self._types.items() if one.value is not None})
+            return
+        keyed = {name: every for name, every in names.items() if _is_keyed(every)}
         self._keyed_types = {name: every[-1] for name, every in keyed.items()}
-        self._keyed_schemas = {
-            name: record_schema(one, reader.uuid, with_key=True) for name, one in self._keyed_types.items()
-        }
         self._keyed_pass = KeyedPass(
             {
                 name: ([one.api_key for one in every], programs(every[-1].key), programs(every[-1].value))
@@ -65,66 +83,49 @@ class TypedReader:
             }
         )
 
-    def read(self, keys: pa.BinaryArray | None, values: pa.BinaryArray) -> TypedRecords:
-        """Decode records.
+    def framed(self, values: native.Values, name: str | None) -> list[OfType] | None:
+        """Decode values that begin with a frame.
 
         Parameters
         ----------
-        keys : pyarrow.BinaryArray or None
-            None for a format whose records have no keys.
-        values : pyarrow.BinaryArray
-            As many.
-        """
-        if not self._types and keys is not None and (typed := self._read_keyed(keys, values)) is not None:
-            return TypedRecords(typed)
-        found = self._pass.decode(native_values(values), self._reader.uuid == UUID_TEXT) if self._types else None
-        if found is None:
-            messages = self._reader.read(keys, values)
-            typed = {name: messages.typed(name) for name in messages.types_there}
-            return TypedRecords(typed, messages.faults)
-        records = TypedRecords()
-        for api_key, columns, rows, faults in found:
-            is_bad = np.zeros(len(rows), bool)
-            for fault in faults:
-                is_bad[fault[0]] = True
-                row = int(rows[fault[0]])
-                records.faults.setdefault(row, _words(self._types[api_key], values[row].as_py(), fault))
-            batch = record_batch([columns], len(rows), self._schemas[api_key])
-            records.typed[self._types[api_key].name] = _without(is_bad, rows, batch) if faults else _all(rows, batch)
-        return records
+        values : native.Values
+        name : str or None
+            Of the type that is wanted; None for all.
 
-    def _read_keyed(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> dict[str, Typed] | None:
-        """Return records with keys; None when they do not go in one pass."""
-        uuid = self._reader.uuid
-        found = self._keyed_pass.decode(native_values(keys), native_values(values), uuid == UUID_TEXT)
+        Returns
+        -------
+        list of OfType or None
+            Of the types that are there and wanted; None when the frame of a record is odd.
+        """
+        wanted = None if name is None else [key for key, one in self._types.items() if one.name == name]
+        found = self._pass.decode(values, self._uuid == UUID_TEXT, wanted)
         if found is None:
             return None
-        typed = {}
-        for name, key, value, rows, is_tombstone in found:
+        every = []
+        for api_key, columns, rows, faults in found:
+            record_type = self._types[api_key]
+            batch = record_batch([columns], len(rows), record_schema(record_type, self._uuid, with_key=False))
+            every.append(OfType(record_type, Typed(rows, batch, np.zeros(len(rows), bool)), faults))
+        return every
+
+    def keyed(self, keys: native.Values, values: native.Values, name: str | None) -> list[OfType] | None:
+        """Decode records with keys; None when a key or value begins oddly, or one that is wanted has a fault."""
+        found = self._keyed_pass.decode(keys, values, self._uuid == UUID_TEXT, name)
+        if found is None:
+            return None
+        every = []
+        for of_type, key, value, rows, is_tombstone in found:
+            record_type = self._keyed_types[of_type]
             if is_tombstone.any():
                 of_values = [] if is_tombstone.all() else [value]
-                batch = with_tombstones(self._keyed_types[name], uuid, [key], of_values, is_tombstone)
+                batch = with_tombstones(record_type, self._uuid, [key], of_values, is_tombstone)
             else:
-                batch = record_batch([key, value], len(rows), self._keyed_schemas[name])
-            typed[name] = Typed(rows, batch, is_tombstone)
-        return typed
+                batch = record_batch([key, value], len(rows), record_schema(record_type, self._uuid, with_key=True))
+            every.append(OfType(record_type, Typed(rows, batch, is_tombstone)))
+        return every
 
 
 def _is_keyed(every: list[RecordType]) -> bool:
     """Return whether the record types of one name can be decoded together."""
     last = every[-1]
     return last.key is not None and last.key.versions.first == 0 and all(one.value == last.value for one in every)
-
-
-def _all(rows: native.Int64s, batch: pa.RecordBatch) -> Typed:
-    return Typed(rows, batch, np.zeros(len(rows), bool))
-
-
-def _without(is_bad: npt.NDArray[np.bool_], rows: native.Int64s, batch: pa.RecordBatch) -> Typed:
-    return _all(rows[~is_bad], batch.filter(pa.array(~is_bad)))
-
-
-def _words(record_type: RecordType, value: bytes, fault: native.MessageFault) -> str:
-    assert record_type.value is not None
-    version = value[2]  # each number of the frame has one byte
-    return fault_words(record_type.value, version, fault, VALUE)

@@ -128,9 +128,17 @@ class Image:
         dict of str to pyarrow.Table
             One of each of ``TYPES``, in that order. Columns are the type's fields, uuids as 16 bytes.
         """
-        found = {name: keyed.table() for name, keyed in self._keyed.items()}
-        found |= self._topics.tables() | {brokers.REGISTER: brokers.table(self._brokers)}
+        found = self.small_tables() | self._topics.tables()
         return {name: found[name] for name in TYPES}
+
+    def small_tables(self) -> dict[str, pa.Table]:
+        """Return the tables of all types but topics and partitions."""
+        found = {name: keyed.table() for name, keyed in self._keyed.items()}
+        return found | {brokers.REGISTER: brokers.table(self._brokers)}
+
+    def topics(self, topics_at_once: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Return topics and their partitions as ``tables`` has them, of so many topics at a time."""
+        return self._topics.pieces(topics_at_once)
 
     def records(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Return the records of a snapshot, in the order in which one is written."""
@@ -167,6 +175,11 @@ class Image:
         return zip(rows.column("name").to_pylist(), rows.column("feature_level").to_pylist(), strict=True)
 
     @property
+    def counts(self) -> tuple[int, int]:
+        """How many topics and partitions there are."""
+        return self._topics.counts
+
+    @property
     def partitions_count(self) -> int:
         """How many partitions there are."""
-        return self._topics.counts[1]
+        return self.counts[1]

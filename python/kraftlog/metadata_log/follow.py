@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kraftlog.errors import Fault
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.timeline.happenings import Happening
 from kraftlog.metadata_log.changes import ChangeReader
 from kraftlog.metadata_log.files import MetadataLog
@@ -15,7 +16,11 @@ TRUNCATED, DELETED = "truncated", "deleted"
 
 
 def follow(
-    open_log: Callable[[], MetadataLog], before: ImageAt, faults: list[Fault], wait: Callable[[], bool]
+    open_log: Callable[[], MetadataLog],
+    before: ImageAt,
+    faults: list[Fault],
+    wait: Callable[[], bool],
+    where: ChangeFilter | None = None,
 ) -> Iterator[At]:
     """Return what happens behind an image, and go on when the log has more.
 
@@ -31,10 +36,12 @@ def follow(
         Receives what could not be read, each once.
     wait : callable
         Is called when all was told; returns whether to look again.
+    where : ChangeFilter, optional
+        Only what happened to these topics and brokers.
     """
     log, reader = open_log(), ChangeReader(before)
     found: list[Fault] = []
-    yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, found)
+    yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, found, where)
     while True:
         faults += [fault for fault in found if fault not in faults]
         if not wait():
@@ -53,9 +60,9 @@ def follow(
             yield At(-1, Happening(at, at, what, message))
             before = image_at(log, kept, found)
             reader = ChangeReader(before)
-            yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, found)
+            yield from timeline_behind(log, reader, log.known_start(before.offset + 1), None, found, where)
         else:
-            yield from timeline_behind(log, reader, reader.start, None, found)
+            yield from timeline_behind(log, reader, reader.start, None, found, where)
 
 
 def _files(log: MetadataLog) -> list[tuple[str, int]]:

@@ -17,6 +17,7 @@ from kraftlog.codec.options import NO_BOUND
 from kraftlog.codec.records import TRANSACTION_STATES
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.metadata.changed import Changed
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.timeline.happenings import Burst, Happening
 from kraftlog.metadata_log.changes import ChangeReader, Changes
 from kraftlog.metadata_log.files import MetadataLog
@@ -36,7 +37,9 @@ class At(NamedTuple):
     what: Happening
 
 
-def timeline(log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault]) -> Iterator[At]:
+def timeline(
+    log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault], where: ChangeFilter | None = None
+) -> Iterator[At]:
     """Return what happened behind an image, in the order of offsets; equal changes of one second are one.
 
     Parameters
@@ -47,13 +50,20 @@ def timeline(log: MetadataLog, before: ImageAt, offset: int | None, faults: list
     offset : int or None
         The last one whose record counts; None for the end of the log.
     faults : list of Fault
+    where : ChangeFilter, optional
+        Only what happened to these topics and brokers; nothing that the log itself says is of one.
     """
     reader = ChangeReader(before)
-    return timeline_behind(log, reader, log.known_start(before.offset + 1), offset, faults)
+    return timeline_behind(log, reader, log.known_start(before.offset + 1), offset, faults, where)
 
 
 def timeline_behind(
-    log: MetadataLog, reader: ChangeReader, known_start: int | None, offset: int | None, faults: list[Fault]
+    log: MetadataLog,
+    reader: ChangeReader,
+    known_start: int | None,
+    offset: int | None,
+    faults: list[Fault],
+    where: ChangeFilter | None = None,
 ) -> Iterator[At]:
     """Return what happened behind what a reader has read, as ``timeline`` does.
 
@@ -65,16 +75,18 @@ def timeline_behind(
         An offset that is not behind that, at which no transaction is open; None where the log begins.
     offset : int or None
     faults : list of Fault
+    where : ChangeFilter, optional
     """
     end = NO_BOUND if offset is None else offset + 1
-    of_log = list(_of_log(log, known_start, reader.offset + 1, end))
-    second, burst, stamps = None, Burst(), dict[int, int]()
+    of_log = list(_of_log(log, known_start, reader.offset + 1, end)) if where is None else []
+    wanted = where or ChangeFilter()
+    second, burst, stamps = None, Burst(where=wanted), dict[int, int]()
     for steps in reader.read(log, offset, faults):
         for some in _by_second(steps):
             of_steps = int(some.timestamps[0]) // SECOND
             if of_steps != second:
                 yield from _whole(burst, stamps, of_log)
-                second, burst, stamps = of_steps, Burst(), {}
+                second, burst, stamps = of_steps, Burst(where=wanted), {}
             burst.take(some.changed)
             stamps |= dict(zip(some.offsets.tolist(), some.timestamps.tolist(), strict=True))
     yield from _whole(burst, stamps, of_log)

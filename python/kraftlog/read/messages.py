@@ -121,10 +121,10 @@ def typed_chunks(
                     yield TypedChunk(part.segment, records, read_control(of_control, types, values, uuid))
                     continue
                 messages = reader.read(records.column("key"), records.column("value"))
+                yield TypedChunk(part.segment, records, messages)
                 counts = unknown.setdefault(printable(f"{part.segment.topic}-{part.segment.partition}"), {})
                 for api_key, count in messages.unknown_types.items():
                     counts[api_key] = counts.get(api_key, 0) + count
-                yield TypedChunk(part.segment, records, messages)
     notes += [_note(where, counts) for where, counts in unknown.items() if counts]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
@@ -17,18 +15,16 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.metadata.changed import ChangedByType
 from kraftlog.metadata.column_texts import json_texts
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.diff.images import changed_records
 from kraftlog.metadata.diff.rows import change_rows
 from kraftlog.metadata.image import Image
-from kraftlog.metadata.record_types import IMAGE_TYPES
 from kraftlog.metadata_log.changes import Changes, changes
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
-
-KINDS = tuple(one.kind for one in IMAGE_TYPES.values())
 
 Stamps = npt.NDArray[np.int64]
 
@@ -39,6 +35,7 @@ def metadata_change_rows(
     options: ReadOptions,
     faults: list[Fault],
     on_progress: Progress | None = None,
+    where: ChangeFilter = ChangeFilter(),  # noqa: B008  (frozen)
 ) -> Iterator[pa.RecordBatch]:
     """Return the table metadata_changes, of each metadata log among the segments.
 
@@ -55,13 +52,15 @@ def metadata_change_rows(
         _refuse(faults, known, strict=options.strict)
         if options.include_image:
             image = changed_records(Image.empty(), before.image, before.offset)
-            yield from _rows(image, np.array([before.offset]), np.array([before.timestamp]), arrow_schema, options)
+            yield from _rows(
+                image, np.array([before.offset]), np.array([before.timestamp]), arrow_schema, options, where
+            )
         if log.is_snapshot or first >= options.end_offset:
             continue
         last = None if options.end_offset == NO_BOUND else options.end_offset - 1
         for steps in changes(log, before, last, faults, on_progress=on_progress):
             _refuse(faults, known, strict=options.strict)
-            yield from _rows(_in_time(steps, options), steps.offsets, steps.timestamps, arrow_schema, options)
+            yield from _rows(_in_time(steps, options), steps.offsets, steps.timestamps, arrow_schema, options, where)
         _refuse(faults, known, strict=options.strict)
 
 
@@ -80,14 +79,20 @@ def _in_time(steps: Changes, options: ReadOptions) -> ChangedByType:
 
 
 def _rows(
-    changed: ChangedByType, offsets: Stamps, timestamps: Stamps, arrow_schema: pa.Schema, options: ReadOptions
+    changed: ChangedByType,
+    offsets: Stamps,
+    timestamps: Stamps,
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    where: ChangeFilter,
 ) -> Iterator[pa.RecordBatch]:
     rows = change_rows(
-        changed,
+        where.records(changed),
         partial(json_texts, show_secrets=options.show_secrets),
         show_secrets=options.show_secrets,
-        with_brokers="brokers" in arrow_schema.names,
-    ).combine_chunks()
+        with_brokers="brokers" in arrow_schema.names or where.brokers is not None,
+    )
+    rows = where.rows(rows).combine_chunks()
     if not rows.num_rows:
         return
     stamps = timestamps[np.searchsorted(offsets, rows.column("group").to_numpy())]
@@ -101,47 +106,3 @@ def _rows(
     batch = rows_of([pa.concat_arrays([column]) for column in whole], arrow_schema, rows.num_rows)
     for at in range(0, batch.num_rows, options.batch_rows):
         yield batch.slice(at, options.batch_rows)
-
-
-@dataclass(frozen=True)
-class ChangeFilter:
-    """Which rows of metadata_changes are wanted.
-
-    Attributes
-    ----------
-    kinds : collection of str, optional
-        Of what: ``partition``, ``config``.
-    topics : collection of str, optional
-        Topics, their partitions and configs.
-    brokers : collection of int, optional
-        Brokers, their configs, and fields of partitions in which they come or go.
-    """
-
-    kinds: Collection[str] | None = None
-    topics: Collection[str] | None = None
-    brokers: Collection[int] | None = None
-
-    def __post_init__(self) -> None:
-        for kind in self.kinds or ():
-            if kind not in KINDS:
-                raise ValueError(f"{kind!r} is not a kind of change; there are {', '.join(KINDS)}")
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it looks at."""
-        wanted = {"kind": self.kinds, "topic": self.topics, "brokers": self.brokers}
-        return [name for name, values in wanted.items() if values is not None]
-
-    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that are wanted."""
-        mask = pa.repeat(pa.scalar(value=True), rows.num_rows)
-        for name, values in (("kind", self.kinds), ("topic", self.topics)):
-            if values is not None:
-                mask = pc.and_(mask, pc.is_in(rows.column(name), value_set=pa.array(list(values), pa.string())))
-        if self.brokers is not None:
-            brokers = rows.column("brokers")
-            is_one = pc.is_in(brokers.flatten(), value_set=pa.array(list(self.brokers), pa.int32()))
-            concerned = np.zeros(rows.num_rows, bool)
-            concerned[pc.list_parent_indices(brokers).filter(is_one).to_numpy()] = True
-            mask = pc.and_(mask, pa.array(concerned))
-        return rows.filter(mask)

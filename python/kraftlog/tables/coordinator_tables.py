@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
-from kraftlog.coordinator.groups import GroupFold
+from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names
-from kraftlog.coordinator.offsets import OffsetFold
-from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, TransactionalIdFold, transactional_id_columns
+from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, transactional_id_columns
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN
@@ -48,8 +46,8 @@ def offset_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``offsets``, a record batch for each partition of ``__consumer_offsets``."""
     for group in replicas(segments, CONSUMER_OFFSETS):
-        fold, _ = _folds(group, options, faults, on_progress, with_groups=False)
-        rows = offset_columns(fold, arrow_schema)
+        last = _taken(commit_records(), group, options, faults, on_progress)
+        rows = offset_columns(last.typed(OFFSET_COMMIT), arrow_schema)
         if rows is not None:
             yield rows
 
@@ -62,12 +60,13 @@ def group_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``groups``, a record batch for each partition of ``__consumer_offsets``."""
-    folds = [
-        _folds(group, options, faults, on_progress, with_groups=True) for group in replicas(segments, CONSUMER_OFFSETS)
+    found = [
+        groups_of(_taken(group_records(), group, options, faults, on_progress))
+        for group in replicas(segments, CONSUMER_OFFSETS)
     ]
-    names = {topic_id: name for offsets, _ in folds for topic_id, name in topic_names(offsets).items()}
-    for offsets, groups in folds:
-        rows = group_columns(groups, groups.simple_groups(groups_with_offsets(offsets)), names, arrow_schema)
+    names = {topic_id: name for commits, _ in found for topic_id, name in topic_names(commits).items()}
+    for commits, groups in found:
+        rows = group_columns(groups, groups.simple_groups(groups_with_offsets(commits)), names, arrow_schema)
         if rows is not None:
             yield rows
 
@@ -81,22 +80,37 @@ def transactional_id_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``transactional_ids``, a record batch for each partition of ``__transaction_state``."""
     for group in replicas(segments, TRANSACTION_STATE):
-        rows = transactional_id_columns(fold_transactional_ids(group, options, faults, on_progress), arrow_schema)
+        rows = transactional_id_columns(last_transactional_ids(group, options, faults, on_progress), arrow_schema)
         if rows is not None:
             yield rows
 
 
-def fold_transactional_ids(
+def last_transactional_ids(
     group: Iterable[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
-) -> TransactionalIdFold:
-    """Fold the segments of one partition of ``__transaction_state``."""
+) -> pa.RecordBatch:
+    """Return the last record of each transactional id in the segments of one partition of ``__transaction_state``."""
     last = LastRecords(BUILT_IN.formats[TRANSACTION_STATE_FORMAT], [TRANSACTION_LOG])
     for segment in group:
         for records in _records(segment, options, faults, on_progress):
             _note(segment, records, last.add(records, _NO_MARKERS), options, faults)
-    fold = TransactionalIdFold()
-    fold.add(_without_tombstones(last.typed(TRANSACTION_LOG)))
-    return fold
+    return last.typed(TRANSACTION_LOG)
+
+
+def commit_records() -> LastRecords:
+    """Return what keeps the commits that the table ``offsets`` is made of, of one partition."""
+    return LastRecords(BUILT_IN.formats[CONSUMER_OFFSETS_FORMAT], [OFFSET_COMMIT], [OFFSET_COMMIT])
+
+
+def group_records() -> LastRecords:
+    """Return what keeps the records that the table ``groups`` is made of, of one partition."""
+    rule = GroupRule(OFFSET_COMMIT, Groups.of_groups)
+    wanted = (OFFSET_COMMIT, *Groups.types)
+    return LastRecords(BUILT_IN.formats[CONSUMER_OFFSETS_FORMAT], wanted, [OFFSET_COMMIT], rule)
+
+
+def groups_of(last: LastRecords) -> tuple[pa.RecordBatch, Groups]:
+    """Return the commits and the groups that are left of one partition."""
+    return last.typed(OFFSET_COMMIT), Groups({name: last.typed(name) for name in Groups.types}, last.groups())
 
 
 def replicas(segments: Iterable[Segment], topic: str) -> list[list[Segment]]:
@@ -104,31 +118,21 @@ def replicas(segments: Iterable[Segment], topic: str) -> list[list[Segment]]:
     return longest_replicas(segment for segment in segments if segment.topic == topic)
 
 
-def _folds(
+def _taken(
+    last: LastRecords,
     group: Iterable[Segment],
     options: ReadOptions,
     faults: list[Fault],
     on_progress: Progress | None,
-    *,
-    with_groups: bool,
-) -> tuple[OffsetFold, GroupFold]:
-    """Fold the segments of one partition of ``__consumer_offsets``."""
-    wanted = (OFFSET_COMMIT, *GroupFold.types) if with_groups else (OFFSET_COMMIT,)
-    rule = GroupRule(OFFSET_COMMIT, GroupFold.of_groups) if with_groups else None
-    last = LastRecords(BUILT_IN.formats[CONSUMER_OFFSETS_FORMAT], wanted, [OFFSET_COMMIT], rule)
+) -> LastRecords:
+    """Add the segments of one partition of ``__consumer_offsets`` to the last records."""
     for segment in group:
         markers = MarkerStream(segment, options.end_offset)
         for records in _records(segment, options, faults, on_progress):
             last_offset = records.column("offset")[-1].as_py()
             _note(segment, records, last.add(records, markers.through(last_offset)), options, faults)
         last.add(_NO_RECORDS, markers.rest())
-    offsets, groups = OffsetFold(), GroupFold()
-    offsets.add(_without_tombstones(last.typed(OFFSET_COMMIT)))
-    if with_groups:
-        groups.add_commits(_without_tombstones(last.groups()))
-        for name in GroupFold.types:
-            groups.add(name, _without_tombstones(last.typed(name)))
-    return offsets, groups
+    return last
 
 
 def _records(
@@ -154,7 +158,3 @@ def _note(
     if odd is not None:
         chunk = TypedChunk(segment, records.take(pa.array(odd.rows)), odd.messages)
         chunk.take_faults(faults, strict=options.strict)
-
-
-def _without_tombstones(rows: pa.RecordBatch) -> pa.RecordBatch:
-    return rows.append_column("is_tombstone", pa.array(np.zeros(rows.num_rows, bool)))

@@ -24,7 +24,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
-from kraftlog.tables.coordinator_tables import fold_transactional_ids, replicas
+from kraftlog.tables.coordinator_tables import last_transactional_ids, replicas
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions.producer_state import ProducerState
@@ -80,7 +80,7 @@ def _transactional_ids(
     partitions = replicas(discover(folders).segments, TRANSACTION_STATE) if folders else []
     found: dict[int, TransactionalId] = {}
     for group in partitions:
-        rows = transactional_id_columns(fold_transactional_ids(group, options, faults), _KNOWN)
+        rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)
         if rows is not None:
             found |= {row["producer_id"]: row for row in rows.to_pylist()}
     return found, len(partitions)

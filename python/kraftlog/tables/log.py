@@ -35,8 +35,8 @@ from kraftlog.tables.user_options import read_options, read_until
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
+    from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.metadata_log.image import ImageAt
-    from kraftlog.tables.change_tables import ChangeFilter as Where
 
 
 class Log:
@@ -64,7 +64,7 @@ class Log:
         workers: int = 1,
         range_bytes: int | None = None,
         on_progress: Progress | None = None,
-        where: Where | None = None,
+        where: ChangeFilter | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -81,19 +81,17 @@ class Log:
             Bytes of log that one worker takes at once.
         on_progress : callable, optional
             Is called with the bytes of log that were read since the last call.
-        where : callable, optional
-            Returns those rows of a record batch that are wanted; its ``columns`` are read as well.
+        where : ChangeFilter, optional
+            Which rows of ``metadata_changes`` are wanted.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
         definition = table_schema(table, self.catalog)
         arrow_schema = definition.select(columns)
-        names = list(dict.fromkeys([*arrow_schema.names, *(where.columns if where else ())]))
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            how = Pass(options, faults, stream.notes, workers, range_bytes, on_progress)
-            rows = table_rows(self.found, self.catalog, table, definition.select(names), how)
-            return rows if where is None else (where(batch).select(arrow_schema.names) for batch in rows)
+            how = Pass(options, faults, stream.notes, workers, range_bytes, on_progress, where)
+            return table_rows(self.found, self.catalog, table, arrow_schema, how)
 
         stream = Stream(arrow_schema, produce)
         return stream
@@ -240,7 +238,7 @@ class Log:
         """
         where = None
         if kinds is not None or topics is not None or brokers is not None:
-            from kraftlog.tables.change_tables import ChangeFilter
+            from kraftlog.metadata.diff.change_filter import ChangeFilter
 
             where = ChangeFilter(kinds, topics, brokers)
         options = read_options(include_image=include_image, **bounds)  # type: ignore[arg-type]

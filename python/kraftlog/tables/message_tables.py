@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kraftlog import schema
+from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
@@ -71,14 +71,14 @@ def _column(chunk: TypedChunk, name: str) -> pa.Array:
 
 
 def _versions(versions: npt.NDArray[np.int32]) -> pa.Array:
-    return pa.array(versions.astype(np.int16), mask=versions == NO_VERSION)
+    return array_of(versions.astype(np.int16), mask=versions == NO_VERSION)
 
 
 _COLUMNS: dict[str, Callable[[TypedChunk], pa.Array]] = {
     "type": lambda chunk: chunk.messages.type_names,
     "key_version": lambda chunk: _versions(chunk.messages.key_versions),
     "value_version": lambda chunk: _versions(chunk.messages.value_versions),
-    "is_tombstone": lambda chunk: pa.array(chunk.messages.is_tombstone),
+    "is_tombstone": lambda chunk: array_of(chunk.messages.is_tombstone),
     "error": lambda chunk: chunk.messages.errors,
     "raw_key": lambda chunk: chunk.records.column("key"),
     "raw_value": lambda chunk: chunk.records.column("value"),
@@ -142,8 +142,7 @@ def type_rows(
         if chunk.messages.format.name not in formats:
             continue
         typed = chunk.messages.typed(name)
-        is_of_type = pc.fill_null(pc.equal(chunk.messages.type_names, name), fill_value=False)
-        rows = np.flatnonzero(is_of_type.to_numpy(zero_copy_only=False))
+        rows = chunk.messages.rows_of(name) if chunk.messages.faults else typed.rows
         chunk.take_faults(faults, strict=options.strict)
         if not len(rows):
             continue

@@ -53,7 +53,7 @@ def open(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder holds no log files, or none of the topics or partitions asked for.
+        When a folder holds no log files, one of the topics asked for is not there, or none of the partitions is.
 
     Examples
     --------
@@ -79,7 +79,8 @@ def open(
                 and (wanted_partitions is None or partition in wanted_partitions)
             )
         )
-        if not wanted.segments:
+        known_topics = {segment.topic for segment in found.segments}
+        if not wanted.segments or (wanted_topics is not None and not wanted_topics <= known_topics):
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
     return Log(found, catalog_of(definitions))
@@ -95,12 +96,19 @@ def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] |
         return "no partition's folder among the files; topics and partitions are those of folders such as orders-0"
     unknown = sorted((topics or set()) - there.keys())
     if unknown:
-        near = get_close_matches(unknown[0], there, cutoff=0.5)
-        guess = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"no topic {unknown[0]!r}{guess or '.'} There are {_some(sorted(there))}"
+        return f"no {_unknown(unknown, there)} There are {_some(sorted(there))}"
     asked = ", ".join(map(str, sorted(partitions or ())))
     has = [f"{topic}-{number}" for topic in sorted(topics or there) for number in sorted(there[topic])]
     return f"no partition {asked} of those asked for. There are {_some(has)}"
+
+
+def _unknown(topics: list[str], there: Iterable[str]) -> str:
+    """Return the names that are not there, with the nearest that are."""
+    near = {topic: " or ".join(get_close_matches(topic, there, cutoff=0.5)) for topic in topics[:NAMES_SHOWN]}
+    if len(topics) == 1:
+        return f"topic {topics[0]!r}" + (f"; did you mean {near[topics[0]]}?" if near[topics[0]] else ".")
+    names = [f"{topic!r}" + (f" (did you mean {names}?)" if names else "") for topic, names in near.items()]
+    return f"topics {_some(names, len(topics))}."
 
 
 def none_wanted(found: Discovery) -> str:
@@ -111,7 +119,7 @@ def none_wanted(found: Discovery) -> str:
     )
 
 
-def _some(names: list[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return ", ".join(names[:NAMES_SHOWN]) + more
+def _some(names: list[str], count: int | None = None) -> str:
+    """Return the first names, and how many more there are; ``count`` is of all, where some are not in the list."""
+    more = (count or len(names)) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

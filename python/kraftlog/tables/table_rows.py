@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,6 +22,9 @@ from kraftlog.read.records import Progress, read_ranges
 from kraftlog.stream import errors_table
 from kraftlog.tables.deleted_records import notes_of_deleted
 from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
+
+if TYPE_CHECKING:
+    from kraftlog.metadata.diff.change_filter import ChangeFilter
 
 PARALLEL_RANGE_BYTES = 16 << 20
 
@@ -57,6 +61,7 @@ class Pass:
     workers: int = 1
     range_bytes: int | None = None
     on_progress: Progress | None = None
+    where: ChangeFilter | None = None
 
 
 def table_schema(table: str, catalog: Catalog = BUILT_IN) -> schema.TableSchema:
@@ -118,7 +123,8 @@ def table_rows(
     if table == "metadata_changes" and not any(map(is_metadata, segments)):
         how.notes.append(f"no {CLUSTER_METADATA} among {', '.join(topics_of(segments))}")
     if table in _BY_SEGMENTS:
-        return _function(*_BY_SEGMENTS[table])(segments, arrow_schema, options, faults, how.on_progress)
+        chosen = {} if how.where is None else {"where": how.where}
+        return _function(*_BY_SEGMENTS[table])(segments, arrow_schema, options, faults, how.on_progress, **chosen)
     if table == "segments":
         return _function("file_tables", "segment_rows")(found, arrow_schema, options, faults, how.on_progress)
     if table == "index_entries":

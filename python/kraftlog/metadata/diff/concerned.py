@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,10 +14,15 @@ from kraftlog.last_by_key import NOWHERE
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata.changed import Changed, Rows
 from kraftlog.metadata.kafka_names import BROKER_RESOURCE, TOPIC_RESOURCE
-from kraftlog.metadata.record_types import BROKERS, CONFIGS, PARTITIONS, TOPICS, ImageType
+from kraftlog.metadata.record_types import BROKERS, CONFIGS, PARTITIONS, PRODUCER_IDS, TOPICS, ImageType
 
 BROKER_LIST = pa.list_(pa.int32())
-_REPLICAS = "replicas"
+_REPLICAS, _LEADER = "replicas", "leader"
+
+
+def key_columns(kind: ImageType) -> list[str]:
+    """Return the columns that say which record it is, and what it concerns."""
+    return [*kind.keys, *(kind.shown if kind is PRODUCER_IDS else ()), *(("name",) if kind is TOPICS else ())]
 
 
 def topics_concerned(kind: ImageType, named: pa.Table, topics: pa.Array | None) -> tuple[pa.Array, pa.Array]:
@@ -25,7 +32,7 @@ def topics_concerned(kind: ImageType, named: pa.Table, topics: pa.Array | None) 
     ----------
     kind : ImageType
     named : pyarrow.Table
-        The columns of the records' keys.
+        The columns of the records' keys: ``key_columns``.
     topics : pyarrow.Array or None
         Of partitions: the names of their topics.
     """
@@ -64,16 +71,14 @@ def brokers_concerned(kind: ImageType, changed: Changed, named: pa.Table, record
         resources = zip(
             named.column("resource_type").to_pylist(), named.column("resource_name").to_pylist(), strict=True
         )
-        return pa.array(
-            [[int(name)] if kind == BROKER_RESOURCE and name.isdigit() else [] for kind, name in resources], BROKER_LIST
-        )
+        return pa.array([_broker_of_config(kind, name) for kind, name in resources], BROKER_LIST)
     if kind is not PARTITIONS:
         return pa.array([[]] * len(records), BROKER_LIST)
     found: list[list[int]] = [[]] * len(records)
     for number in sorted(set(columns.tolist())):
         name = _REPLICAS if number < 0 else BUILT_IN.messages[kind.name].fields[number].column
         column = changed.before.schema.field(name).type
-        if column != BROKER_LIST and name != "leader":
+        if column != BROKER_LIST and name != _LEADER:
             continue
         at = (columns == number).nonzero()[0]
         before, after = (
@@ -85,8 +90,56 @@ def brokers_concerned(kind: ImageType, changed: Changed, named: pa.Table, record
     return pa.array(found, BROKER_LIST)
 
 
+def records_of_brokers(kind: ImageType, changed: Changed, brokers: Collection[int]) -> npt.NDArray[np.bool_]:
+    """Return which records have a change that concerns one of some brokers, as ``brokers_concerned`` says of rows."""
+    found = np.zeros(len(changed), bool)
+    wanted = np.array(sorted(broker for broker in brokers if 0 <= broker < 1 << 31), np.int64)
+    if kind is BROKERS:
+        return np.isin(changed.keys(kind.keys).column("broker_id").to_numpy(), wanted)
+    if kind is CONFIGS:
+        named = changed.keys(kind.keys)
+        rows = np.flatnonzero(pc.equal(named.column("resource_type"), BROKER_RESOURCE).to_numpy())
+        names = named.column("resource_name").take(pa.array(rows)).to_pylist()
+        found[rows] = [not set(_broker_of_config(BROKER_RESOURCE, name)).isdisjoint(brokers) for name in names]
+        return found
+    if kind is not PARTITIONS:
+        return found
+    both = (changed.was != NOWHERE) & (changed.now != NOWHERE)
+    for name in changed.before.schema.names:
+        if changed.before.schema.field(name).type != BROKER_LIST and name != _LEADER:
+            continue
+        sides = [
+            _with_brokers(_side(table, name, rows), wanted)
+            for table, rows in ((changed.before, changed.was), (changed.after, changed.now))
+        ]
+        differs = (sides[0] != sides[1]).any(axis=0)
+        found |= differs if name == _REPLICAS else differs & both
+    return found
+
+
+def _with_brokers(values: pa.Array, wanted: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return for each broker which of the values are it, or have it; bool[brokers, rows]."""
+    found = np.zeros((len(wanted), len(values)), bool)
+    if values.type == BROKER_LIST:
+        rows, brokers = pc.list_parent_indices(values).to_numpy(), values.flatten().to_numpy()
+    else:
+        rows, brokers = np.arange(len(values)), pc.fill_null(values, -1).to_numpy()
+    for number, broker in enumerate(wanted.tolist()):
+        found[number, rows[brokers == broker]] = True
+    return found
+
+
+def _broker_of_config(kind: int, name: str) -> list[int]:
+    return [int(name)] if kind == BROKER_RESOURCE and name.isdigit() else []
+
+
+def _side(table: pa.Table, column: str, rows: Rows) -> pa.Array:
+    """Return a column of records before or after; null where there was, or is, no such record."""
+    return table.column(column).combine_chunks().take(pa.array(rows, mask=rows == NOWHERE))
+
+
 def _values(table: pa.Table, column: str, rows: Rows) -> list[Any]:
-    return list(table.column(column).take(pa.array(rows, mask=rows == NOWHERE)).to_pylist())
+    return list(_side(table, column, rows).to_pylist())
 
 
 def _brokers(value: int | Iterable[int] | None) -> set[int]:

@@ -14,10 +14,10 @@ from kraftlog.last_by_key import NOWHERE
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata.changed import Changed, ChangedByType, Rows
 from kraftlog.metadata.column_texts import column_texts, json_texts
-from kraftlog.metadata.diff.concerned import brokers_concerned, topics_concerned
+from kraftlog.metadata.diff.concerned import brokers_concerned, key_columns, topics_concerned
 from kraftlog.metadata.diff.differing import differing
 from kraftlog.metadata.record_keys import record_keys
-from kraftlog.metadata.record_types import IMAGE_TYPES, PARTITIONS, PRODUCER_IDS, TOPICS, ImageType
+from kraftlog.metadata.record_types import IMAGE_TYPES, PARTITIONS, TOPICS, ImageType
 
 ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 CHANGES = pa.array([REMOVED, ADDED, CHANGED])  # in the order in which those of one key come
@@ -100,9 +100,7 @@ def _rows_of_type(name: str, changed: Changed, whole: Whole, *, show_secrets: bo
     columns = np.repeat([piece.column for piece in pieces], lengths)
     distinct, of_record = np.unique(records, return_inverse=True)
     those = changed.take(distinct)
-    named = those.keys(
-        [*kind.keys, *(kind.shown if kind is PRODUCER_IDS else ()), *(("name",) if kind is TOPICS else ())]
-    )
+    named = those.keys(key_columns(kind))
     keys = record_keys(name, named, those.topics)
     parts = named.column(kind.part) if kind.part else None
     topics, partitions = topics_concerned(kind, named, those.topics)

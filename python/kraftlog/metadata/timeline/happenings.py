@@ -12,6 +12,7 @@ import pyarrow as pa
 from kraftlog.last_by_key import NOWHERE
 from kraftlog.metadata.changed import ChangedByType
 from kraftlog.metadata.column_texts import column_texts
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.diff.rows import ADDED, REMOVED, change_rows, main_fields
 from kraftlog.metadata.record_types import (
     ACLS,
@@ -30,6 +31,7 @@ from kraftlog.metadata.timeline.partition_events import (
     Counted,
     Counts,
     by_topic,
+    of_brokers,
     partition_counts,
 )
 from kraftlog.schema import TIMESTAMP, TableSchema
@@ -74,8 +76,9 @@ class Happening:
 
 @dataclass
 class Burst:
-    """What steps within a second change."""
+    """What steps within a second change, as far as it is wanted."""
 
+    where: ChangeFilter = ChangeFilter()  # noqa: RUF009  (frozen)
     counts: Counts = field(default_factory=dict)
     created: dict[str, Counted] = field(default_factory=dict)
     deleted: dict[str, Counted] = field(default_factory=dict)
@@ -83,9 +86,10 @@ class Burst:
 
     def take(self, changed: ChangedByType) -> None:
         """Add what some of the steps changed, in order."""
+        changed = self.where.records(changed)
         partitions = changed.get(PARTITIONS.name)
         if partitions is not None:
-            _add(self.counts, partition_counts(partitions))
+            _add(self.counts, of_brokers(partition_counts(partitions), self.where.brokers))
             _add(self.created, by_topic(partitions, np.flatnonzero(partitions.was == NOWHERE)))
             _add(self.deleted, by_topic(partitions, np.flatnonzero(partitions.now == NOWHERE)))
         others = {name: one for name, one in changed.items() if name not in _NOT_SHOWN}
@@ -119,10 +123,19 @@ class Burst:
                 ]
                 message = f"topic {topic} {verb}, {_partitions(counts[topic])}" + _listed(configs)
                 yield Happening(offset, offset, "topic", message, topic, partitions=counts[topic])
-        new = {row["key"] for row in rows}
-        for topic, counted in self.created.items():
-            if topic not in new:
-                message = f"topic {topic}: {_partitions(counted.count)} added"
+        known = {row["key"] for row in rows}
+        for verb, partitions in (("added", self.created), ("removed", self.deleted)):
+            others = {topic: counted for topic, counted in partitions.items() if topic not in known}
+            if len(others) > SHOWN:
+                shown = f"{', '.join(list(others)[:SHOWN])} and {len(others) - SHOWN} more"
+                total = sum(counted.count for counted in others.values())
+                first = min(counted.first_offset for counted in others.values())
+                last = max(counted.last_offset for counted in others.values())
+                message = f"{len(others)} topics: {_partitions(total)} {verb}: {shown}"
+                yield Happening(first, last, "topic", message, partitions=total)
+                continue
+            for topic, counted in others.items():
+                message = f"topic {topic}: {_partitions(counted.count)} {verb}"
                 yield Happening(counted.first_offset, counted.last_offset, "topic", message, topic, None, counted.count)
 
     def _of_brokers(self) -> Iterator[Happening]:

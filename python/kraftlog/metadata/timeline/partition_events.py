@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -72,6 +73,13 @@ def partition_counts(changed: Changed) -> Counts:
             rows, brokers = members >> 32, members & 0xFFFFFFFF
             _count(found, what, both, rows, brokers, np.zeros(len(rows), np.int64))
     return found
+
+
+def of_brokers(counts: Counts, brokers: Collection[int] | None) -> Counts:
+    """Return what happened to some brokers, or to all: of leaders both the old and the new one count."""
+    if brokers is None:
+        return counts
+    return {key: one for key, one in counts.items() if key[1] in brokers or (key[0] == "leader" and key[2] in brokers)}
 
 
 def by_topic(changed: Changed, rows: npt.NDArray[np.intp]) -> dict[str, Counted]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -110,10 +110,18 @@ class TopicsState:
     def tables(self) -> dict[str, pa.Table]:
         """Return TopicRecord by name, and PartitionRecord in the order of the topics and by partition."""
         if not self._tables:
-            numbers, names, ids = self._slots.topics()
-            rows = topic_table(self._names.take(names), ids)
-            order = pc.sort_indices(rows, [("name", "ascending"), ("topic_id", "ascending")])
-            self._tables[TOPIC] = rows.take(order)
-            held = self._slots.partitions(np.ascontiguousarray(numbers[order.to_numpy()]))
-            self._tables[PARTITION] = partition_table(held, ids[np.searchsorted(numbers, held["topic"])])
+            ((topics, partitions),) = self.pieces(max(1, self.counts[0]))
+            self._tables = {TOPIC: topics, PARTITION: partitions}
         return dict(self._tables)
+
+    def pieces(self, topics_at_once: int) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Return TopicRecord and PartitionRecord as ``tables`` does, of so many topics at a time."""
+        numbers, names, ids = self._slots.topics()
+        rows = topic_table(self._names.take(names), ids)
+        order = pc.sort_indices(rows, [("name", "ascending"), ("topic_id", "ascending")])
+        rows, in_order = rows.take(order), order.to_numpy()
+        for first in range(0, max(1, len(numbers)), topics_at_once):
+            some = numbers[in_order[first : first + topics_at_once]]
+            held = self._slots.partitions(np.ascontiguousarray(some))
+            partitions = partition_table(held, ids[np.searchsorted(numbers, held["topic"])])
+            yield rows.slice(first, topics_at_once), partitions

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, repeat
 from json.encoder import encode_basestring
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.metadata.column_texts import json_texts as partition_texts
 from kraftlog.metadata.image import Image
 from kraftlog.metadata.readable import readable
 from kraftlog.metadata.record_types import named
 from kraftlog.metadata.secrets import REDACTED, is_password
-from kraftlog.metadata.tree.json_columns import column_texts
 from kraftlog.metadata.uuids import uuid_text
 
 Tree = dict[str, Any]
+Config = tuple[int, str, str, str | None]
 
 INDENT = "  "
 ROWS_AT_ONCE = 4096
-_TOPIC, _PARTITION, _CONFIG = "TopicRecord", "PartitionRecord", "ConfigRecord"
+PARTITIONS_AT_ONCE = 1024
+_PARTITION, _CONFIG = "PartitionRecord", "ConfigRecord"
 
 
 def json_texts(
@@ -50,7 +52,7 @@ def json_texts(
     >>> json.loads("".join(json_texts(Image.empty(), epoch=3)))["epoch"]
     3
     """
-    tables = image.tables()
+    tables = image.small_tables()
 
     def rows(name: str) -> list[Tree]:
         return [readable(name, row, show_secrets=show_secrets) for row in tables[name].to_pylist()]
@@ -74,7 +76,7 @@ def json_texts(
     }
     yield _text(first)[: -len("\n}")]
     yield f',\n{INDENT}"topics": '
-    yield from _object(_topics(tables[_TOPIC], tables[_PARTITION]), 1)
+    yield from _object(_topics(image), 1)
     yield f',\n{INDENT}"configs": '
     yield from _configs(tables[_CONFIG], show_secrets=show_secrets)
     yield f",{_text(last)[len('{') :]}"
@@ -93,61 +95,58 @@ def _object(members: Iterator[str], depth: int) -> Iterator[str]:
     yield "{}" if before == "{" else f"\n{depth * INDENT}}}"
 
 
-def _topics(topics: pa.Table, partitions: pa.Table) -> Iterator[str]:
-    ids = [uuid_text(topic_id) for topic_id in topics.column("topic_id").to_pylist()]
-    shown: dict[str, int] = {}
-    for topic, (name, topic_id) in enumerate(zip(topics.column("name").to_pylist(), ids, strict=True)):
-        shown[name if name not in shown else f"{name} {topic_id}"] = topic  # two of one name are a fault of the log
+def _topics(image: Image) -> Iterator[str]:
+    """Return the members of the object of topics, some of them at a time."""
+    topics, partitions = image.counts
+    at_once = max(1, PARTITIONS_AT_ONCE * topics // max(1, partitions))
+    known: set[str] = set()
+    for some, of_them in image.topics(at_once):
+        if not some.num_rows:
+            continue
+        ids = [uuid_text(topic_id) for topic_id in some.column("topic_id").to_pylist()]
+        names = []
+        for name, topic_id in zip(some.column("name").to_pylist(), ids, strict=True):
+            names.append(name if name not in known else f"{name} {topic_id}")  # two of one name are a fault of the log
+            known.add(names[-1])
+        heads = [
+            f'\n{2 * INDENT}{encode_basestring(name)}: {{\n{3 * INDENT}"id": "{topic_id}",\n{3 * INDENT}"partitions": '
+            for name, topic_id in zip(names, ids, strict=True)
+        ]
+        yield from map("".join, zip(heads, _partitions(some, of_them), repeat(f"\n{2 * INDENT}}}")))
+
+
+def _partitions(topics: pa.Table, partitions: pa.Table) -> list[str]:
+    """Return an object of its partitions for each topic."""
+    numbers = pc.cast(partitions.column("partition_id").combine_chunks(), pa.string())
+    fields = partition_texts(_PARTITION, partitions, without=("partition_id", "topic_id"), line=f"\n{5 * INDENT}")
+    members = pc.binary_join_element_wise(f'\n{4 * INDENT}"', numbers, '": ', fields, "")
     of_topic = pc.index_in(partitions.column("topic_id"), value_set=topics.column("topic_id")).to_numpy()
-    order = np.argsort(of_topic, kind="stable")
-    if not np.array_equal(order, np.arange(len(order))):
-        partitions = partitions.take(pa.array(order))
-    counts = np.bincount(of_topic, minlength=len(ids)).tolist()
-    texts = _partitions(partitions)
-    after = [list[str]() for _ in ids] if list(shown.values()) != list(range(len(ids))) else None
-    if after is not None:
-        for topic, count in enumerate(counts):
-            after[topic] = list(islice(texts, count))
-    for name, topic in shown.items():
-        own = iter(after[topic]) if after is not None else islice(texts, counts[topic])
-        yield "".join(
-            (
-                f'\n{2 * INDENT}{encode_basestring(name)}: {{\n{3 * INDENT}"id": "{ids[topic]}",',
-                f'\n{3 * INDENT}"partitions": ',
-                *_object(own, 3),
-                f"\n{2 * INDENT}}}",
-            )
-        )
-
-
-def _partitions(partitions: pa.Table) -> Iterator[str]:
-    """Return partitions as members of their topics."""
-    fields = [one for one in BUILT_IN.messages[_PARTITION].fields if one.column not in ("partition_id", "topic_id")]
-    form = ",".join(f'\n{5 * INDENT}"{field.name}": %s' for field in fields)
-    form = f'\n{4 * INDENT}"%s": {{{form}\n{4 * INDENT}}}'
-    for batch in partitions.to_batches(max_chunksize=ROWS_AT_ONCE):
-        texts = [column_texts(_PARTITION, field, batch.column(field.column), 5) for field in fields]
-        for row in zip(batch.column("partition_id").to_pylist(), *texts, strict=True):
-            yield form % row
+    counts = np.bincount(of_topic, minlength=topics.num_rows)
+    ends = pa.array(np.append(0, np.cumsum(counts)), pa.int64())
+    joined = pc.binary_join(pa.LargeListArray.from_arrays(ends, members), ",").to_pylist()
+    return [f"{{{members}\n{3 * INDENT}}}" if members else "{}" for members in joined]
 
 
 def _configs(configs: pa.Table, *, show_secrets: bool) -> Iterator[str]:
-    tree: dict[int, dict[str, dict[str, str | None]]] = {}
-    columns = [configs.column(name).to_pylist() for name in ("resource_type", "resource_name", "name", "value")]
-    for kind, resource, name, value in zip(*columns, strict=True):
-        shown = value if show_secrets or not is_password(name) else REDACTED
-        tree.setdefault(kind, {}).setdefault(resource, {})[name] = shown
+    """Return the object of configs, which are sorted by resource."""
     before = "{"
-    for kind, resources in tree.items():
+    for kind, of_kind in groupby(_rows(configs), itemgetter(0)):
         yield f'{before}\n{2 * INDENT}"{named(_CONFIG, "resource_type", kind)}": '
-        yield from _object(map(_resource, resources.items()), 2)
+        resources = groupby(of_kind, itemgetter(1))
+        yield from _object((_resource(name, rows, show_secrets=show_secrets) for name, rows in resources), 2)
         before = ","
-    yield f"\n{INDENT}}}" if tree else "{}"
+    yield "{}" if before == "{" else f"\n{INDENT}}}"
 
 
-def _resource(item: tuple[str, dict[str, str | None]]) -> str:
-    name, configs = item
-    return f"\n{3 * INDENT}{encode_basestring(name)}: {{{','.join(map(_config, configs.items()))}\n{3 * INDENT}}}"
+def _rows(configs: pa.Table) -> Iterator[Config]:
+    for batch in configs.to_batches(max_chunksize=ROWS_AT_ONCE):
+        columns = (batch.column(name).to_pylist() for name in ("resource_type", "resource_name", "name", "value"))
+        yield from zip(*columns, strict=True)
+
+
+def _resource(name: str, rows: Iterator[Config], *, show_secrets: bool) -> str:
+    shown = ((config, value if show_secrets or not is_password(config) else REDACTED) for _, _, config, value in rows)
+    return f"\n{3 * INDENT}{encode_basestring(name)}: {{{','.join(map(_config, shown))}\n{3 * INDENT}}}"
 
 
 def _config(item: tuple[str, str | None]) -> str:

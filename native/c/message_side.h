@@ -1,0 +1,98 @@
+/* The messages of one type, either the keys of records or their values: how they are decoded, and their columns.
+ *
+ * A generated decoder reads rows that follow each other while there is room in the columns; where it refuses a row, the
+ * interpreter reads it into the same columns. */
+#ifndef KRAFTLOG_MESSAGE_SIDE_H
+#define KRAFTLOG_MESSAGE_SIDE_H
+
+#include <stddef.h>
+
+#include "message_frame.h"
+#include "message_straight.h"
+
+/* Zeros, `programs`, `straight` and its versions at first. */
+typedef struct {
+    const kr_program *programs;  /* NULL where there is no such type */
+    const kr_straight *straight; /* one with a `run` */
+    int32_t first, versions;     /* that there are */
+    int is_expected;             /* whether there is room for the rest, as if all of it were of this type */
+    kr_message_decoder *decoder; /* NULL until it is needed */
+    int64_t count;
+    int64_t room_rows, room_bytes; /* up to which row, and for how many bytes, there is room */
+} kr_side;
+
+static inline int kr_side_has(const kr_side *s, int32_t version) {
+    return (uint32_t)(version - s->first) < (uint32_t)s->versions;
+}
+
+/* Gives all columns the same rows, as far as `fill` asks for it; 0 when memory is short. */
+static int kr_side_settle(kr_side *s, enum kr_fill fill) {
+    kr_message_decoder *d = s->decoder;
+    d->program = s->programs[0]; /* all have the same fields */
+    kr_settle_struct(d, s->straight->prompt, 0, s->count, fill);
+    d->columns[0].item.count = s->count;
+    return !d->no_memory;
+}
+
+/* Makes room for a block of rows; 0 when memory is short. Where a block was full already, room is made once for all
+ * that are left, `most`, so that columns are not copied again and again. */
+static int kr_side_make_room(kr_side *s, int64_t most) {
+    if (!kr_side_settle(s, KR_CUT)) return 0;
+    if (s->count >= KR_STRAIGHT_ROWS && !s->is_expected) {
+        s->is_expected = 1;
+        kr_expect_rows(s->decoder, most);
+        if (s->decoder->no_memory) return 0;
+    }
+    s->room_rows = s->count + KR_STRAIGHT_ROWS;
+    s->room_bytes = KR_STRAIGHT_BYTES;
+    return kr_make_room(s->decoder, 0, KR_STRAIGHT_ROWS, KR_STRAIGHT_BYTES);
+}
+
+/* Reads one row, whose message starts so many bytes behind `p`, by the interpreter; 0 when memory is short. Room is
+ * made anew behind it. */
+static int kr_side_interpret(kr_side *s, const uint8_t *p, const uint8_t *end, int32_t start, int32_t version) {
+    kr_message_decoder *d = s->decoder;
+    const int32_t ends[] = {0, (int32_t)(end - p)};
+    const int64_t first = 0;
+    kr_messages one = {p, ends, &first, &start, 1};
+    int64_t faults = d->faults.size;
+    if (!kr_side_settle(s, KR_FILL)) return 0;
+    d->program = s->programs[version - s->first];
+    kr_interpret_block(d, &one, 0, 1);
+    for (; faults < d->faults.size; faults += (int64_t)sizeof(kr_message_fault))
+        memcpy(d->faults.bytes + faults + offsetof(kr_message_fault, row), &s->count, sizeof s->count);
+    s->room_rows = ++s->count;
+    return !d->no_memory;
+}
+
+/* Decodes rows [from, to) with the generated decoder, as far as there is room: at least one row fits. `limit` is where
+ * the bytes of all rows end. Returns the row at which it stops, and whether the interpreter must read that one. */
+static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v, int64_t from, int64_t to,
+                           const uint8_t *limit, int64_t most, int *is_refused) {
+    const uint8_t *p = v->data + v->ends[from];
+    int64_t size = v->ends[from + 1] - v->ends[from];
+    *is_refused = -1;
+    if ((s->count == s->room_rows || size > s->room_bytes) && !kr_side_make_room(s, most)) return from;
+    *is_refused = 1;
+    if (size > s->room_bytes) return from;
+    s->decoder->limit = limit;
+    run->data = v->data;
+    run->ends = v->ends;
+    run->limit = limit;
+    run->most = limit - p < s->room_bytes ? limit : p + s->room_bytes;
+    run->from = from;
+    run->to = to - from < s->room_rows - s->count ? to : from + s->room_rows - s->count;
+    run->at = s->count;
+    run->first = s->first;
+    run->versions = s->versions;
+    s->straight->run(s->decoder, run);
+    s->count = run->at;
+    s->room_bytes -= v->data + v->ends[run->from] - p;
+    *is_refused = run->is_refused;
+    return run->from;
+}
+
+/* Gives all columns that are used the same rows; 0 when memory is short. */
+static int kr_side_end(kr_side *s) { return kr_side_settle(s, KR_FILL_USED); }
+
+#endif

@@ -1,0 +1,62 @@
+"""The tables that Python, the command line and Spark show: names, types and order of their columns.
+
+The modules of this package are the only place where a table's columns are listed; readers, the command line, Spark and
+tests follow it.
+"""
+
+from __future__ import annotations
+
+from kraftlog.schema.answers import LAG, LAST_STABLE_OFFSETS, PARTITION_OFFSETS, RECOVERY, STATS, VERDICTS
+from kraftlog.schema.groups import GROUPS, OFFSETS
+from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, SEGMENTS
+from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
+from kraftlog.schema.table import HEADERS, IS_JSON, TIMESTAMP, TableSchema
+from kraftlog.schema.transactions import HANGING_TRANSACTIONS, PRODUCERS, TRANSACTIONAL_IDS, TRANSACTIONS
+
+__all__ = [
+    "BATCHES",
+    "ERRORS",
+    "GROUPS",
+    "HANGING_TRANSACTIONS",
+    "HEADERS",
+    "INDEX_ENTRIES",
+    "IS_JSON",
+    "LAG",
+    "LAST_STABLE_OFFSETS",
+    "MESSAGES",
+    "METADATA_CHANGES",
+    "METADATA_TRANSACTIONS",
+    "OFFSETS",
+    "PARTITION_OFFSETS",
+    "PRODUCERS",
+    "RECORDS",
+    "RECOVERY",
+    "SEGMENTS",
+    "STATS",
+    "TABLES",
+    "TIMESTAMP",
+    "TRANSACTIONAL_IDS",
+    "TRANSACTIONS",
+    "VERDICTS",
+    "TableSchema",
+]
+
+TABLES = {
+    table.name: table
+    for table in (
+        SEGMENTS,
+        BATCHES,
+        RECORDS,
+        MESSAGES,
+        TRANSACTIONS,
+        METADATA_TRANSACTIONS,
+        METADATA_CHANGES,
+        PRODUCERS,
+        HANGING_TRANSACTIONS,
+        OFFSETS,
+        GROUPS,
+        TRANSACTIONAL_IDS,
+        INDEX_ENTRIES,
+        ERRORS,
+    )
+}

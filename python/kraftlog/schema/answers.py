@@ -1,0 +1,89 @@
+"""What is computed of logs when it is asked for: these are not among the tables that are read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kraftlog.schema.table import PARTITION, TIMESTAMP, TableSchema
+
+# what a broker would answer
+VERDICTS = TableSchema(
+    "verdicts",
+    "a record batch, as a broker would answer a producer that sends it",
+    {
+        "position": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "base_offset": pa.int64(),
+        "error_code": pa.int16(),
+        "error": pa.string(),
+        "record_index": pa.int32(),
+        "message": pa.string(),
+    },
+)
+
+STATS = TableSchema(
+    "stats",
+    "a partition, or a producer in it",
+    {
+        **PARTITION,
+        "producer_id": pa.int64(),
+        "batches": pa.int64(),
+        "records": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "mean_batch_bytes": pa.float64(),
+        "compression": pa.string(),
+        "compression_ratio": pa.float64(),
+        "first_timestamp": TIMESTAMP,
+        "max_timestamp": TIMESTAMP,
+    },
+)
+
+LAST_STABLE_OFFSETS = TableSchema(
+    "last_stable_offsets",
+    "a partition, and where a read_committed reader stops in it",
+    {**PARTITION, "last_stable_offset": pa.int64()},
+)
+
+# what a broker answers to ListOffsets
+PARTITION_OFFSETS = TableSchema(
+    "partition_offsets",
+    "a partition, and the offset that was asked for",
+    {**PARTITION, "offset": pa.int64(), "timestamp": TIMESTAMP},
+    {
+        "timestamp_ms": pa.int64(),
+        "log_start_offset": pa.int64(),
+        "last_stable_offset": pa.int64(),
+        "log_end_offset": pa.int64(),
+    },
+)
+
+# what kafka-consumer-groups answers to --describe
+LAG = TableSchema(
+    "lag",
+    "what a group has committed in a partition, against the end of its log",
+    {
+        "group": pa.string(),
+        **PARTITION,
+        "current_offset": pa.int64(),
+        "log_end_offset": pa.int64(),
+        "lag": pa.int64(),
+        "last_stable_offset": pa.int64(),
+        "read_committed_lag": pa.int64(),
+        "reason": pa.string(),
+    },
+    {"log_start_offset": pa.int64()},
+)
+
+# not a table that is read, but what is done
+RECOVERY = TableSchema(
+    "recovery",
+    "what is done with a file",
+    {
+        **PARTITION,
+        "file": pa.string(),
+        "action": pa.string(),
+        "size_before": pa.int64(),
+        "size_after": pa.int64(),
+        "reason": pa.string(),
+    },
+)

@@ -1,0 +1,85 @@
+"""Tables of transactions of producers, and of the producers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from kraftlog.schema.table import PARTITION, TIMESTAMP, TableSchema
+
+TRANSACTIONS = TableSchema(
+    "transactions",
+    "a producer's transaction in a partition",
+    {
+        **PARTITION,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "state": pa.string(),
+        "first_offset": pa.int64(),
+        "last_offset": pa.int64(),
+        "marker_offset": pa.int64(),
+        "marker_epoch": pa.int16(),
+        "coordinator_epoch": pa.int32(),
+        "records_count": pa.int64(),
+        "batches": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "start_timestamp": TIMESTAMP,
+        "end_timestamp": TIMESTAMP,
+    },
+    {"start_timestamp_ms": pa.int64(), "end_timestamp_ms": pa.int64()},
+)
+
+PRODUCERS = TableSchema(
+    "producers",
+    "the state of a producer in a partition, as the log says it is",
+    {
+        **PARTITION,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "last_sequence": pa.int32(),
+        "last_offset": pa.int64(),
+        "last_timestamp": TIMESTAMP,
+        "current_transaction_first_offset": pa.int64(),
+        "coordinator_epoch": pa.int32(),
+    },
+    {"last_timestamp_ms": pa.int64()},
+)
+
+HANGING_TRANSACTIONS = TableSchema(
+    "hanging_transactions",
+    "an open transaction that no coordinator will end",
+    {
+        **PARTITION,
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "coordinator_epoch": pa.int32(),
+        "start_offset": pa.int64(),
+        "last_timestamp": TIMESTAMP,
+        "transactional_id": pa.string(),
+        "reason": pa.string(),
+        "command": pa.string(),
+    },
+    {"last_timestamp_ms": pa.int64()},
+)
+
+TRANSACTIONAL_IDS = TableSchema(
+    "transactional_ids",
+    "a transactional id, as its coordinator knows it",
+    {
+        "transactional_id": pa.string(),
+        "producer_id": pa.int64(),
+        "previous_producer_id": pa.int64(),
+        "next_producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "status": pa.string(),
+        "partitions": pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])),
+        "timeout_ms": pa.int32(),
+        "start_timestamp": TIMESTAMP,
+        "last_update_timestamp": TIMESTAMP,
+    },
+    {
+        "start_timestamp_ms": pa.int64(),
+        "last_update_timestamp_ms": pa.int64(),
+        "next_producer_epoch": pa.int16(),
+        "client_transaction_version": pa.int16(),
+    },
+)
