@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kraftlog.disk.disk import Disk
+from kraftlog.disk import writing
 from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
 
 HOLD = """
@@ -139,7 +139,7 @@ def test_another_error_is_not_a_held_lock(directory: Path, monkeypatch: pytest.M
     def fails(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    for owner, name in ((fcntl, "lockf"), (Disk, "give_to_owner")):
+    for owner, name in ((fcntl, "lockf"), (writing, "_give")):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, fails)
             (directory / ".lock").unlink(missing_ok=True)

@@ -7,6 +7,7 @@ to be read or changed.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import time
@@ -29,9 +30,11 @@ WITH_ACLS = {
     "super.users": "User:ANONYMOUS",
 }
 
+_LEADERSHIP_ENDED = re.compile(r"Failed to load metadata from \S+ with epoch \d+ .* is no longer the leader")
+
 
 class Broker:
-    """The node below ``home``, formatted when first made and running inside ``with``.
+    """The node below ``home``, running inside ``with``. Its log directory is formatted, unless it is there already.
 
     Properties are set beside its own. A node with a dynamic quorum takes the voters from its metadata log, which has
     yet to be written when the node has been made.
@@ -50,7 +53,8 @@ class Broker:
         others = {name: voters.format(controller=controller), **(properties or {})}
         self._properties.write_text(_properties(self._port, controller, self.log_dir, others))
         options = ["--no-initial-controllers"] if is_dynamic else []
-        jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), "-g", *options)
+        if not (self.log_dir / "meta.properties").exists():
+            jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), "-g", *options)
 
     def __enter__(self) -> Self:
         with self._output.open("ab") as output:
@@ -76,6 +80,10 @@ class Broker:
     def output(self) -> str:
         """Read what Kafka has said so far: its warnings and errors."""
         return self._output.read_text(errors="replace")
+
+    def errors(self) -> list[str]:
+        """Return the errors that Kafka has logged, as complaints_in has them."""
+        return complaints_in(self.output(), "ERROR")
 
     def create(self, topics: Iterable[Line]) -> None:
         """Create topics: {"name", "partitions", "configs"} each."""
@@ -165,6 +173,16 @@ class Broker:
             except subprocess.TimeoutExpired:
                 process.kill()
                 return process.wait(STOP_LIMIT)
+
+
+def complaints_in(output: str, *words: str) -> list[str]:
+    """Return the lines of Kafka's log that have one of the words.
+
+    One kind is left out. A node that starts has first the leader epoch of its metadata log; its registration ends that
+    epoch. A coordinator that loads a partition at this moment gives up with an error, and loads it at the next epoch.
+    """
+    lines = [line for line in output.splitlines() if any(word in line for word in words)]
+    return [line for line in lines if not _LEADERSHIP_ENDED.search(line)]
 
 
 def _free_ports(count: int) -> list[int]:

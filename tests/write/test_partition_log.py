@@ -249,3 +249,21 @@ def test_a_log_that_was_opened_is_not_one_that_a_broker_closed(folder: Path, clo
         log.append(batches(1, 2), commit=True)
         log.close()
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("torn", [bytes(8), (1).to_bytes(8, "big")])
+def test_a_torn_offset(folder: Path, torn: bytes):
+    """The crc does not cover the offset of a batch, so that a batch whose first bytes were lost has the right one."""
+    path = folder / f"{0:020d}.log"
+    with PartitionLog(find_log_end(folder)) as log:
+        log.append(batches(3), commit=True)
+    data = path.read_bytes()
+    last = int(next(HeaderScan(data).headers())["position"][-1])
+    path.write_bytes(data[:last] + torn + data[last + 8 :])
+    assert find_log_end(folder).next_offset == 2
+    path.write_bytes(data[:last] + torn + data[last + 8 :] + batches(1, 3))
+    with pytest.raises(kraftlog.CorruptRecordError, match=r"base_offset [01], but 2 or more was expected; there are"):
+        find_log_end(folder)
+    with PartitionLog(find_log_end(folder, recovery_point=2)) as log:
+        log.append(batches(1, 2), commit=True)
+    assert offsets(folder) == [0, 1, 2]

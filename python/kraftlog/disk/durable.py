@@ -74,6 +74,13 @@ def _holds(path: Path, data: bytes) -> bool:
     return there is not None and there.size == len(data) and disk().read_bytes(path) == data
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove files of a folder that a process left unfinished."""
+    for path in disk().matches(folder, f"*{UNFINISHED}"):
+        if isinstance(path, Path):
+            disk().unlink(path)
+
+
 def cut_file(path: Path, size: int) -> None:
     """Cut a file to a size in bytes."""
     with disk().open_update(path) as file:

@@ -9,8 +9,6 @@ when the lock goes, as Kafka leaves it.
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import threading
 from collections.abc import Iterable
@@ -18,12 +16,11 @@ from pathlib import Path
 from types import TracebackType
 
 from kraftlog.disk.disk import disk
+from kraftlog.disk.writing import FileId, WritableFile
 
 LOCK_FILE = ".lock"
 
-_FileId = tuple[int, int]  # device, inode
-
-_held: set[_FileId] = set()  # of log directories and of their lock files
+_held: set[FileId] = set()  # of log directories and of their lock files
 _guard = threading.Lock()
 os.register_at_fork(after_in_child=_held.clear)  # a child process inherits no lock
 
@@ -61,12 +58,12 @@ class LogDirectoryLock:
     """
 
     def __init__(self, *directories: Path) -> None:
-        self._locked: list[tuple[int, tuple[_FileId, _FileId]]] = []
-        own: set[_FileId] = set()
+        self._locked: list[tuple[WritableFile, tuple[FileId, FileId]]] = []
+        own: set[FileId] = set()
         with _guard:
             try:
                 for directory in directories:
-                    if _id_of(directory.stat()) not in own:
+                    if disk().file_id(directory) not in own:
                         self._lock(directory)
                         own.update(*(ids for _, ids in self._locked))
             except BaseException:
@@ -75,26 +72,22 @@ class LogDirectoryLock:
 
     def _lock(self, directory: Path) -> None:
         path = directory / LOCK_FILE
-        if _id_of(directory.stat()) in _held or (path.exists() and _id_of(path.stat()) in _held):
+        directory_id = disk().file_id(directory)
+        if directory_id in _held or (disk().entry(path) is not None and disk().file_id(path) in _held):
             raise LogDirectoryLockedError(directory)
-        is_new = not path.exists()
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            if is_new:
-                disk().give_to_owner(path, directory)
-            _lock_file(fd, directory)
-            ids = _id_of(directory.stat()), _id_of(os.fstat(fd))
-        except BaseException:
-            os.close(fd)
-            raise
-        self._locked.append((fd, ids))
+            file = disk().lock(path)
+        except BlockingIOError:
+            raise LogDirectoryLockedError(directory) from None
+        ids = directory_id, file.file_id
+        self._locked.append((file, ids))
         _held.update(ids)
 
     def _give_up(self) -> None:
         while self._locked:
-            fd, ids = self._locked.pop()
+            file, ids = self._locked.pop()
             _held.difference_update(ids)
-            os.close(fd)
+            file.close()
 
     def close(self) -> None:
         """Give the locks up; a second time does nothing."""
@@ -108,19 +101,6 @@ class LogDirectoryLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _id_of(status: os.stat_result) -> _FileId:
-    return status.st_dev, status.st_ino
-
-
-def _lock_file(fd: int, directory: Path) -> None:
-    try:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):  # as the platform likes
-            raise LogDirectoryLockedError(directory) from None
-        raise OSError(error.errno, error.strerror, str(directory / LOCK_FILE)) from error
 
 
 def lock_log_directories(folders: Iterable[Path]) -> LogDirectoryLock:
@@ -161,7 +141,7 @@ def containing_directories(folder: Path) -> list[Path]:
     if path.name in ("", ".."):
         path = path.resolve()
     found = [path.parent]
-    while path.is_symlink() and len(found) < 40:  # as many links as Linux follows
-        path = path.parent / path.readlink()
+    while (target := disk().link_target(path)) is not None and len(found) < 40:  # as many links as Linux follows
+        path = path.parent / target
         found.append(path.parent)
     return found

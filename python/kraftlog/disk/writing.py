@@ -7,13 +7,19 @@ steps that belong together are in ``durable``.
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from kraftlog.types import Buffer
 
 _FILE_MODE = 0o644
+
+FileId = tuple[int, int]
+"""Device and inode."""
 
 
 class WritableFile:
@@ -35,6 +41,16 @@ class WritableFile:
         self.path = path
         self._fd = fd
         self.size = os.fstat(fd).st_size
+
+    def fileno(self) -> int:
+        """Return the descriptor, which ``close`` closes."""
+        return self._fd
+
+    @property
+    def file_id(self) -> FileId:
+        """Device and inode."""
+        status = os.fstat(self._fd)
+        return status.st_dev, status.st_ino
 
     def append(self, data: Buffer) -> None:
         """Write behind what was written before; of a file of ``open_append``: at its end."""
@@ -85,6 +101,34 @@ class LocalWriting:
         """Open a file, which must exist, for changes at any position."""
         return self._open(path, 0)
 
+    def lock(self, path: Path) -> WritableFile:
+        """Open a file, which is made when it is missing, and lock it as Kafka does, until the file is closed.
+
+        BlockingIOError when another process holds the lock.
+        """
+        file = self._open(path, os.O_CREAT)
+        try:
+            fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            file.close()
+            if error.errno in (errno.EAGAIN, errno.EACCES):  # as the platform likes
+                raise BlockingIOError(error.errno, error.strerror, str(path)) from None
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        return file
+
+    def file_id(self, path: Path) -> FileId:
+        """Return what a file or a folder is under all of its names; FileNotFoundError when there is none."""
+        status = path.stat()
+        return status.st_dev, status.st_ino
+
+    def link_target(self, path: Path) -> Path | None:
+        """Return what a symbolic link says; None of what is none."""
+        return path.readlink() if path.is_symlink() else None
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether there is a folder."""
+        return path.is_dir()
+
     def _open(self, path: Path, flags: int) -> WritableFile:
         is_new = bool(flags & os.O_CREAT) and not path.exists()
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC | flags, _FILE_MODE)
@@ -109,14 +153,19 @@ class LocalWriting:
         os.rmdir(folder)  # noqa: PTH106
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder and those above it that are missing, and wait until each name is on disk."""
-        if folder.is_dir():
+        """Make a folder and those above it that are missing, and wait until each name is on disk.
+
+        That of a folder which is there may not be: a process that was killed may have made it.
+        """
+        if self.is_folder(folder):
+            with suppress(PermissionError):  # a process that may not open the folder above did not make it
+                self.sync_folder(folder.parent)
             return
         self.make_folder(folder.parent)
         try:
             self.make_new_folder(folder)
         except FileExistsError:
-            if not folder.is_dir():
+            if not self.is_folder(folder):
                 raise
         self.sync_folder(folder.parent)
 

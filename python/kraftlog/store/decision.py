@@ -125,8 +125,7 @@ def decide(
             partitions.append(_place(end, topic, partition, written.get(partition, [])))
     decision = Decision(write, overwrite, timestamp_ms, tuple(partitions))
     folder = write.folder(log_directory)
-    disk().sync_folder(folder.parent)
-    disk().sync_folder(log_directory)
+    disk().sync_folder(folder)  # in which tasks have made theirs; the names above it are on disk since it was begun
     write_file(folder / DECISION_FILE, json.dumps(asdict(decision), indent=1).encode())
     return decision
 

@@ -228,7 +228,7 @@ def abort_unfinished(log_directory: Path) -> list[str]:
                 _remove(folder)
                 removed.append(folder.name)
                 continue
-            decision = read_decision(folder)
+            decision = _known_decision(folder)
             there = [each for each in decision.partitions if not missing_files(log_directory, decision.write, each)]
             _finish(log_directory, replace(decision, partitions=tuple(there)))
             if len(there) < len(decision.partitions):
@@ -278,10 +278,16 @@ def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
 
 
 def _finish_decided(log_directory: Path) -> list[Decision]:
-    decisions = [read_decision(folder) for folder in _write_folders(log_directory) if is_decided(folder)]
+    decisions = [_known_decision(folder) for folder in _write_folders(log_directory) if is_decided(folder)]
     for decision in decisions:
         _finish(log_directory, decision)
     return decisions
+
+
+def _known_decision(folder: Path) -> Decision:
+    """Return what somebody else has decided, who may have been killed before it was on disk."""
+    disk().sync_folder(folder)
+    return read_decision(folder)
 
 
 def _finish(log_directory: Path, decision: Decision) -> None:

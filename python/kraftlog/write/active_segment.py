@@ -34,6 +34,8 @@ class ActiveSegment:
         self.txnindex = txnindex
         self._folder = folder
         self._file: WritableFile | None = None
+        self._held: WritableFile | None = None
+        self._is_closing = False
 
     @property
     def is_open(self) -> bool:
@@ -62,13 +64,26 @@ class ActiveSegment:
         if self._file is not None:
             self._file.sync()
 
+    def hold(self) -> WritableFile | None:
+        """Return the log file, which stays open until ``release``, for another thread to wait for the disk."""
+        self._held = self._file
+        return self._file
+
+    def release(self) -> None:
+        """Close the file that was held, if that was to be done meanwhile."""
+        held, self._held = self._held, None
+        if self._is_closing and held is not None:
+            held.close()
+
     def index_files(self) -> dict[Path, bytes]:
         """Return the index files that belong to what is in it; no ``.txnindex`` that would be new and empty."""
         return index_files(self._folder, self.base_offset, self.state, self.txnindex)
 
     def close(self) -> None:
         """Close the log file; a second time does nothing."""
-        if self._file is not None:
+        if self._file is not None and self._file is self._held:
+            self._file, self._is_closing = None, True
+        elif self._file is not None:
             self._file.close()
             self._file = None
 

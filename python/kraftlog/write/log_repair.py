@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
-from kraftlog.disk.durable import cut_file, delete_file, set_aside, write_files
+from kraftlog.disk.durable import cut_file, delete_file, remove_unfinished, set_aside, write_files
 from kraftlog.layout.segment import Segment
 from kraftlog.write.active_segment import index_files
 from kraftlog.write.log_end import LogEnd
@@ -19,6 +19,7 @@ def repair(end: LogEnd) -> None:
 
     The folder can be opened again after each step: segments go from the last one on, so that there is never a hole.
     """
+    remove_unfinished(end.folder)
     for segment in reversed(end.behind):
         _set_aside_segment(segment)
     for checked, segment in zip(end.checked, end.segments[len(end.segments) - len(end.checked) :], strict=True):

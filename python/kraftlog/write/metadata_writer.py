@@ -24,6 +24,7 @@ from kraftlog.transactions.metadata_transaction import (
 )
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 from kraftlog.write.leadership import check_may_lead, find_metadata_log_end, lead, write_partition_metadata
+from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.log_options import FSYNC, LogOptions
 from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint
@@ -68,6 +69,8 @@ class MetadataLogWriter:
         Returns the time of an append in milliseconds.
     index_interval_bytes : int
         Kafka's ``index.interval.bytes``.
+    log_directory : LockedLogDirectory, optional
+        That the folder lies in, and that the caller holds. By default it is locked until the writer is closed.
 
     Raises
     ------
@@ -107,6 +110,7 @@ class MetadataLogWriter:
         fsync: str = "commit",
         clock: Callable[[], int] | None = None,
         index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+        log_directory: LockedLogDirectory | None = None,
     ) -> None:
         if not RECORD_BATCH_OVERHEAD < max_batch_bytes <= LARGEST_BATCH_BYTES:
             least = RECORD_BATCH_OVERHEAD + 1
@@ -127,10 +131,12 @@ class MetadataLogWriter:
         self._clock = clock or milliseconds_now
         self._transaction: MetadataTransaction | None = None
         disk().make_folder(self._folder)
-        self._lock = lock_log_directories([self._folder])
+        self._lock = lock_log_directories([self._folder]) if log_directory is None else None
         self._log: PartitionLog | None = None
         try:
-            recovery_point = RecoveryPoint(self._folder, keeps=False)
+            recovery_point = RecoveryPoint(
+                self._folder, keeps=False, file=log_directory.recovery_points if log_directory else None
+            )
             end = find_metadata_log_end(self._folder, index_interval_bytes, recovery_point.offset)
             check_may_lead(end, leader_epoch, level)
             write_partition_metadata(self._folder)
@@ -262,7 +268,8 @@ class MetadataLogWriter:
             if log is not None:
                 log.close()
         finally:
-            self._lock.close()
+            if self._lock is not None:
+                self._lock.close()
 
     def _open_log(self) -> PartitionLog:
         if self._log is None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_files
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
+from kraftlog.layout.names import parse_partition_folder
+from kraftlog.layout.segment import Segment
+from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.types import Buffer
 from kraftlog.write.active_segment import ActiveSegment, fitting
 from kraftlog.write.appended_batches import check_offsets, headers_of
@@ -91,6 +95,11 @@ class PartitionLog:
     def next_offset(self) -> int:
         """Of the record that is appended next."""
         return self._segment.state.next_offset
+
+    @property
+    def last_base_offset(self) -> int:
+        """Base offset of the last segment."""
+        return self._segment.base_offset
 
     @property
     def last_timestamp(self) -> int:
@@ -199,6 +208,63 @@ class PartitionLog:
         """Begin a leader epoch at ``next_offset``; the file that keeps epochs is on disk first, as with Kafka."""
         self.epochs.assign(epoch, self.next_offset)
         self.epochs.write()
+
+    def sync(self, lock: AbstractContextManager[object]) -> int:
+        """Wait until what was appended so far is on disk, while other threads append.
+
+        Parameters
+        ----------
+        lock : context manager
+            Which every thread holds that calls a method of this object; not this caller. One thread at a time may be
+            here.
+
+        Returns
+        -------
+        int
+            The offset up to which all is on disk; the recovery point has it.
+
+        Raises
+        ------
+        OSError
+            When the disk fails, now or before; nothing more is written then.
+        """
+        with lock:
+            self.check()
+            segment, end = self._segment, self.next_offset
+            file = segment.hold()
+        try:
+            if file is not None:
+                file.sync()
+        except BaseException as error:
+            with lock:
+                self.failure = error
+                segment.release()
+            raise
+        with lock:
+            segment.release()
+            if self._recovery_point is not None:
+                self._recovery_point.advance(end)
+        return end
+
+    def last_segment(self, offset: int) -> tuple[Segment, int] | None:
+        """Return the last segment, as far as it is written, and the byte from which to read on to an offset.
+
+        Returns
+        -------
+        (Segment, int) or None
+            None when the offset lies in an earlier segment.
+        """
+        segment = self._segment
+        if offset < segment.base_offset or not segment.is_open:
+            return None
+        path = segment_file(self._folder, segment.base_offset)
+        topic, partition = parse_partition_folder(self._folder.name) or (None, None)
+        found = Segment(self._folder, path.name, segment.state.size, segment.base_offset, topic, partition)
+        return found, segment.state.index.position_before(offset)
+
+    def producer_states(self) -> list[ProducerState]:
+        """Return the state of each producer at the end of the log."""
+        return self._producers.states()
 
     def forget_producers(self) -> None:
         """Begin anew with the producers: all that they wrote is about to be deleted."""

@@ -124,6 +124,8 @@ class Recovery:
                 if self._options.write:
                     _do(action)
                 yield folder, replace(action, data=b"")  # actions that are collected need not hold files
+            if self._options.write:
+                disk().sync_folder(Path(str(folder.path)))  # a recovery that was killed may have left it at that
 
 
 def recover(folders: list[Path], options: RecoverOptions) -> Iterator[Done]:
@@ -160,6 +162,8 @@ def _do(action: Action) -> None:
         durable.delete_file(action.path)
     elif action.action == "remove":
         durable.set_aside(action.path)
+    elif action.action == "keep" and action.path.suffix == ".log" and not action.is_trusted:
+        disk().sync_file(action.path)  # as above: it may have been cut
 
 
 def file_of(action: Action) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -63,6 +64,80 @@ def _write(log_directory: Path, known: Mapping[Partition, int]) -> None:
     write_file(log_directory / RECOVERY_POINT_FILE, f"0\n{len(known)}\n{''.join(rows)}".encode())
 
 
+class RecoveryPointFile:
+    """The recovery points of a log directory, while its logs are written; methods are for any thread.
+
+    Parameters
+    ----------
+    log_directory : Path
+    """
+
+    def __init__(self, log_directory: Path) -> None:
+        self._log_directory = log_directory
+        self._known = read_recovery_points(log_directory)
+        self._positions: dict[Partition, int] = {}
+        self._file: WritableFile | None = None
+        self._lock = threading.Lock()
+
+    def get(self, partition: Partition) -> int | None:
+        """Return the recovery point of a partition; None when there is none."""
+        return self._known.get(partition)
+
+    def record(self, offsets: Mapping[Partition, int]) -> None:
+        """Write recovery points, and wait for the disk; those that are there already cost nothing."""
+        with self._lock:
+            if not offsets.items() <= self._known.items():
+                self._close()
+                record_recovery_points(self._log_directory, {**self._known, **offsets})
+                self._known.update(offsets)
+
+    def advance(self, partition: Partition, offset: int) -> None:
+        """Write a recovery point in place, for the case that this process is stopped; nothing waits for the disk.
+
+        After a loss of power it may be an earlier one, as that of a broker is, which writes it once a minute.
+        """
+        with self._lock:
+            if self._known.get(partition) == offset:
+                return
+            self._known[partition] = offset
+            if partition not in self._positions:
+                self._close()
+                record_recovery_points(self._log_directory, self._known)
+                self._open()
+            else:
+                assert self._file is not None
+                self._file.pwrite(b"%0*d" % (_DIGITS, offset), self._positions[partition])
+
+    def remove(self, partition: Partition) -> None:
+        """Remove the recovery point of a partition."""
+        with self._lock:
+            self._close()
+            if self._known.pop(partition, None) is not None:
+                remove_recovery_point(self._log_directory, partition)
+
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
+        with self._lock:
+            self._close()
+
+    def _open(self) -> None:
+        path = self._log_directory / RECOVERY_POINT_FILE
+        at = 0
+        for line in disk().read_bytes(path).splitlines(keepends=True):
+            topic, _, rest = line.decode().rstrip("\n").partition(" ")
+            number, _, offset = rest.partition(" ")
+            if len(offset) == _DIGITS:
+                self._positions[topic, int(number)] = at + len(line) - 1 - _DIGITS
+            at += len(line)
+        self._file = disk().open_update(path)
+
+    def _close(self) -> None:
+        self._positions.clear()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
 class RecoveryPoint:
     """The recovery point of one partition, while its log is written.
 
@@ -73,6 +148,8 @@ class RecoveryPoint:
     keeps : bool
         Whether it stays in the file when the log is closed. That of a metadata log does not: a controller that appends
         to it would not bring it up to date, and what it appended would seem not to be on disk.
+    file : RecoveryPointFile, optional
+        That the writers of several logs share; who made it closes it. By default the object has its own.
 
     Attributes
     ----------
@@ -80,46 +157,31 @@ class RecoveryPoint:
         As it was found; None when there is none.
     """
 
-    def __init__(self, folder: Path, *, keeps: bool = True) -> None:
+    def __init__(self, folder: Path, *, keeps: bool = True, file: RecoveryPointFile | None = None) -> None:
         self._keeps = keeps
-        self._log_directory = folder.parent
+        self._is_shared = file is not None
         self._partition = parse_partition_folder(folder.absolute().name)
-        self._file: WritableFile | None = None
-        self._position = 0
-        known = read_recovery_points(self._log_directory)
-        self.offset = known.get(self._partition) if self._partition is not None else None
+        self._file = file or RecoveryPointFile(folder.parent)
+        self.offset = self._file.get(self._partition) if self._partition is not None else None
 
     def record(self, offset: int) -> None:
         """Write the recovery point, and wait for the disk."""
         if self._partition is not None:
-            self.close()
-            record_recovery_points(self._log_directory, {self._partition: offset})
+            self._file.record({self._partition: offset})
 
     def advance(self, offset: int) -> None:
-        """Write the recovery point in place, for the case that this process is stopped; nothing waits for the disk.
-
-        After a loss of power it may be an earlier one, as that of a broker is, which writes it once a minute.
-        """
-        if self._partition is None:
-            return
-        if self._file is None:
-            self.record(offset)
-            path = self._log_directory / RECOVERY_POINT_FILE
-            name = "\n{} {} ".format(*self._partition).encode()
-            self._position = disk().read_bytes(path).index(name) + len(name)
-            self._file = disk().open_update(path)
-        self._file.pwrite(b"%0*d" % (_DIGITS, offset), self._position)
+        """Write the recovery point in place: see ``RecoveryPointFile.advance``."""
+        if self._partition is not None:
+            self._file.advance(self._partition, offset)
 
     def end(self, offset: int) -> None:
         """Write the last recovery point: the log is closed, and all of it is on disk."""
         if self._keeps:
             self.record(offset)
         elif self._partition is not None:
-            self.close()
-            remove_recovery_point(self._log_directory, self._partition)
+            self._file.remove(self._partition)
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
-        if self._file is not None:
+        """Close the file, unless others have it; a second time does nothing."""
+        if not self._is_shared:
             self._file.close()
-            self._file = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from kraftlog.codec.headers import NO_TIMESTAMP, Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import IndexBuilder
+from kraftlog.layout.offset_order import going_back
 from kraftlog.types import InputFile
 
 
@@ -100,13 +102,15 @@ def read_segment(
         _take_before(file, sound_before, take)
     scan = HeaderScan(file, state.size, check_crc=True)
     for headers in scan.headers():
-        if scan.faults:
-            damaged_at = scan.faults[0].position or 0
-            state.fault = scan.faults[0]
+        if state.fault is None:
+            found = [*scan.faults[:1], *islice(going_back(headers, state.next_offset), 1)]
+            state.fault = min(found, key=lambda fault: fault.position or 0, default=None)
+        if state.fault is not None:
+            damaged_at = state.fault.position or 0
             state.sound_behind |= bool(((headers["position"] > damaged_at) & (headers["crc_ok"] == 1)).any())
             headers = headers[headers["position"] < damaged_at]
         take(headers)
-    if scan.faults:
+    if state.fault is None and scan.faults:
         state.fault = scan.faults[0]
     if scan.gave_up_at >= 0:
         state.sound_behind |= sound_batches_behind(file, scan.gave_up_at) > 0

@@ -1,0 +1,137 @@
+"""The embedded log: what producing, committing and consuming cost, and whether they cost more as the store grows."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import corpus
+import kraftlog
+from kraftlog import LogStore
+from kraftlog.log_store import Consumer, Producer
+from rounds import Contender
+
+PRODUCED, ENCODED, IN_TRANSACTIONS = "producer.send, {} B", "encode, {} B", "a commit every 10 MB, {} B"
+CONSUMED = "consumer.poll, {} B, {}"
+SYNCED, FIRST, LATER = "commit of one record, on disk", "the same, not waited for", "the same, behind {} commits"
+FSYNC = "write and fsync of one record"
+SIZES = (100, 1000)
+COMMITS, OLDER = 50, 5_000
+MB_PER_COMMIT = 10  # what a producer of 100 MB/s writes in 100 ms
+
+
+def store(megabytes: float) -> list[Contender]:
+    """Rows to a store and back, without a wait for the disk; and commits, with and without one."""
+    home = Path(tempfile.mkdtemp(prefix="kraftlog-bench-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    opened = LogStore(home / "unsynced", fsync="close")
+    found = [contender for size in SIZES for contender in _rows(opened, size, megabytes)]
+    opened.create_topic("t", 1)
+    synced = LogStore(home / "synced")
+    synced.create_topic("t", 1)
+    one = pa.table({"value": [b"x" * 100]})
+    older = LogStore(home / "older", fsync="close")
+    older.create_topic("t", 1)
+    _commits(older.producer("old"), one, OLDER)()
+    for name, where in ((SYNCED, synced), (FIRST, opened), (LATER.format(OLDER), older)):
+        found.append(Contender(name, _commits(where.producer("p"), one, COMMITS), COMMITS, 100 * COMMITS))
+    found.append(Contender(FSYNC, _fsyncs(home / "file"), COMMITS, 100 * COMMITS))
+    return found
+
+
+def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
+    count = max(1, int(megabytes * corpus.MB / size))
+    cells = np.random.default_rng(corpus.SEED).integers(97, 123, count * size, np.uint8)
+    ends = np.arange(0, (count + 1) * size, size, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(cells)]
+    rows = pa.table({"value": pa.Array.from_buffers(pa.binary(), count, buffers)})
+    piece = max(1, MB_PER_COMMIT * corpus.MB // size)
+    topic = f"read-{size}"
+    store.create_topic(topic)
+    with store.producer("reader") as producer:
+        for start in range(0, count, piece):
+            with producer.transaction():
+                producer.send(topic, rows.slice(start, piece))
+    contenders = [
+        Contender(ENCODED.format(size), lambda: _nothing(kraftlog.encode(rows, max_batch_bytes=1 << 16)), count, 0),
+        Contender(
+            PRODUCED.format(size), _fresh(store, size, lambda name: _send(store.producer(), name, rows)), count, 0
+        ),
+        Contender(
+            IN_TRANSACTIONS.format(size),
+            _fresh(store, size, lambda name: _send_committed(store.producer("etl"), name, rows, piece)),
+            count,
+            0,
+        ),
+    ]
+    for level in ("read_uncommitted", "read_committed"):
+        consumer = store.consumer(isolation_level=level)  # type: ignore[arg-type]
+        consumer.assign([(topic, 0)])
+        contenders.append(Contender(CONSUMED.format(size, level), _consume(consumer, topic), count, 0))
+    for contender in contenders:
+        contender.size = rows.nbytes
+    return contenders
+
+
+def _fresh(store: LogStore, size: int, produce: Callable[[str], None]) -> Callable[[], None]:
+    """Return what produces to a topic that is made for it and deleted again."""
+
+    def run() -> None:
+        name = f"written-{size}"
+        store.create_topic(name)
+        produce(name)
+        store.delete_topic(name)
+
+    return run
+
+
+def _send(producer: Producer, topic: str, rows: pa.Table) -> None:
+    producer.send(topic, rows)
+    producer.flush()
+
+
+def _send_committed(producer: Producer, topic: str, rows: pa.Table, piece: int) -> None:
+    for start in range(0, rows.num_rows, piece):
+        with producer.transaction():
+            producer.send(topic, rows.slice(start, piece))
+
+
+def _consume(consumer: Consumer, topic: str) -> Callable[[], int]:
+    def run() -> int:
+        consumer.seek((topic, 0), 0)
+        count = 0
+        while found := consumer.poll(1 << 16).num_rows:
+            count += found
+        return count
+
+    return run
+
+
+def _commits(producer: Producer, rows: pa.Table, count: int) -> Callable[[], None]:
+    def run() -> None:
+        for _ in range(count):
+            with producer.transaction():
+                producer.send("t", rows)
+
+    return run
+
+
+def _fsyncs(path: Path) -> Callable[[], None]:
+    def run() -> None:
+        with path.open("ab", buffering=0) as file:
+            for _ in range(COMMITS):
+                file.write(b"x" * 100)
+                os.fsync(file.fileno())
+
+    return run
+
+
+def _nothing(_: object) -> None:
+    """Drop what a contender made."""

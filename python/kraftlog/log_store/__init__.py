@@ -1,0 +1,19 @@
+"""The embedded transactional log: topics, producers, a transaction coordinator, consumers, in Kafka's own files.
+
+``store`` is the interface. ``transaction_state`` says what a transaction is, as a function without files;
+``transaction_coordinator`` writes its states to ``__transaction_state`` and the markers to the partitions, in an order
+that a crash at any moment leaves decided or not. ``partition`` is a log with its producers, over
+``kraftlog.write.partition_log``. ``cluster`` keeps topics in ``__cluster_metadata``.
+
+Specification: "Transactions in Apache Kafka"; KIP-98 (transactions), KIP-890 (transaction version 2), KIP-915.
+"""
+
+from __future__ import annotations
+
+from kraftlog.log_store.consumer import Consumer
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.process import process
+from kraftlog.log_store.producer import Producer
+from kraftlog.log_store.store import LogStore
+
+__all__ = ["Consumer", "LogStore", "OffsetAndMetadata", "Producer", "process"]

@@ -1,0 +1,47 @@
+"""The aborted transactions whose markers are in the last segment of a partition."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kraftlog.layout.index_files import ENTRY_TYPES
+from kraftlog.transactions.producer import ABORTED
+from kraftlog.transactions.view import BY_OFFSET, VIEW_DTYPE, ProducerView
+
+
+class AbortedTransactions:
+    """Aborted transactions, in the order of their markers.
+
+    Parameters
+    ----------
+    txnindex : bytes
+        Entries of the ``.txnindex`` of the last segment.
+    """
+
+    def __init__(self, txnindex: bytes) -> None:
+        entries = np.frombuffer(txnindex, ENTRY_TYPES["txnindex"])
+        names = ("producer_id", "offset", "last_offset")
+        self._rows = list(zip(*(entries[name].tolist() for name in names), strict=True))
+
+    def add(self, producer_id: int, first_offset: int, marker_offset: int) -> None:
+        """Take a transaction whose marker is written."""
+        self._rows.append((producer_id, first_offset, marker_offset))
+
+    def view(self, base_offset: int, end_offset: int) -> ProducerView:
+        """Return what a reader of the last segment leaves out; transactions of earlier segments are forgotten.
+
+        Parameters
+        ----------
+        base_offset : int
+            Of the last segment.
+        end_offset : int
+            Which the reader does not come to.
+        """
+        if self._rows and self._rows[0][2] < base_offset:
+            self._rows = [row for row in self._rows if row[2] >= base_offset]
+        chosen = sorted(row for row in self._rows if row[1] < end_offset)
+        rows = np.zeros(len(chosen), VIEW_DTYPE)
+        if chosen:
+            rows["producer_id"], rows["first"], rows["marker"] = np.array(chosen, np.int64).T
+            rows["marker_offset"], rows["state"] = rows["marker"], ABORTED
+        return ProducerView(rows, BY_OFFSET)

@@ -1,0 +1,250 @@
+"""The cluster that a store is: one node whose topics stand in ``__cluster_metadata-0``, as a KRaft broker has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from kraftlog.codec.metadata_version import metadata_version_level
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_file
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.log_store.topics import Topic
+from kraftlog.messages.api import encode_messages
+from kraftlog.messages.arrow_types import UUID_TEXT, message_schema
+from kraftlog.messages.catalog import BUILT_IN
+from kraftlog.metadata.uuids import uuid_text
+from kraftlog.metadata.versions import record_version
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
+from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.write.leadership import find_metadata_log_end
+from kraftlog.write.locked_directory import LockedLogDirectory
+from kraftlog.write.metadata_writer import MetadataLogWriter
+
+META_PROPERTIES = "meta.properties"
+FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
+PRODUCER_ID_BLOCK = 1000  # as many ids as a broker takes at once
+_TOPIC_RESOURCE = 2  # the type of ConfigRecords of topics
+_FIRST_CONTROLLER_EPOCH = 1
+
+Row: TypeAlias = dict[str, object]
+
+
+class Cluster:
+    """Topics, features and producer ids of a log directory.
+
+    Parameters
+    ----------
+    log_directory : LockedLogDirectory
+        A new one gets ``meta.properties`` and a metadata log.
+    clock : callable
+        Returns the time in milliseconds.
+    new_uuid : callable
+        Returns 16 bytes.
+    node_id : int
+        Of a new log directory.
+    was_clean : bool
+        Whether the log directory was closed in order; else the metadata log is recovered.
+
+    Attributes
+    ----------
+    topics : dict of str to Topic
+    features : dict of str to int
+    node_id : int
+    """
+
+    def __init__(
+        self,
+        log_directory: LockedLogDirectory,
+        clock: Callable[[], int],
+        new_uuid: Callable[[], bytes],
+        node_id: int,
+        *,
+        was_clean: bool,
+    ) -> None:
+        self._log_directory = log_directory
+        self._folder = log_directory.path / f"{CLUSTER_METADATA}-0"
+        self._clock, self._new_uuid = clock, new_uuid
+        self._writer: MetadataLogWriter | None = None
+        self._epoch = 0
+        self._first_free_id = self._end_of_ids = 0
+        self.topics: dict[str, Topic] = {}
+        self.features: dict[str, int] = {}
+        properties = self._properties() or self._format(node_id)
+        self.node_id = int(properties["node.id"])
+        self.directory_id = properties.get("directory.id", uuid_text(bytes(16)))
+        if not was_clean:
+            self._recover()
+        self._load()
+        if not self.features:
+            self._append([self._encoded("FeatureLevelRecord", [_feature(*each) for each in FEATURES.items()])])
+            self.features = dict(FEATURES)
+
+    def new_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        """Return a topic that is not written yet."""
+        return Topic(name, self._new_uuid(), (0,) * partitions, configs)
+
+    def create(self, topics: Iterable[Topic]) -> None:
+        """Write topics to the metadata log, all of them or none."""
+        topics = list(topics)
+        topic_rows: list[Row] = [{"name": topic.name, "topic_id": uuid_text(topic.topic_id)} for topic in topics]
+        config_rows: list[Row] = [
+            {"resource_type": _TOPIC_RESOURCE, "resource_name": topic.name, "name": key, "value": value}
+            for topic in topics
+            for key, value in topic.configs.items()
+        ]
+        partition_rows = [self._partition_row(topic, at) for topic in topics for at in range(topic.partitions)]
+        self._append(
+            [
+                self._encoded("TopicRecord", topic_rows),
+                self._encoded("ConfigRecord", config_rows),
+                self._encoded("PartitionRecord", partition_rows),
+            ]
+        )
+        self.topics.update({topic.name: topic for topic in topics})
+
+    def delete(self, topic: Topic) -> None:
+        """Remove a topic from the metadata log."""
+        self._append([self._encoded("RemoveTopicRecord", [{"topic_id": uuid_text(topic.topic_id)}])])
+        del self.topics[topic.name]
+
+    def next_producer_id(self) -> int:
+        """Return a producer id that was never used; a block of them is written before its first one is."""
+        if self._first_free_id >= self._end_of_ids:
+            self._first_free_id, end = self._end_of_ids, self._end_of_ids + PRODUCER_ID_BLOCK
+            row: Row = {"broker_id": self.node_id, "broker_epoch": -1, "next_producer_id": end}
+            self._append([self._encoded("ProducerIdsRecord", [row])])
+            self._end_of_ids = end
+        self._first_free_id += 1
+        return self._first_free_id - 1
+
+    def close(self) -> None:
+        """Close the metadata log."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def _properties(self) -> dict[str, str] | None:
+        path = self._log_directory.path / META_PROPERTIES
+        if disk().entry(path) is None:
+            return None
+        lines = disk().read_bytes(path).decode().splitlines()
+        found = {key.strip(): value.strip() for key, is_row, value in (line.partition("=") for line in lines) if is_row}
+        if "node.id" not in found:
+            raise ValueError(f"{path}: no node.id; a log directory of KRaft expected")
+        return found
+
+    def _format(self, node_id: int) -> dict[str, str]:
+        path = self._log_directory.path / META_PROPERTIES
+        other = [entry.name for entry in disk().entries(path.parent) if entry.name.rpartition("-")[2].isdigit()]
+        if other:
+            raise ValueError(
+                f"{path.parent}: {other[0]} is there, but no {META_PROPERTIES}; an empty folder or a log directory of "
+                "KRaft expected"
+            )
+        rows = {
+            "version": "1",
+            "cluster.id": uuid_text(self._new_uuid()),
+            "node.id": str(node_id),
+            "directory.id": uuid_text(self._new_uuid()),
+        }
+        write_file(path, "".join(f"{key}={value}\n" for key, value in rows.items()).encode())
+        return rows
+
+    def _is_there(self) -> bool:
+        return disk().entry(self._folder) is not None and bool(PartitionFolder.of(self._folder).segments)
+
+    def _recover(self) -> None:
+        """Cut what a crash has left behind the end of the metadata log, as a controller that takes it over."""
+        if self._is_there():
+            point = self._log_directory.recovery_points.get((CLUSTER_METADATA, 0))
+            end = find_metadata_log_end(self._folder, INDEX_INTERVAL_BYTES, point)
+            self._epoch = max(end.log.epochs.last, end.quorum_epoch, 0)
+            self._open_writer().close()
+            self._writer = None
+
+    def _load(self) -> None:
+        if not self._is_there():
+            return
+        faults: list[Fault] = []
+        at = image_at(MetadataLog.open(self._folder), None, faults)
+        for fault in faults:
+            raise error_from_fault(fault)
+        self._epoch = max(at.epoch, 0)
+        self.features = dict(at.image.feature_levels())
+        tables = {name: table.to_pylist() for name, table in at.image.tables().items()}
+        epochs: dict[bytes, dict[int, int]] = {}
+        for row in tables["PartitionRecord"]:
+            if row["replicas"] != [self.node_id]:
+                raise ValueError(
+                    f"{self._folder.parent}: a partition has the replicas {row['replicas']}, not [{self.node_id}]; "
+                    "only a cluster of one node can be opened"
+                )
+            epochs.setdefault(row["topic_id"], {})[row["partition_id"]] = row["leader_epoch"]
+        configs: dict[str, dict[str, str]] = {}
+        for row in tables["ConfigRecord"]:
+            if row["resource_type"] == _TOPIC_RESOURCE:
+                configs.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
+        for row in tables["TopicRecord"]:
+            name, found = row["name"], epochs.get(row["topic_id"], {})
+            self.topics[name] = Topic(
+                name, row["topic_id"], tuple(found[at] for at in sorted(found)), configs.get(name, {})
+            )
+        for row in tables["ProducerIdsRecord"]:
+            self._first_free_id = self._end_of_ids = row["next_producer_id"]
+
+    def _partition_row(self, topic: Topic, partition: int) -> Row:
+        return {
+            "partition_id": partition,
+            "topic_id": uuid_text(topic.topic_id),
+            "replicas": [self.node_id],
+            "isr": [self.node_id],
+            "leader": self.node_id,
+            "leader_epoch": topic.leader_epochs[partition],
+            "partition_epoch": 0,
+            "directories": [self.directory_id],
+        }
+
+    def _encoded(self, name: str, rows: list[Row]) -> pa.Array:
+        if not rows:
+            return pa.array([], pa.binary())
+        version = record_version(name, self.features.get("metadata.version", FEATURES["metadata.version"]))
+        assert version is not None
+        return encode_messages(name, pa.RecordBatch.from_pylist(rows, schema=_columns(name, rows[0])), version)
+
+    def _append(self, records: list[pa.Array]) -> None:
+        """Append records in one transaction, or in one batch where they fit it."""
+        writer = self._open_writer()
+        filled = [array for array in records if len(array)]
+        if sum(map(len, filled)) <= 16:
+            writer.append(filled)
+            return
+        with writer.transaction("topics") as transaction:
+            transaction.append(filled)
+
+    def _open_writer(self) -> MetadataLogWriter:
+        """Open the metadata log for writing: under a new epoch, as a controller that takes it over."""
+        if self._writer is None:
+            self._writer = MetadataLogWriter(
+                self._folder,
+                self._epoch + _FIRST_CONTROLLER_EPOCH,
+                metadata_version=self.features.get("metadata.version", FEATURES["metadata.version"]),
+                node_id=self.node_id,
+                voters=(self.node_id,),
+                clock=self._clock,
+                log_directory=self._log_directory,
+            )
+        return self._writer
+
+
+def _feature(name: str, level: int) -> Row:
+    return {"name": name, "feature_level": level}
+
+
+def _columns(name: str, row: Mapping[str, object]) -> pa.Schema:
+    fields = message_schema(BUILT_IN.messages[name], UUID_TEXT)
+    return pa.schema([fields.field(column) for column in row])

@@ -1,0 +1,246 @@
+"""``Consumer``: the records of a store's partitions, from positions on, and the offsets that a group commits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import TracebackType
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.parts import StoreParts
+from kraftlog.log_store.producer import OffsetsToCommit, with_metadata
+from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.read.records import read_range
+from kraftlog.schema import RECORDS
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.types import IsolationLevel
+
+EARLIEST, LATEST = "earliest", "latest"
+MOST_RECORDS = 500_000
+
+_PAUSE = 0.005  # seconds between two looks for new records
+
+
+class Consumer:
+    """Reads partitions of a store. ``LogStore.consumer`` makes it; it is for one thread at a time.
+
+    Attributes
+    ----------
+    group : str or None
+    """
+
+    def __init__(self, store: StoreParts, group: str | None, isolation_level: IsolationLevel, reset: str) -> None:
+        if isolation_level not in ("read_uncommitted", "read_committed"):
+            raise ValueError(f"isolation_level {isolation_level!r} is neither read_uncommitted nor read_committed")
+        if reset not in (EARLIEST, LATEST):
+            raise ValueError(f"auto_offset_reset {reset!r} is neither earliest nor latest")
+        self.group = group
+        self._store = store
+        self._isolation_level: IsolationLevel = isolation_level
+        self._reset = reset
+        self._positions: dict[TopicPartition, int] = {}
+        self._reading: dict[TopicPartition, tuple[Iterator[pa.RecordBatch], int]] = {}
+        self._topics: tuple[str, ...] | None = None
+        self._generation = -1
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these partitions; those that were read before keep their positions.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            When the store has no such partition.
+        """
+        partitions = list(partitions)
+        for key in partitions:
+            self._store.partition_of(key)
+        self._leave()
+        self._take(partitions)
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Read all partitions of topics. Consumers of one group share them, as Kafka's range assignor does."""
+        if isinstance(topics, str):
+            raise TypeError(f"topics {topics!r} is a text; a list of topics expected")
+        names = tuple(topics)
+        for name in names:
+            self._store.topic_of(name)
+        self._leave()
+        self._topics = names
+        self._store.members.join(self)
+        self._rebalance()
+
+    def assignment(self) -> list[TopicPartition]:
+        """Return the partitions that are read."""
+        self._rebalance()
+        return sorted(self._positions)
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The topics of ``subscribe``."""
+        return self._topics or ()
+
+    def poll(self, max_records: int = MOST_RECORDS, *, timeout: float = 0.0) -> pa.Table:
+        """Return the next records.
+
+        Parameters
+        ----------
+        max_records : int
+            About how many at most: a record batch of Arrow is returned whole.
+        timeout : float
+            Seconds to wait for records when there are none.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns of the table ``records``; no rows when there is nothing new. It owns its memory.
+
+        Raises
+        ------
+        RecordError
+            When a log is damaged.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            self._store.transactions.abort_timed_out()
+            self._rebalance()
+            batches: list[pa.RecordBatch] = []
+            count = 0
+            for key in sorted(self._positions):
+                try:
+                    while count < max_records and (batch := self._next(key)) is not None:
+                        batches.append(batch)
+                        count += batch.num_rows
+                except Exception:
+                    if not batches:
+                        raise
+                    break  # what was read counts as consumed; the next call meets the error again
+            if batches or time.monotonic() >= deadline:
+                return pa.Table.from_batches(batches, RECORDS.select())
+            time.sleep(_PAUSE)
+
+    def position(self) -> dict[TopicPartition, int]:
+        """Return the offset of the next record of each partition, for ``send_offsets_to_transaction``."""
+        return dict(self._positions)
+
+    def seek(self, key: TopicPartition, offset: int) -> None:
+        """Go on at an offset.
+
+        Raises
+        ------
+        ValueError
+            When the partition is not assigned, or the offset is negative.
+        """
+        if key not in self._positions or offset < 0:
+            raise ValueError(f"{key} is not assigned" if key not in self._positions else f"offset {offset} is negative")
+        self._reading.pop(key, None)
+        self._positions[key] = offset
+
+    def commit(self, offsets: OffsetsToCommit | None = None) -> None:
+        """Commit offsets of the group, by default the positions; they are on disk then.
+
+        Raises
+        ------
+        ValueError
+            When the consumer has no group.
+        """
+        self._store.groups.commit(self._own_group(), with_metadata(self._positions if offsets is None else offsets))
+
+    def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the offsets that the group has committed."""
+        return self._store.groups.committed(self._own_group())
+
+    def lag(self) -> dict[TopicPartition, int]:
+        """Return how many offsets lie between each position and the end that the consumer can see."""
+        return {key: max(0, self._end_of(key) - position) for key, position in self._positions.items()}
+
+    def close(self) -> None:
+        """Leave the group; nothing is committed."""
+        self._leave()
+        self._positions.clear()
+        self._reading.clear()
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _own_group(self) -> str:
+        if self.group is None:
+            raise ValueError("a consumer without a group has no committed offsets")
+        return self.group
+
+    def _leave(self) -> None:
+        if self._topics is not None:
+            self._store.members.leave(self)
+            self._topics = None
+
+    def _rebalance(self) -> None:
+        """Take the partitions that are this consumer's when members of its group have come or gone."""
+        if self._topics is None:
+            return
+        generation, partitions = self._store.members.assignment(self, self._generation)
+        if partitions is not None:
+            self._generation = generation
+            self._take(partitions)
+
+    def _take(self, partitions: list[TopicPartition]) -> None:
+        committed = self._store.groups.committed(self.group) if self.group is not None else {}
+        positions: dict[TopicPartition, int] = {}
+        for key in partitions:
+            if key in self._positions:
+                positions[key] = self._positions[key]
+            elif key in committed:
+                positions[key] = committed[key].offset
+            else:
+                positions[key] = 0 if self._reset == EARLIEST else self._end_of(key)
+        self._positions = positions
+        self._reading = {key: reading for key, reading in self._reading.items() if key in positions}
+
+    def _end_of(self, key: TopicPartition) -> int:
+        partition = self._store.partition_of(key)
+        return partition.last_stable_offset if self._isolation_level == "read_committed" else partition.next_offset
+
+    def _next(self, key: TopicPartition) -> pa.RecordBatch | None:
+        """Return the next rows of a partition, and move its position behind them."""
+        end = self._end_of(key)
+        while key in self._reading or self._positions[key] < end:
+            if key not in self._reading:
+                self._reading[key] = self._read(key, end)
+            batches, reached = self._reading[key]
+            try:
+                batch = next(batches, None)
+            except BaseException:
+                del self._reading[key]  # an iterator that has failed would seem to be at its end
+                raise
+            if batch is None:
+                del self._reading[key]
+                self._positions[key] = reached  # what lies before it are markers, and what is not shown
+            elif batch.num_rows:
+                self._positions[key] = batch.column("offset")[-1].as_py() + 1
+                return batch
+        return None
+
+    def _read(self, key: TopicPartition, end: int) -> tuple[Iterator[pa.RecordBatch], int]:
+        """Return rows of a partition from its position on, and the offset before which they end.
+
+        The last segment is read from where the partition knows a batch to be; earlier ones by their index files.
+        """
+        start, partition = self._positions[key], self._store.partition_of(key)
+        part = partition.tail(start, end)
+        if part is None:
+            end = min(end, partition.last_base_offset)
+            rows = open_log(partition.folder).records(
+                isolation_level=self._isolation_level, start_offset=start, end_offset=end, strict=True
+            )
+            return rows.batches(), end
+        if self._isolation_level == "read_uncommitted":
+            part = replace(part, transactions=None)
+        options = ReadOptions(start_offset=start, end_offset=end, isolation_level=self._isolation_level, strict=True)
+        return read_range(part, RECORDS.select(), options, []), end

@@ -1,0 +1,95 @@
+"""What a store refuses, by the names of Kafka's errors."""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """A refusal of a store; nothing was written.
+
+    Attributes
+    ----------
+    kafka_code : int
+        Kafka's own error code.
+    is_fatal : bool
+        Whether the producer can do nothing more; else its transaction can be aborted, and the next one begun.
+    """
+
+    kafka_code = -1
+    is_fatal = False
+
+
+class UnknownTopicOrPartitionError(StoreError):
+    """A topic or a partition that the store does not have (Kafka: UNKNOWN_TOPIC_OR_PARTITION)."""
+
+    kafka_code = 3
+
+
+class InvalidTopicError(StoreError):
+    """A name that no topic can have (Kafka: INVALID_TOPIC_EXCEPTION)."""
+
+    kafka_code = 17
+
+
+class TopicExistsError(StoreError):
+    """A topic that the store has already (Kafka: TOPIC_ALREADY_EXISTS)."""
+
+    kafka_code = 36
+
+
+class InvalidPartitionsError(StoreError):
+    """A number of partitions that no topic can have (Kafka: INVALID_PARTITIONS)."""
+
+    kafka_code = 37
+
+
+class InvalidConfigError(StoreError):
+    """A configuration that is unknown, or has a value that it cannot have (Kafka: INVALID_CONFIG)."""
+
+    kafka_code = 40
+
+
+class OutOfOrderSequenceError(StoreError):
+    """A batch whose sequence does not follow that of the batch before (Kafka: OUT_OF_ORDER_SEQUENCE_NUMBER)."""
+
+    kafka_code = 45
+    is_fatal = True
+
+
+class InvalidProducerEpochError(StoreError):
+    """A batch of an older epoch than its producer has in the partition (Kafka: INVALID_PRODUCER_EPOCH)."""
+
+    kafka_code = 47
+
+
+class InvalidTransactionError(StoreError):
+    """Work that the state of the transaction does not allow (Kafka: INVALID_TXN_STATE)."""
+
+    kafka_code = 48
+
+
+class InvalidProducerIdMappingError(StoreError):
+    """A transactional id that has expired, or belongs to another producer id (Kafka: INVALID_PRODUCER_ID_MAPPING)."""
+
+    kafka_code = 49
+    is_fatal = True
+
+
+class InvalidTransactionTimeoutError(StoreError):
+    """A timeout of transactions that the store does not allow (Kafka: INVALID_TRANSACTION_TIMEOUT)."""
+
+    kafka_code = 50
+    is_fatal = True
+
+
+class StorageError(StoreError):
+    """A store on which a write has failed; it must be opened again (Kafka: KAFKA_STORAGE_ERROR)."""
+
+    kafka_code = 56
+    is_fatal = True
+
+
+class ProducerFencedError(StoreError):
+    """A producer after which another one has begun with the same transactional id (Kafka: PRODUCER_FENCED)."""
+
+    kafka_code = 90
+    is_fatal = True

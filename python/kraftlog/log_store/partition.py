@@ -1,0 +1,242 @@
+"""A partition of a store: its log, its producers, and the threads that append to it and wait for its disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from kraftlog.codec.encode import Encoder
+from kraftlog.codec.end_transaction_marker import encode_marker
+from kraftlog.log_store.aborted_transactions import AbortedTransactions
+from kraftlog.log_store.errors import StorageError
+from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
+from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.read.ranges import Range
+from kraftlog.types import Buffer
+from kraftlog.write.log_end import find_log_end
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
+from kraftlog.write.recovery_points import RecoveryPoint, RecoveryPointFile
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How rows become record batches.
+
+    Attributes
+    ----------
+    compression : str
+    compression_level : int or None
+    max_batch_bytes : int
+        Most bytes of a batch before compression; a larger record is refused. By default what a broker takes.
+    """
+
+    compression: str = "none"
+    compression_level: int | None = None
+    max_batch_bytes: int = 1 << 20
+
+
+class Partition:
+    """A partition that is open for writing; its methods are for any thread.
+
+    Parameters
+    ----------
+    key : (str, int)
+    folder : Path
+        Which exists.
+    leader_epoch : int
+        Of the batches that are appended.
+    options : LogOptions
+    recovery_points : RecoveryPointFile
+    """
+
+    def __init__(
+        self,
+        key: TopicPartition,
+        folder: Path,
+        leader_epoch: int,
+        options: LogOptions,
+        recovery_points: RecoveryPointFile,
+    ) -> None:
+        self.key = key
+        self.folder = folder
+        self.leader_epoch = leader_epoch
+        self._syncs = options.fsync != "close"
+        point = RecoveryPoint(folder, file=recovery_points)
+        end = find_log_end(folder, recovery_point=point.offset)
+        states = end.producers.states()
+        self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
+        self._log = PartitionLog(end, options, point)
+        self.producers = ProducerEntries(states)
+        self._lock = threading.RLock()
+        self._one_waits = threading.Lock()
+        self._is_closed = False
+        self._synced = self._log.next_offset
+
+    @property
+    def next_offset(self) -> int:
+        """Of the record that is appended next: Kafka's log end offset."""
+        return self._log.next_offset
+
+    @property
+    def last_base_offset(self) -> int:
+        """Of the last segment."""
+        return self._log.last_base_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The offset of the first record whose transaction is open."""
+        with self._lock:
+            unstable = self.producers.first_unstable_offset()
+            return self.next_offset if unstable is None else unstable
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a write has failed; the partition must be opened again."""
+        return self._log.failure is not None
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all that was appended is on disk."""
+        return self._synced >= self.next_offset
+
+    def append_rows(
+        self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int
+    ) -> tuple[int, int]:
+        """Append rows, which are in the log then, and on disk after ``sync``.
+
+        Returns
+        -------
+        (int, int)
+            Offsets of the first record and behind the last one.
+
+        Raises
+        ------
+        InvalidProducerEpochError, OutOfOrderSequenceError
+            When the producer may not write this.
+        StorageError
+            When the log can no longer be written.
+        """
+        where = "-".join(map(str, self.key))
+        with self._lock:
+            written = self.producers.check(stamp, rows.num_rows, where)
+            if written is not None:
+                return written.base_offset, written.last_offset + 1
+            base_offset = self.next_offset
+            encoder = Encoder(
+                compression=options.compression,
+                compression_level=options.compression_level,
+                max_batch_bytes=options.max_batch_bytes,
+                base_offset=base_offset,
+                partition_leader_epoch=self.leader_epoch,
+                producer_id=stamp.producer_id,
+                producer_epoch=stamp.producer_epoch,
+                base_sequence=stamp.sequence,
+                is_transactional=stamp.is_transactional,
+                timestamp_ms=timestamp_ms,
+            )
+            encoder.write(rows)
+            self._append(encoder.finish())
+            self.producers.add(stamp, base_offset, self.next_offset - 1)
+            return base_offset, self.next_offset
+
+    def append_records(self, encode: Callable[[int, int], Buffer]) -> None:
+        """Append batches that a function makes for an offset and a leader epoch."""
+        with self._lock:
+            self._append(encode(self.next_offset, self.leader_epoch))
+
+    def append_marker(
+        self, producer_id: int, producer_epoch: int, *, is_commit: bool, raises_epoch: bool, timestamp_ms: int
+    ) -> None:
+        """Append the marker of a transaction, unless it is there; its epoch fences the producer here from then on.
+
+        Parameters
+        ----------
+        producer_id, producer_epoch : int
+            Of the marker.
+        is_commit : bool
+        raises_epoch : bool
+            Whether the data have an earlier epoch than the marker, as with transaction version 2: data of its epoch are
+            of the next transaction then.
+        timestamp_ms : int
+        """
+        with self._lock:
+            entry = self.producers.get(producer_id)
+            if entry is not None and entry.has_marker(producer_epoch, raises_epoch=raises_epoch):
+                return
+            marker = encode_marker(
+                "COMMIT" if is_commit else "ABORT",
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                base_offset=self.next_offset,
+                partition_leader_epoch=self.leader_epoch,
+                timestamp_ms=timestamp_ms,
+            )
+            if not is_commit and entry is not None and entry.is_in_transaction:
+                self._aborted.add(producer_id, entry.transaction_start, self.next_offset)
+            self._append(marker)
+            self.producers.end(producer_id, producer_epoch)
+
+    def tail(self, offset: int, end: int) -> Range | None:
+        """Return what is to be read of the last segment for offsets [offset, end), aborted transactions left out.
+
+        Returns
+        -------
+        Range or None
+            None when the offset lies in an earlier segment.
+        """
+        with self._lock:
+            found = self._log.last_segment(offset)
+            if found is None:
+                return None
+            segment, position = found
+            return Range(
+                segment, position, segment.size, transactions=self._aborted.view(segment.base_offset or 0, end)
+            )
+
+    def sync(self) -> None:
+        """Wait until all that was appended before is on disk; threads that wait at once share the wait.
+
+        Raises
+        ------
+        StorageError
+            When the disk fails; the partition must be opened again.
+        """
+        if not self._syncs:
+            return
+        wanted = self.next_offset
+        with self._one_waits:
+            self._check_open()
+            if self._synced >= wanted:
+                return
+            try:
+                self._synced = self._log.sync(self._lock)
+            except OSError as error:
+                raise StorageError(str(error)) from error
+
+    def close(self) -> None:
+        """Complete the files beside the log."""
+        with self._one_waits, self._lock:
+            self._is_closed = True
+            self._log.close()
+
+    def abandon(self) -> None:
+        """Close the files, and leave the rest to the next one that opens the partition."""
+        with self._lock:
+            self._is_closed = True
+            self._log.abandon()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise StorageError(f"{self.folder}: the partition is closed")
+
+    def _append(self, batches: Buffer) -> None:
+        self._check_open()
+        try:
+            self._log.append(batches, commit=False)
+        except OSError as error:
+            raise StorageError(str(error)) from error

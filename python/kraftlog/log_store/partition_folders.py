@@ -1,0 +1,37 @@
+"""The folders of partitions: made with their topic id, removed as Kafka removes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_file
+from kraftlog.metadata.uuids import uuid_text
+
+PARTITION_METADATA = "partition.metadata"
+LONGEST_FOLDER_NAME = 255
+
+
+def make_partition_folder(folder: Path, topic_id: bytes) -> None:
+    """Make the folder of a partition, and the file that says of which topic it is.
+
+    A folder of another topic, which had the name before, is removed: a crash has kept it.
+    """
+    path, content = folder / PARTITION_METADATA, f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+    if disk().entry(path) is not None and disk().read_bytes(path).strip() != content:
+        remove_partition_folder(folder, topic_id)
+    disk().make_folder(folder)
+    if disk().entry(path) is None:
+        write_file(path, content)
+
+
+def remove_partition_folder(folder: Path, unique: bytes) -> None:
+    """Remove the folder of a partition: first, in one step, under the name of one that is to be deleted."""
+    if disk().entry(folder) is None:
+        return
+    name, _, number = folder.name.rpartition("-")
+    ending = f"-{number}.{unique.hex()}-delete"
+    doomed = folder.with_name(f"{name[: LONGEST_FOLDER_NAME - len(ending)]}{ending}")
+    disk().rename(folder, doomed)
+    disk().sync_folder(folder.parent)
+    disk().remove_tree(doomed)

@@ -1,0 +1,37 @@
+"""What producers and consumers use of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.log_store.group_coordinator import GroupCoordinator
+from kraftlog.log_store.group_members import GroupMembers
+from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.topics import Topic
+from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
+from kraftlog.log_store.transaction_state import TopicPartition
+
+
+@dataclass(frozen=True)
+class StoreParts:
+    """What producers and consumers use of a store.
+
+    Attributes
+    ----------
+    partition_of, topic_of : callable
+        Return a partition that is open for writing, and a topic; an UnknownTopicOrPartitionError when there is none.
+    folder_of : callable
+        Returns the folder of a partition.
+    new_producer_id, clock : callable
+    """
+
+    transactions: TransactionCoordinator
+    groups: GroupCoordinator
+    members: GroupMembers
+    partition_of: Callable[[TopicPartition], Partition]
+    topic_of: Callable[[str], Topic]
+    folder_of: Callable[[TopicPartition], Path]
+    new_producer_id: Callable[[], int]
+    clock: Callable[[], int]

@@ -1,0 +1,176 @@
+"""What a partition knows of its producers when they append: epochs, the last five batches, open transactions.
+
+The rules are those of Kafka's ``ProducerStateManager`` for batches that clients send. The files beside the log are
+written by ``kraftlog.write.producers``, which takes what is in the log as it is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kraftlog.log_store.errors import InvalidProducerEpochError, InvalidTransactionError, OutOfOrderSequenceError
+from kraftlog.transactions.producer_state import NONE, SEQUENCES, ProducerState
+
+KEPT_BATCHES = 5  # as many as a Kafka producer has in flight
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Who writes a batch.
+
+    Attributes
+    ----------
+    sequence : int
+        Of its first record; -1 of a producer that is not idempotent.
+    """
+
+    producer_id: int = NONE
+    producer_epoch: int = NONE
+    sequence: int = NONE
+    is_transactional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedBatch:
+    """A batch that is in the log."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+
+
+@dataclass(slots=True)
+class ProducerEntry:
+    """A producer of a partition.
+
+    Attributes
+    ----------
+    batches : deque of AppendedBatch
+        The last ones of its epoch.
+    transaction_start : int
+        Offset of the first record of its open transaction; -1 when there is none.
+    """
+
+    producer_epoch: int
+    batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
+    transaction_start: int = NONE
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether its transaction is open here."""
+        return self.transaction_start != NONE
+
+    def has_marker(self, producer_epoch: int, *, raises_epoch: bool) -> bool:
+        """Whether a marker of an epoch was written; ``raises_epoch`` as ``Partition.append_marker`` has it."""
+        if self.producer_epoch != producer_epoch:
+            return self.producer_epoch > producer_epoch
+        return raises_epoch or not self.is_in_transaction
+
+
+class ProducerEntries:
+    """The producers of a partition.
+
+    Parameters
+    ----------
+    states : iterable of ProducerState
+        As the log, or a ``.snapshot``, has them.
+    """
+
+    def __init__(self, states: Iterable[ProducerState] = ()) -> None:
+        self._entries: dict[int, ProducerEntry] = {}
+        for state in states:
+            start = state.current_transaction_first_offset
+            entry = ProducerEntry(state.producer_epoch, transaction_start=NONE if start is None else start)
+            if state.last_sequence != NONE:
+                first = (state.last_sequence - state.offset_delta) % SEQUENCES
+                base_offset = state.last_offset - state.offset_delta
+                entry.batches.append(AppendedBatch(first, state.last_sequence, base_offset, state.last_offset))
+            self._entries[state.producer_id] = entry
+
+    def get(self, producer_id: int) -> ProducerEntry | None:
+        """Return what is known of a producer."""
+        return self._entries.get(producer_id)
+
+    def open_transactions(self) -> dict[int, ProducerEntry]:
+        """Return the producers whose transactions are open."""
+        return {key: entry for key, entry in self._entries.items() if entry.is_in_transaction}
+
+    def first_unstable_offset(self) -> int | None:
+        """Return where the earliest open transaction begins; None when none is open."""
+        starts = [entry.transaction_start for entry in self._entries.values() if entry.is_in_transaction]
+        return min(starts, default=None)
+
+    def check(self, stamp: Stamp, records_count: int, where: str) -> AppendedBatch | None:
+        """Check a batch before it is written.
+
+        Parameters
+        ----------
+        stamp : Stamp
+        records_count : int
+        where : str
+            The partition, for messages.
+
+        Returns
+        -------
+        AppendedBatch or None
+            The same batch when it is in the log already, and must not be written again.
+
+        Raises
+        ------
+        InvalidProducerEpochError
+            When the producer has a newer epoch in the partition.
+        OutOfOrderSequenceError
+            When the sequence does not follow the last one.
+        InvalidTransactionError
+            When a batch that is not transactional comes within the producer's transaction.
+        """
+        entry = self._entries.get(stamp.producer_id)
+        if entry is None:
+            return None
+        who = f"{where}: producer {stamp.producer_id}"
+        if stamp.producer_epoch < entry.producer_epoch:
+            raise InvalidProducerEpochError(
+                f"{who}: epoch {stamp.producer_epoch}, but {entry.producer_epoch} has begun"
+            )
+        if entry.is_in_transaction and not stamp.is_transactional:
+            raise InvalidTransactionError(f"{who}: a batch that is not transactional within a transaction")
+        if stamp.sequence == NONE:
+            return None
+        if stamp.producer_epoch > entry.producer_epoch:
+            expected = 0
+        else:
+            last = (stamp.sequence + records_count - 1) % SEQUENCES
+            for batch in entry.batches:
+                if (batch.first_sequence, batch.last_sequence) == (stamp.sequence, last):
+                    return batch
+            if not entry.batches:
+                return None  # the log does not say which one is next
+            expected = (entry.batches[-1].last_sequence + 1) % SEQUENCES
+        if stamp.sequence != expected:
+            raise OutOfOrderSequenceError(f"{who}: sequence {stamp.sequence}, but {expected} was expected")
+        return None
+
+    def add(self, stamp: Stamp, base_offset: int, last_offset: int) -> None:
+        """Take a batch that was written."""
+        if stamp.producer_id == NONE:
+            return
+        entry = self._entry(stamp.producer_id, stamp.producer_epoch)
+        if stamp.sequence != NONE:
+            last = (stamp.sequence + last_offset - base_offset) % SEQUENCES
+            entry.batches.append(AppendedBatch(stamp.sequence, last, base_offset, last_offset))
+        if stamp.is_transactional and not entry.is_in_transaction:
+            entry.transaction_start = base_offset
+
+    def end(self, producer_id: int, producer_epoch: int) -> None:
+        """Take a marker that was written."""
+        self._entry(producer_id, producer_epoch).transaction_start = NONE
+
+    def _entry(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
+        entry = self._entries.setdefault(producer_id, ProducerEntry(producer_epoch))
+        if entry.producer_epoch != producer_epoch:
+            entry.producer_epoch = producer_epoch
+            entry.batches.clear()
+        return entry

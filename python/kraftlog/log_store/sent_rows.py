@@ -1,0 +1,177 @@
+"""What a producer is given: Arrow in its forms, single records that are written together, and their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.log_store.errors import UnknownTopicOrPartitionError
+from kraftlog.store.rows import COLUMNS, Routing, check_columns, rows_by_partition
+from kraftlog.stream import Stream
+
+Sent: TypeAlias = "pa.RecordBatch | pa.Table | Stream | Any"
+
+PIECE_BYTES = 8 << 20  # of rows that are encoded at once
+MOST_WAITING = 10_000
+MOST_WAITING_BYTES = 1 << 20
+
+_HEADERS = schema.RECORDS.shown["headers"]
+_WAITING = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", _HEADERS),
+        ("timestamp", pa.timestamp("ms", "UTC")),
+        ("partition", pa.int32()),
+    ]
+)
+
+
+def arrow_batches(rows: Sent) -> Iterator[pa.RecordBatch]:
+    """Return record batches of what Arrow knows as rows, none of them much larger than ``PIECE_BYTES``.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    """
+    if isinstance(rows, pa.RecordBatch):
+        found = iter([rows])
+    elif isinstance(rows, pa.Table):
+        found = iter(rows.to_batches())
+    elif isinstance(rows, Stream):
+        found = rows.batches()
+    elif hasattr(rows, "__arrow_c_stream__"):
+        found = iter(pa.RecordBatchReader.from_stream(rows))
+    else:
+        raise TypeError(f"a record batch, a table or a stream of Arrow expected, not {type(rows).__name__}")
+    for batch in found:
+        pieces = max(1, -(-batch.nbytes // PIECE_BYTES))
+        step = max(1, -(-batch.num_rows // pieces))
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
+
+
+def routed(
+    topic: str, rows: pa.RecordBatch, partitions: int, partition: int | None, spread: int
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Return the rows of each partition.
+
+    Parameters
+    ----------
+    topic : str
+    rows : pyarrow.RecordBatch
+    partitions : int
+        How many the topic has.
+    partition : int or None
+        Of all rows.
+    spread : int
+        Another one each time, so that rows without keys come to all partitions.
+
+    Raises
+    ------
+    UnknownTopicOrPartitionError
+        When the topic has no such partition.
+    ValueError
+        When a column is not what it should be.
+    """
+    given = [name for name in rows.schema.names if name in COLUMNS and name != "topic"]
+    left_out = [name for name in rows.schema.names if name not in COLUMNS and name not in schema.RECORDS.shown]
+    if left_out:
+        check_columns(rows.schema, topic)
+    rows = _plain(rows.select(given))
+    check_columns(rows.schema, topic)
+    if partition is not None:
+        if not 0 <= partition < partitions:
+            raise UnknownTopicOrPartitionError(f"topic {topic!r} has {partitions} partitions, and no {partition}")
+        own = pa.repeat(pa.scalar(partition, pa.int32()), rows.num_rows)
+        rows = rows.drop_columns(["partition"]) if "partition" in given else rows
+        rows = rows.append_column("partition", own)
+    for _, number, part in rows_by_partition(rows, Routing(topic, {topic: partitions}), spread):
+        yield number, part
+
+
+def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with keys and values of plain types, of dictionaries and views."""
+    for at, field in enumerate(rows.schema):
+        if field.name in ("key", "value"):
+            column = rows.column(at)
+            if pa.types.is_dictionary(field.type):
+                column = column.dictionary_decode()
+            if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+                column = column.cast(pa.string() if pa.types.is_string_view(column.type) else pa.binary())
+            elif pa.types.is_fixed_size_binary(column.type):
+                column = column.cast(pa.binary())
+            if column.type != field.type:
+                rows = rows.set_column(at, field.name, column)
+    return rows
+
+
+class Waiting:
+    """Single records that wait to be written together."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[tuple[object, ...]]] = {}
+        self._count = self._bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are enough of them."""
+        return self._count >= MOST_WAITING or self._bytes >= MOST_WAITING_BYTES
+
+    def add(
+        self,
+        topic: str,
+        partitions: int,
+        key: bytes | str | None,
+        value: bytes | str | None,
+        headers: list[tuple[str, bytes]] | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+    ) -> None:
+        """Add a record of a topic with so many partitions.
+
+        Raises
+        ------
+        TypeError, ValueError, UnknownTopicOrPartitionError
+            When it cannot be written; it is not added then.
+        """
+        key, value = _as_bytes("key", key), _as_bytes("value", value)
+        pairs = [{"key": name, "value": content} for name, content in headers or ()]
+        if partition is not None and not 0 <= partition < partitions:
+            raise UnknownTopicOrPartitionError(f"topic {topic!r} has {partitions} partitions, and no {partition}")
+        if timestamp_ms is not None and timestamp_ms < 0:
+            raise ValueError(f"timestamp_ms {timestamp_ms} is before 1970")
+        row = (key, value, pairs, timestamp_ms, partition)
+        for content, field in zip(row, _WAITING, strict=True):
+            pa.scalar(content, field.type)  # raises what it does not take
+        self._rows.setdefault(topic, []).append(row)
+        self._count += 1
+        self._bytes += len(key or b"") + len(value or b"")
+
+    def take(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Return topic and rows of all that wait, and forget them."""
+        rows = self._rows
+        self.clear()
+        for topic, records in rows.items():
+            columns = [list(column) for column in zip(*records, strict=True)]
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, _WAITING, strict=True)]
+            batch = pa.RecordBatch.from_arrays(arrays, schema=_WAITING)
+            if batch.column("timestamp").null_count == batch.num_rows:
+                batch = batch.drop_columns(["timestamp"])
+            yield topic, batch
+
+    def clear(self) -> None:
+        """Forget what waits."""
+        self._rows, self._count, self._bytes = {}, 0, 0
+
+
+def _as_bytes(name: str, content: bytes | str | None) -> bytes | None:
+    if isinstance(content, str):
+        return content.encode()
+    if content is not None and not isinstance(content, bytes):
+        raise TypeError(f"{name} {content!r} is neither bytes nor text")
+    return content

@@ -1,0 +1,384 @@
+"""``LogStore``: a log directory of Kafka, written and read by one process with Kafka's transactions."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from kraftlog.coordinator.partition_for import group_partition
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_file
+from kraftlog.layout.discover import PathLike
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.log_store.cluster import Cluster
+from kraftlog.log_store.consumer import Consumer
+from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError
+from kraftlog.log_store.group_coordinator import GroupCoordinator
+from kraftlog.log_store.group_members import GroupMembers
+from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.options import StoreOptions
+from kraftlog.log_store.partition import BatchOptions, Partition
+from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder
+from kraftlog.log_store.parts import StoreParts
+from kraftlog.log_store.producer import Producer
+from kraftlog.log_store.topics import INTERNAL, Topic, check_name, check_not_internal, check_partitions, checked_configs
+from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
+from kraftlog.log_store.transaction_records import transaction_states
+from kraftlog.log_store.transaction_state import TopicPartition, TransactionState
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kraftlog.types import IsolationLevel
+from kraftlog.write.locked_directory import LockedLogDirectory
+from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, remove_clean_shutdown
+from kraftlog.write.log_options import LogOptions
+
+DEFAULT_TIMEOUT_MS = 60_000  # transaction.timeout.ms
+PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms
+_TRANSACTION_STATE_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+_OFFSETS_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
+
+
+class LogStore:
+    """A log directory of Kafka with topics, producers, transactions and consumers, without a broker.
+
+    It holds Kafka's lock for as long as it is open. What is in it is what a KRaft node of one broker would have
+    written: such a node can open the directory afterwards, and a store the directory of such a node. Opening finishes
+    transactions that are prepared and aborts those under way, as a coordinator does.
+
+    Threads may share a store. A producer or a consumer is for one thread at a time.
+
+    Parameters
+    ----------
+    path : path
+        The log directory; a new one is made.
+    **options
+        As ``StoreOptions`` has them.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker or another store has the directory.
+    ValueError
+        When it is not a log directory of one KRaft node.
+    RecordError
+        When its logs are damaged before their recovery points.
+
+    Examples
+    --------
+    >>> import tempfile, kraftlog, pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as path, kraftlog.LogStore(path) as store:
+    ...     store.create_topic("orders", partitions=2)
+    ...     producer = store.producer(transactional_id="etl")
+    ...     with producer.transaction():
+    ...         producer.send("orders", pa.table({"key": ["a", "b"], "value": ["one", "two"]}))
+    ...     with store.consumer(isolation_level="read_committed") as consumer:
+    ...         consumer.subscribe(["orders"])
+    ...         sorted(consumer.poll()["value"].to_pylist())
+    [b'one', b'two']
+    """
+
+    def __init__(self, path: PathLike, **options: object) -> None:
+        self.path = Path(path)
+        self.options = StoreOptions(**options)  # type: ignore[arg-type]
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._guard = threading.RLock()
+        self._is_open = self._is_abandoned = False
+        disk().make_folder(self.path)
+        self._log_directory = LockedLogDirectory(self.path)
+        try:
+            was_clean = disk().entry(self.path / CLEAN_SHUTDOWN) is not None
+            remove_clean_shutdown(self.path)
+            self._cluster = Cluster(
+                self._log_directory,
+                self.options.clock,
+                self.options.new_uuid,
+                self.options.node_id,
+                was_clean=was_clean,
+            )
+            threads = self.options.sync_threads
+            self._executor = ThreadPoolExecutor(threads, "kraftlog-sync") if threads else None
+            self._recover(was_clean=was_clean)
+        except BaseException:
+            self._abandon()
+            raise
+        self._is_open = True
+
+    def _recover(self, *, was_clean: bool) -> None:
+        if not was_clean:
+            for topic in self._cluster.topics.values():
+                for key in self._present(topic.name):
+                    self._partition(key)
+        transactions = TransactionCoordinator(
+            self._partition,
+            self._partitions_of(TRANSACTION_STATE) or self.options.transaction_log_partitions,
+            self._cluster.features.get("transaction.version", 0),
+            self._next_producer_id,
+            self.options.clock,
+            self._on_end,
+            self._executor,
+        )
+        groups = GroupCoordinator(self._partition, self._offsets_partition, self.options.clock)
+        self._parts = StoreParts(
+            transactions,
+            groups,
+            GroupMembers(self._partitions_of),
+            self._open_partition,
+            self._topic,
+            self._folder,
+            self._next_producer_id,
+            self.options.clock,
+        )
+        for key in self._present(TRANSACTION_STATE):
+            transactions.load(transaction_states(list(PartitionFolder.of(self._folder(key)).segments)))
+        transactions.recover()
+        for partition in list(self._partitions.values()):
+            transactions.end_left_open(partition)
+        transactions.expire()
+        for key in self._present(CONSUMER_OFFSETS):
+            groups.load(PartitionFolder.of(self._folder(key)).segments)
+
+    def _present(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic that have a folder."""
+        keys = [(topic, number) for number in range(self._partitions_of(topic))]
+        return [key for key in keys if disk().entry(self._folder(key)) is not None]
+
+    # topics
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """The topics by name, but for those that Kafka keeps its own state in."""
+        return {name: topic for name, topic in sorted(self._cluster.topics.items()) if name not in INTERNAL}
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> None:
+        """Create a topic.
+
+        Parameters
+        ----------
+        name : str
+        partitions : int
+        configs : mapping, optional
+            ``cleanup.policy``, ``segment.bytes``, ``retention.ms``, ``retention.bytes``, ``delete.retention.ms``,
+            ``max.message.bytes``.
+
+        Raises
+        ------
+        TopicExistsError, InvalidTopicError, InvalidPartitionsError, InvalidConfigError
+            Nothing is created then.
+        """
+        check_not_internal(name)
+        self._create(name, partitions, checked_configs(name, configs or {}))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all its records, and the offsets that groups have committed for it."""
+        check_not_internal(name)
+        with self._guard:
+            self._check_open()
+            topic = self._topic(name)
+            self._parts.groups.forget_topic(name)  # first: a group would skip records of a new topic of that name
+            for number in range(topic.partitions):
+                partition = self._partitions.pop((name, number), None)
+                if partition is not None:
+                    partition.abandon()
+            self._cluster.delete(topic)
+            for number in range(topic.partitions):
+                remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
+
+    def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
+        with self._guard:
+            self._check_open()
+            if name in self._cluster.topics:
+                raise TopicExistsError(f"topic {name!r} exists")
+            check_name(name, self._cluster.topics)
+            check_partitions(name, partitions)
+            topic = self._cluster.new_topic(name, partitions, configs)
+            self._cluster.create([topic])
+            return topic
+
+    # clients
+
+    def producer(
+        self,
+        transactional_id: str | None = None,
+        *,
+        transaction_timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        compression: str = "none",
+        compression_level: int | None = None,
+        max_batch_bytes: int = BatchOptions.max_batch_bytes,
+    ) -> Producer:
+        """Return a producer.
+
+        Parameters
+        ----------
+        transactional_id : str, optional
+            With it records are written in transactions. A producer that has the id already is fenced, and its
+            transaction is aborted. Without it the producer is idempotent.
+        transaction_timeout_ms : int
+            After which a transaction is aborted.
+        compression, compression_level, max_batch_bytes
+            As ``encode`` has them.
+        """
+        self._check_open()
+        if transactional_id is not None and not (isinstance(transactional_id, str) and transactional_id):
+            raise ValueError(f"transactional_id {transactional_id!r} is not a text of one character at least")
+        options = BatchOptions(compression, compression_level, max_batch_bytes)
+        return Producer(self._parts, transactional_id, transaction_timeout_ms, options)
+
+    def consumer(
+        self,
+        group: str | None = None,
+        *,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        auto_offset_reset: str = "earliest",
+    ) -> Consumer:
+        """Return a consumer.
+
+        Parameters
+        ----------
+        group : str, optional
+            Under which it commits offsets, and from whose offsets it starts.
+        isolation_level : {"read_uncommitted", "read_committed"}
+        auto_offset_reset : {"earliest", "latest"}
+            Where it starts in a partition that the group has no offset of.
+        """
+        self._check_open()
+        return Consumer(self._parts, group, isolation_level, auto_offset_reset)
+
+    # state
+
+    def transactional_ids(self) -> list[TransactionState]:
+        """Return the state of each transactional id."""
+        return self._parts.transactions.states()
+
+    def abort_transaction(self, transactional_id: str) -> None:
+        """Abort the transaction that a producer has under way, and fence it, as an administrator does."""
+        self._check_open()
+        self._parts.transactions.abort(transactional_id)
+
+    def groups(self) -> list[str]:
+        """Return the groups that have committed offsets."""
+        return self._parts.groups.groups()
+
+    def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return the committed offsets of a group."""
+        return self._parts.groups.committed(group)
+
+    # the end
+
+    def flush(self) -> None:
+        """Wait until all that was written is on disk."""
+        self._check_open()
+        self._parts.transactions.settle()
+        for partition in list(self._partitions.values()):
+            partition.sync()
+
+    def close(self) -> None:
+        """Abort transactions under way, bring everything to disk, and give up the lock; a second time does nothing.
+
+        A broker that opens the directory afterwards recovers nothing.
+        """
+        with self._guard:
+            if not self._is_open:
+                return
+            self._is_open = False
+        try:
+            self._parts.transactions.recover()
+            self._parts.transactions.settle()
+            for partition in self._partitions.values():
+                partition.close()
+            self._cluster.close()
+            self._log_directory.recovery_points.close()
+            if any(partition.has_failed for partition in self._partitions.values()):
+                return  # what opens the directory next is to recover it
+            write_file(self.path / CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
+        finally:
+            self._abandon()
+
+    def __enter__(self) -> LogStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _abandon(self) -> None:
+        self._is_abandoned = True
+        parts = getattr(self, "_parts", None)
+        if parts is not None:
+            parts.transactions.close()
+        for partition in self._partitions.values():
+            partition.abandon()
+        executor = getattr(self, "_executor", None)
+        if executor is not None:
+            executor.shutdown()
+        self._log_directory.close()
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ValueError(f"{self.path}: the store is closed")
+
+    def _topic(self, name: str) -> Topic:
+        found = self._cluster.topics.get(name)
+        if found is None:
+            raise UnknownTopicOrPartitionError(f"topic {name!r}: the store has no such topic")
+        return found
+
+    def _partitions_of(self, name: str) -> int:
+        found = self._cluster.topics.get(name)
+        return 0 if found is None else found.partitions
+
+    def _folder(self, key: TopicPartition) -> Path:
+        return self.path / f"{key[0]}-{key[1]}"
+
+    def _open_partition(self, key: TopicPartition) -> Partition:
+        self._check_open()
+        return self._partition(key)
+
+    def _partition(self, key: TopicPartition) -> Partition:
+        found = self._partitions.get(key)
+        if found is not None:
+            return found  # when the store is closed, the partition is, too
+        with self._guard:
+            if self._is_abandoned:
+                self._check_open()
+            if key not in self._partitions:
+                self._partitions[key] = self._opened(key)
+            return self._partitions[key]
+
+    def _opened(self, key: TopicPartition) -> Partition:
+        name, number = key
+        if name in INTERNAL and name not in self._cluster.topics and self._is_open:
+            self._create_internal(name)
+        topic = self._topic(name)
+        if not 0 <= number < topic.partitions:
+            raise UnknownTopicOrPartitionError(f"topic {name!r} has {topic.partitions} partitions, and no {number}")
+        folder = self._folder(key)
+        make_partition_folder(folder, topic.topic_id)
+        options = LogOptions(
+            segment_bytes=topic.segment_bytes,
+            fsync=self.options.fsync,
+            least_timestamp=self.options.clock() - PRODUCER_EXPIRATION_MS,
+        )
+        return Partition(key, folder, topic.leader_epochs[number], options, self._log_directory.recovery_points)
+
+    def _create_internal(self, name: str) -> None:
+        if name == TRANSACTION_STATE:
+            self._create(name, self.options.transaction_log_partitions, _TRANSACTION_STATE_CONFIGS)
+        else:
+            self._create(name, self.options.offsets_partitions, _OFFSETS_CONFIGS)
+
+    def _next_producer_id(self) -> int:
+        with self._guard:
+            return self._cluster.next_producer_id()
+
+    def _offsets_partition(self, group: str) -> TopicPartition:
+        count = self._partitions_of(CONSUMER_OFFSETS) or self.options.offsets_partitions
+        return CONSUMER_OFFSETS, group_partition(pa.array([group]), count)[0].as_py()
+
+    def _on_end(self, producer_id: int, is_commit: bool) -> None:
+        self._parts.groups.end(producer_id, is_commit=is_commit)

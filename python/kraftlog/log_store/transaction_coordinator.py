@@ -1,0 +1,361 @@
+"""The transaction coordinator: transactional ids, the two phases of a commit, and what a crash left of one.
+
+A commit is decided when the record PrepareCommit is on disk. What it depends on is on disk before it: the data of all
+partitions. What depends on it comes behind it: the markers. When these are on disk, CompleteCommit is written; when
+that is on disk, the id can begin its next transaction. So the last record of an id always says enough to finish its
+transaction, and what stands in the partitions behind PrepareCommit belongs to no other one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kraftlog.codec.encode import Encoder
+from kraftlog.coordinator.partition_for import group_partition
+from kraftlog.log_store.errors import (
+    InvalidTransactionError,
+    InvalidTransactionTimeoutError,
+    UnknownTopicOrPartitionError,
+)
+from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.transaction_records import KeyAndValue, transaction_key, transaction_record
+from kraftlog.log_store.transaction_state import (
+    EPOCH_BUMP_VERSION,
+    ONGOING,
+    PREPARE_COMMIT,
+    PREPARED,
+    AddPartitions,
+    Complete,
+    EndTransaction,
+    Event,
+    Fence,
+    InitProducerId,
+    TopicPartition,
+    TransactionState,
+    transition,
+)
+from kraftlog.topics import TRANSACTION_STATE
+from kraftlog.types import Buffer
+
+LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms
+EXPIRATION_MS = 7 * 86_400_000  # transactional.id.expiration.ms
+
+OnEnd = Callable[[int, bool], None]
+
+
+@dataclass
+class _Id:
+    """A transactional id.
+
+    Attributes
+    ----------
+    log_partition : int
+        Of ``__transaction_state``; -1 as long as it was not asked for.
+    unwritten : TransactionState or None
+        The completed state, whose record is written when the markers are on disk.
+    marked : set of Partition
+        Whose markers may not be on disk.
+    """
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    log_partition: int = -1
+    state: TransactionState | None = None
+    unwritten: TransactionState | None = None
+    marked: set[Partition] = field(default_factory=set)
+
+
+class TransactionCoordinator:
+    """The transactional ids of a store; its methods are for any thread.
+
+    Parameters
+    ----------
+    partition_of : callable
+        Opens a partition of the store; an UnknownTopicOrPartitionError when its topic was deleted.
+    log_partitions : int
+        How many ``__transaction_state`` has.
+    transaction_version : int
+        The level of the feature ``transaction.version``.
+    next_producer_id, clock : callable
+    on_end : callable
+        Is called with the producer id and whether it is a commit when the markers of a transaction are written.
+    executor : concurrent.futures.Executor or None
+        Waits for several files at once; None waits for one behind the other, and lets the next transaction of an id
+        wait for the markers of the last one, which otherwise a thread of its own does.
+    """
+
+    def __init__(
+        self,
+        partition_of: Callable[[TopicPartition], Partition],
+        log_partitions: int,
+        transaction_version: int,
+        next_producer_id: Callable[[], int],
+        clock: Callable[[], int],
+        on_end: OnEnd,
+        executor: Executor | None,
+    ) -> None:
+        self._partition_of = partition_of
+        self._log_partitions = log_partitions
+        self._version = transaction_version
+        self._next_producer_id = next_producer_id
+        self._clock = clock
+        self._on_end = on_end
+        self._executor = executor
+        # not the same one: a task that waits for an id would keep those from running that its holder waits for
+        self._settler = None if executor is None else ThreadPoolExecutor(1, "kraftlog-settle")
+        self._ids: dict[str, _Id] = {}
+        self._ongoing: dict[str, int] = {}  # when their transactions time out
+        self._guard = threading.Lock()
+
+    def load(self, states: Iterable[TransactionState]) -> None:
+        """Take states that the log has."""
+        for state in states:
+            self._take(self._id(state.transactional_id), state)
+
+    def state(self, transactional_id: str) -> TransactionState | None:
+        """Return the state of an id; None of one that is not known."""
+        known = self._ids.get(transactional_id)
+        return known.state if known is not None else None
+
+    def states(self) -> list[TransactionState]:
+        """Return the states of all ids, by id."""
+        known = [each.state for _, each in sorted(self._ids.items())]
+        return [state for state in known if state is not None]
+
+    def init_producer_id(self, transactional_id: str, timeout_ms: int) -> TransactionState:
+        """Begin with an id: the producer that had it before is fenced, and its transaction is aborted.
+
+        Raises
+        ------
+        InvalidTransactionTimeoutError
+            When the timeout is not between 1 and 15 minutes in milliseconds.
+        """
+        if not 0 < timeout_ms <= LONGEST_TIMEOUT_MS:
+            raise InvalidTransactionTimeoutError(
+                f"transactional id {transactional_id!r}: a timeout of {timeout_ms} ms is not between 1 and "
+                f"{LONGEST_TIMEOUT_MS}"
+            )
+        with self._held(transactional_id) as known:
+            if known.state is not None and known.state.status == ONGOING:
+                self._abort(known)
+            needs_id = known.state is None or known.state.is_exhausted
+            new_id = self._next_producer_id() if needs_id else -1
+            return self._write(transactional_id, known, InitProducerId(timeout_ms, self._clock(), new_id))
+
+    def add_partitions(self, state: TransactionState, partitions: frozenset[TopicPartition]) -> TransactionState:
+        """Take partitions into the transaction of a producer, and begin it when it has none."""
+        self.abort_timed_out()
+        with self._held(state.transactional_id) as known:
+            event = AddPartitions(state.producer_id, state.producer_epoch, partitions, self._clock(), self._version)
+            return self._write(state.transactional_id, known, event)
+
+    def end(self, state: TransactionState, *, is_commit: bool) -> TransactionState:
+        """Commit or abort the transaction of a producer; return the state with which its next one begins.
+
+        Raises
+        ------
+        ProducerFencedError
+            When another producer has begun with the id.
+        StorageError
+            When the disk fails. Whether a commit counts is known when the store has been opened again.
+        """
+        self.abort_timed_out()
+        with self._held(state.transactional_id) as known:
+            new_id = -1
+            if known.state is not None and known.state.is_exhausted:
+                new_id = self._next_producer_id()
+            event = EndTransaction(state.producer_id, state.producer_epoch, is_commit, self._clock(), new_id)
+            prepared = transition(state.transactional_id, known.state, event)
+            if is_commit:
+                self._sync(self._there(prepared))
+            self._append_state(prepared)
+            if is_commit:
+                self._log_of(state.transactional_id).sync()
+            self._take(known, prepared)
+            completed = self._complete(known)
+        if self._settler is not None:
+            with suppress(RuntimeError):  # the store is being closed, which does it as well
+                self._settler.submit(self._settle_one, state.transactional_id)
+        return completed
+
+    def abort(self, transactional_id: str) -> None:
+        """Abort the transaction that an id has under way, and fence its producer, as an administrator does.
+
+        Raises
+        ------
+        InvalidTransactionError
+            When it has none.
+        """
+        with self._held(transactional_id) as known:
+            if known.state is None or known.state.status != ONGOING:
+                raise InvalidTransactionError(f"transactional id {transactional_id!r} has no transaction under way")
+            self._abort(known)
+
+    def abort_timed_out(self) -> None:
+        """Abort transactions that have taken longer than their producers allow."""
+        now = self._clock()
+        for name in [name for name, end in list(self._ongoing.items()) if end < now]:
+            with self._held(name) as known:
+                if self._ongoing.get(name, now) < now:
+                    self._abort(known)
+
+    def expire(self) -> list[str]:
+        """Remove the ids that have not been used for a week, as Kafka does; return them.
+
+        Their records end in tombstones, and another producer with such an id gets a new producer id.
+        """
+        oldest = self._clock() - EXPIRATION_MS
+        expired = []
+        for name in sorted(self._ids):
+            with self._held(name) as known:
+                state = known.state
+                if state is not None and not state.is_pending and state.last_update_timestamp < oldest:
+                    self._settle(known)
+                    self._append(name, KeyAndValue(transaction_key(name), None))
+                    known.state = None
+                    expired.append(name)
+        return expired
+
+    def recover(self) -> None:
+        """Finish what is prepared, and abort what is under way: nobody is there any more to end it."""
+        for name in sorted(self._ids):
+            with self._held(name) as known:
+                if known.state is not None and known.state.status in PREPARED:
+                    self._complete(known)
+                elif known.state is not None and known.state.status == ONGOING:
+                    self._abort(known)
+
+    def end_left_open(self, partition: Partition) -> None:
+        """Abort transactions that are open in a partition, and that no transactional id knows of.
+
+        Such a one was begun shortly before a crash: its records came to the disk, and its transactional id did not.
+        """
+        epochs = {state.producer_id: state.producer_epoch for state in self.states()}
+        for producer_id, entry in sorted(partition.producers.open_transactions().items()):
+            epoch = max(entry.producer_epoch, epochs.get(producer_id, 0))
+            partition.append_marker(producer_id, epoch, is_commit=False, raises_epoch=False, timestamp_ms=self._clock())
+            self._on_end(producer_id, False)
+
+    def settle(self) -> None:
+        """Wait until the markers of all transactions are on disk, and write that these are complete."""
+        for name in sorted(self._ids):
+            self._settle_one(name)
+
+    def close(self) -> None:
+        """End the thread; what it has not done is done when the store is opened again."""
+        if self._settler is not None:
+            self._settler.shutdown(cancel_futures=True)
+
+    def _settle_one(self, transactional_id: str) -> None:
+        with self._held(transactional_id) as known:
+            self._settle(known)
+
+    def _abort(self, known: _Id) -> None:
+        assert known.state is not None
+        prepared = transition(known.state.transactional_id, known.state, Fence(self._clock()))
+        self._append_state(prepared)
+        self._take(known, prepared)
+        self._complete(known)
+
+    def _complete(self, known: _Id) -> TransactionState:
+        """Write the markers of a prepared transaction; those that are there are not written again.
+
+        A partition gets one even if nothing was written there: what its producer sends too late is refused then.
+        """
+        prepared = known.state
+        assert prepared is not None
+        is_commit = prepared.status == PREPARE_COMMIT
+        now = self._clock()
+        for partition in self._there(prepared):
+            partition.append_marker(
+                prepared.producer_id,
+                prepared.producer_epoch,
+                is_commit=is_commit,
+                raises_epoch=prepared.transaction_version >= EPOCH_BUMP_VERSION,
+                timestamp_ms=now,
+            )
+            known.marked.add(partition)
+        self._on_end(prepared.producer_id, is_commit)
+        completed = transition(prepared.transactional_id, prepared, Complete(now))
+        self._take(known, completed)
+        known.unwritten = completed
+        return completed
+
+    def _there(self, state: TransactionState) -> list[Partition]:
+        """Return the partitions of a transaction, without those whose topics were deleted meanwhile."""
+        found = []
+        for key in sorted(state.partitions):
+            with suppress(UnknownTopicOrPartitionError):
+                found.append(self._partition_of(key))
+        return found
+
+    def _take(self, known: _Id, state: TransactionState) -> None:
+        known.state = state
+        if state.is_ongoing:
+            self._ongoing[state.transactional_id] = state.start_timestamp + state.timeout_ms
+        else:
+            self._ongoing.pop(state.transactional_id, None)
+
+    def _write(self, transactional_id: str, known: _Id, event: Event) -> TransactionState:
+        state = transition(transactional_id, known.state, event)
+        if state is not known.state:
+            self._settle(known)
+            self._append_state(state)
+            self._take(known, state)
+        return state
+
+    def _settle(self, known: _Id) -> None:
+        """Wait for the markers of the last transaction, write that it is complete, and wait for that."""
+        self._sync(sorted(known.marked, key=lambda partition: partition.key))
+        known.marked.clear()
+        completed, known.unwritten = known.unwritten, None
+        if completed is not None:
+            self._append_state(completed)
+            self._log_of(completed.transactional_id).sync()
+
+    def _append_state(self, state: TransactionState) -> None:
+        self._append(state.transactional_id, transaction_record(state, self._version))
+
+    def _append(self, transactional_id: str, record: KeyAndValue) -> None:
+        rows = pa.record_batch(
+            {"key": pa.array([record.key], pa.binary()), "value": pa.array([record.value], pa.binary())}
+        )
+
+        def encode(base_offset: int, leader_epoch: int) -> Buffer:
+            encoder = Encoder(base_offset=base_offset, partition_leader_epoch=leader_epoch, timestamp_ms=self._clock())
+            encoder.write(rows)
+            batches: Buffer = encoder.finish()
+            return batches
+
+        self._log_of(transactional_id).append_records(encode)
+
+    def _sync(self, partitions: list[Partition]) -> None:
+        """Wait until all that was appended to partitions is on disk."""
+        waiting = [partition for partition in partitions if not partition.is_synced]
+        if self._executor is None or len(waiting) < 2:
+            for partition in waiting:
+                partition.sync()
+            return
+        for done in [self._executor.submit(partition.sync) for partition in waiting]:
+            done.result()
+
+    def _log_of(self, transactional_id: str) -> Partition:
+        known = self._id(transactional_id)
+        if known.log_partition < 0:
+            known.log_partition = group_partition(pa.array([transactional_id]), self._log_partitions)[0].as_py()
+        return self._partition_of((TRANSACTION_STATE, known.log_partition))
+
+    def _id(self, transactional_id: str) -> _Id:
+        with self._guard:
+            return self._ids.setdefault(transactional_id, _Id())
+
+    @contextmanager
+    def _held(self, transactional_id: str) -> Iterator[_Id]:
+        known = self._id(transactional_id)
+        with known.lock:
+            yield known

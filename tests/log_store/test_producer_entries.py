@@ -1,0 +1,83 @@
+"""Sequences and epochs of a partition's producers, as a broker checks them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraftlog.log_store.errors import InvalidProducerEpochError, InvalidTransactionError, OutOfOrderSequenceError
+from kraftlog.log_store.producer_entries import KEPT_BATCHES, ProducerEntries, Stamp
+from kraftlog.transactions.producer_state import SEQUENCES, ProducerState
+
+
+def written(batches: int, rows: int = 3, first: int = 0) -> ProducerEntries:
+    entries = ProducerEntries()
+    for at in range(batches):
+        sequence = (first + at * rows) % SEQUENCES
+        entries.add(Stamp(7, 0, sequence), 100 + at * rows, 100 + at * rows + rows - 1)
+    return entries
+
+
+def test_the_next_sequence_is_taken():
+    entries = written(2)
+    assert entries.check(Stamp(7, 0, 6), 5, "t-0") is None
+
+
+@pytest.mark.parametrize("back", range(1, KEPT_BATCHES + 1))
+def test_the_last_five_batches_are_known_again(back: int):
+    entries = written(7)
+    found = entries.check(Stamp(7, 0, (7 - back) * 3), 3, "t-0")
+    assert found is not None
+    assert (found.base_offset, found.last_offset) == (100 + (7 - back) * 3, 102 + (7 - back) * 3)
+
+
+@pytest.mark.parametrize(("sequence", "rows"), [(3, 3), (0, 3), (20, 1), (22, 3), (18, 2)])
+def test_older_ones_gaps_and_parts_are_refused(sequence: int, rows: int):
+    with pytest.raises(OutOfOrderSequenceError, match=rf"t-0: producer 7: sequence {sequence}, but 21 was expected"):
+        written(7).check(Stamp(7, 0, sequence), rows, "t-0")
+
+
+def test_sequences_begin_anew_behind_the_largest():
+    entries = written(1, rows=3, first=SEQUENCES - 2)
+    assert entries.check(Stamp(7, 0, 1), 1, "t-0") is None
+    assert entries.check(Stamp(7, 0, SEQUENCES - 2), 3, "t-0") is not None
+
+
+def test_epochs():
+    entries = written(1)
+    with pytest.raises(OutOfOrderSequenceError, match="sequence 3, but 0 was expected"):
+        entries.check(Stamp(7, 1, 3), 1, "t-0")
+    assert entries.check(Stamp(7, 1, 0), 1, "t-0") is None
+    entries.add(Stamp(7, 1, 0), 103, 103)
+    with pytest.raises(InvalidProducerEpochError, match="epoch 0, but 1 has begun"):
+        entries.check(Stamp(7, 0, 3), 1, "t-0")
+
+
+def test_transactions():
+    entries = ProducerEntries()
+    assert entries.first_unstable_offset() is None
+    entries.add(Stamp(7, 0, 0, is_transactional=True), 10, 12)
+    entries.add(Stamp(8, 0, 0, is_transactional=True), 13, 13)
+    entries.add(Stamp(7, 0, 3, is_transactional=True), 14, 14)
+    assert entries.first_unstable_offset() == 10
+    with pytest.raises(InvalidTransactionError, match="not transactional within a transaction"):
+        entries.check(Stamp(7, 0, 4), 1, "t-0")
+    entries.end(7, 1)
+    assert (entries.first_unstable_offset(), sorted(entries.open_transactions())) == (13, [8])
+    assert entries.check(Stamp(7, 1, 0, is_transactional=True), 1, "t-0") is None
+
+
+def test_producers_without_ids_are_not_kept():
+    entries = ProducerEntries()
+    entries.add(Stamp(), 0, 5)
+    assert entries.get(-1) is None
+    assert entries.check(Stamp(), 1, "t-0") is None
+
+
+def test_states_of_a_log():
+    state = ProducerState(7, 2, 4, 104, 2, 0, -1, 100)
+    entries = ProducerEntries([state])
+    found = entries.check(Stamp(7, 2, 2, is_transactional=True), 3, "t-0")
+    assert found is not None
+    assert (found.base_offset, found.last_offset) == (102, 104)
+    assert entries.first_unstable_offset() == 100
+    assert entries.check(Stamp(7, 2, 5, is_transactional=True), 1, "t-0") is None

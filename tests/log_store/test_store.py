@@ -1,0 +1,295 @@
+"""A store as a log directory: topics, opening and closing it, what it refuses."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import kraftlog
+from faulty_disk import FaultyDisk, no_space, since
+from kraftlog import LogStore
+from kraftlog.disk.lock import LogDirectoryLockedError
+from kraftlog.log_store.errors import (
+    InvalidConfigError,
+    InvalidPartitionsError,
+    InvalidTopicError,
+    StorageError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from kraftlog.log_store.partition import BatchOptions
+from kraftlog.log_store.producer_entries import Stamp
+
+Opened = Callable[..., LogStore]
+
+
+def values(path: Path, topic: str = "orders", **options: str) -> list[bytes]:
+    return kraftlog.open(path, topics=[topic]).records(["value"], **options).to_table()["value"].to_pylist()
+
+
+def test_topics_stay(opened: Opened):
+    with opened() as store:
+        store.create_topic("orders", 3, {"retention.ms": -1, "segment.bytes": 1 << 20})
+        store.create_topic("a.b")
+    with opened() as store:
+        assert {name: (topic.partitions, dict(topic.configs)) for name, topic in store.topics.items()} == {
+            "a.b": (1, {}),
+            "orders": (3, {"retention.ms": "-1", "segment.bytes": "1048576"}),
+        }
+        assert store.topics["orders"].topic_id == (3).to_bytes(16)
+
+
+def test_what_the_directory_holds(opened: Opened, tmp_path: Path):
+    with opened() as store:
+        store.create_topic("orders", 2)
+        with store.producer() as producer:
+            producer.send("orders", value="x", partition=1)
+        assert not (tmp_path / "store/.kafka_cleanshutdown").exists()
+    folder = tmp_path / "store"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        ".kafka_cleanshutdown",
+        ".lock",
+        "__cluster_metadata-0",
+        "meta.properties",
+        "orders-1",
+        "recovery-point-offset-checkpoint",
+    ]
+    assert (folder / "meta.properties").read_text() == (
+        "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAg\n"
+    )
+    assert (folder / "orders-1/partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAw"
+    assert kraftlog.open(folder).errors().to_pylist() == []
+
+
+def test_metadata_are_what_a_broker_expects(opened: Opened, tmp_path: Path):
+    with opened(node_id=4) as store:
+        store.create_topic("orders", 2, {"cleanup.policy": "compact"})
+        store.producer()
+    image = kraftlog.open(tmp_path / "store").image().image
+    assert dict(image.feature_levels()) == {"metadata.version": 25, "group.version": 1, "transaction.version": 2}
+    tables = {name: table.to_pylist() for name, table in image.tables().items()}
+    assert [(row["partition_id"], row["replicas"], row["isr"], row["leader"]) for row in tables["PartitionRecord"]] == [
+        (0, [4], [4], 4),
+        (1, [4], [4], 4),
+    ]
+    assert [row["directories"] for row in tables["PartitionRecord"]] == [[(2).to_bytes(16)]] * 2
+    assert [(row["broker_id"], row["next_producer_id"]) for row in tables["ProducerIdsRecord"]] == [(-1, 1000)]
+
+
+def test_a_deleted_topic_is_gone(opened: Opened, tmp_path: Path):
+    with opened() as store:
+        store.create_topic("orders", 2)
+        with store.producer() as producer:
+            producer.send("orders", pa.table({"value": ["x"] * 9, "partition": [0, 1, 0] * 3}))
+        with store.consumer("g") as consumer:
+            consumer.assign([("orders", 0)])
+            assert consumer.poll().num_rows == 6
+            consumer.commit()
+        store.delete_topic("orders")
+        assert (store.topics, store.committed("g"), store.groups()) == ({}, {}, [])
+        with pytest.raises(UnknownTopicOrPartitionError, match="no such topic"):
+            store.delete_topic("orders")
+        assert not list((tmp_path / "store").glob("orders*"))
+        store.create_topic("orders", 1)
+    with opened() as store:
+        assert (list(store.topics), store.committed("g")) == (["orders"], {})
+        with store.consumer() as consumer:
+            consumer.subscribe(["orders"])
+            assert consumer.poll().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "partitions", "configs", "error", "says"),
+    [
+        ("orders", 1, {}, TopicExistsError, "exists"),
+        ("__consumer_offsets", 1, {}, InvalidTopicError, "Kafka's own"),
+        ("__cluster_metadata", 1, {}, InvalidTopicError, "Kafka's own"),
+        ("", 1, {}, InvalidTopicError, "1 to 249 characters"),
+        ("a b", 1, {}, InvalidTopicError, "1 to 249 characters"),
+        ("..", 1, {}, InvalidTopicError, "1 to 249 characters"),
+        ("x" * 250, 1, {}, InvalidTopicError, "1 to 249 characters"),
+        ("a.b", 1, {}, InvalidTopicError, "collides with 'a_b'"),
+        ("t", 0, {}, InvalidPartitionsError, "at least 1"),
+        ("t", 1, {"retention": 1}, InvalidConfigError, "unknown configuration 'retention'"),
+        ("t", 1, {"retention.ms": "soon"}, InvalidConfigError, "not a number between -1"),
+        ("t", 1, {"segment.bytes": 100}, InvalidConfigError, "not a number between 1048576"),
+        ("t", 1, {"cleanup.policy": "keep"}, InvalidConfigError, "not delete, compact or both"),
+    ],
+)
+def test_refused_topics(opened: Opened, name: str, partitions: int, configs: dict, error: type[Exception], says: str):
+    with opened() as store:
+        store.create_topic("orders")
+        store.create_topic("a_b")
+        with pytest.raises(error, match=says):
+            store.create_topic(name, partitions, configs)
+        assert list(store.topics) == ["a_b", "orders"]
+
+
+def test_a_second_store_is_refused(opened: Opened):
+    with opened(), pytest.raises(LogDirectoryLockedError):
+        opened()
+    opened().close()
+
+
+def _open_elsewhere(path: Path, result: multiprocessing.Queue) -> None:
+    try:
+        LogStore(path).close()
+        result.put("opened")
+    except LogDirectoryLockedError as error:
+        result.put(str(error))
+
+
+def test_a_second_process_is_refused(opened: Opened, tmp_path: Path):
+    context = multiprocessing.get_context("spawn")
+    with opened():
+        result = context.Queue()
+        process = context.Process(target=_open_elsewhere, args=(tmp_path / "store", result))
+        process.start()
+        found = result.get(timeout=60)
+        process.join()
+    assert "held by a broker or another writer" in found
+
+
+def test_folders_of_others_are_refused(opened: Opened, tmp_path: Path):
+    (tmp_path / "store/orders-0").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"orders-0 is there, but no meta\.properties"):
+        opened()
+    with pytest.raises(ValueError, match="fsync 'never' is not one of commit, batch, close"):
+        LogStore(tmp_path / "other", fsync="never")
+
+
+def test_a_closed_store(opened: Opened):
+    store = opened()
+    store.create_topic("orders")
+    producer, consumer = store.producer(), store.consumer()
+    consumer.subscribe(["orders"])
+    store.close()
+    store.close()
+    for call in (store.producer, store.consumer, lambda: store.create_topic("t"), store.flush):
+        with pytest.raises(ValueError, match="the store is closed"):
+            call()
+    producer.send("orders", value="x")
+    with pytest.raises(ValueError, match="the store is closed"):
+        producer.flush()
+    with pytest.raises(ValueError, match="the store is closed"):
+        consumer.poll()
+
+
+def test_a_store_that_was_not_closed(opened: Opened, tmp_path: Path):
+    """What was flushed is there; a tail that a crash has torn is cut off."""
+    store = opened()
+    store.create_topic("orders")
+    producer = store.producer()
+    producer.send("orders", value="kept")
+    producer.flush()
+    store._abandon()
+    log = tmp_path / "store/orders-0/00000000000000000000.log"
+    log.write_bytes(log.read_bytes() + b"\0\0\0\0torn")
+    with opened() as again, again.producer() as other:
+        other.send("orders", value="more")
+    assert values(tmp_path / "store") == [b"kept", b"more"]
+
+
+def test_a_full_disk(opened: Opened, tmp_path: Path, without_waiting: FaultyDisk):
+    """Nothing is lost that was flushed, the error has Kafka's name, and the directory is not called clean."""
+    store = opened()
+    store.create_topic("orders")
+    producer = store.producer()
+    producer.send("orders", value="kept")
+    producer.flush()
+    without_waiting.fails = since(len(without_waiting.steps), no_space)
+    producer.send("orders", value="lost")
+    with pytest.raises(StorageError, match="No space left on device") as caught:
+        producer.flush()
+    assert caught.value.kafka_code == 56
+    with pytest.raises(StorageError):
+        producer.send("orders", value="later")
+    without_waiting.fails = lambda step: None
+    store.close()
+    assert not (tmp_path / "store/.kafka_cleanshutdown").exists()
+    with opened() as again:
+        producer = again.producer()
+        producer.send("orders", value="more")
+        producer.flush()
+    assert values(tmp_path / "store") == [b"kept", b"more"]
+
+
+def test_segments_are_rolled(opened: Opened, tmp_path: Path):
+    with opened() as store:
+        store.create_topic("orders", 1, {"internal.segment.bytes": 4096})
+        with store.producer(max_batch_bytes=1000) as producer:
+            producer.send("orders", pa.table({"value": [b"x" * 90] * 200}))
+        with store.consumer() as consumer:
+            consumer.subscribe(["orders"])
+            assert consumer.poll()["offset"].to_pylist() == list(range(200))
+    segments = kraftlog.open(tmp_path / "store/orders-0").segments().to_pylist()
+    assert len(segments) > 4
+    assert all(segment["size_in_bytes"] <= 4096 and segment["clean"] for segment in segments)
+
+
+def test_no_client_writes_what_is_of_kafka_itself(opened: Opened):
+    with opened() as store:
+        with store.consumer("g") as consumer:
+            consumer.commit({("t", 0): 1})
+        producer = store.producer()
+        for name in ("__consumer_offsets", "__transaction_state", "__cluster_metadata"):
+            with pytest.raises(InvalidTopicError, match="Kafka's own"):
+                producer.send(name, value="x")
+            with pytest.raises(InvalidTopicError, match="Kafka's own"):
+                store.delete_topic(name)
+    opened().close()
+
+
+def test_producers_of_a_closed_store_write_nothing(opened: Opened, tmp_path: Path):
+    store = opened()
+    store.create_topic("t")
+    producer, partition = store.producer("etl"), store._open_partition(("t", 0))
+    store.close()
+    before = {path: path.stat().st_size for path in (tmp_path / "store").rglob("*.log")}
+    with opened():
+        with pytest.raises((ValueError, StorageError), match="closed"):
+            producer.init_transactions()
+        with pytest.raises(StorageError, match="the partition is closed"):
+            partition.append_rows(pa.record_batch({"value": ["x"]}), Stamp(), BatchOptions(), timestamp_ms=1)
+        assert {path: path.stat().st_size for path in before} == before
+
+
+@pytest.mark.parametrize("name", ["t", "x" * 249])
+def test_a_crash_while_a_topic_is_deleted(opened: Opened, monkeypatch: pytest.MonkeyPatch, name: str):
+    """Its records do not come back with a new topic of its name, and no group skips records of that."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    store = opened()
+    store.create_topic(name)
+    with store.producer() as producer:
+        producer.send(name, pa.table({"value": ["old"] * 5}))
+    with store.consumer("g") as consumer:
+        consumer.commit({(name, 0): 5})
+    with monkeypatch.context() as patched:
+        patched.setattr("kraftlog.log_store.store.remove_partition_folder", stop)
+        with pytest.raises(KeyboardInterrupt):
+            store.delete_topic(name)
+    store._abandon()
+    with opened() as again:
+        assert (list(again.topics), again.committed("g")) == ([], {})
+        again.create_topic(name)
+        with again.consumer("g") as consumer:
+            consumer.subscribe([name])
+            assert consumer.poll().num_rows == 0
+        again.delete_topic(name)
+        assert not list(again.path.glob(f"{name[:200]}*"))
+
+
+@pytest.mark.parametrize("wrong", [b"x", 5, ""])
+def test_ids_that_are_no_text(opened: Opened, wrong: object):
+    with opened() as store:
+        store.producer("fine")
+        with pytest.raises(ValueError, match="is not a text"):
+            store.producer(wrong)  # type: ignore[arg-type]
+        store.flush()

@@ -1,0 +1,361 @@
+"""Transactions of producers: all or nothing, once, and never of a producer that is fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import kraftlog
+from kraftlog import LogStore
+from kraftlog.errors import RecordTooLargeError
+from kraftlog.log_store import cluster
+from kraftlog.log_store.errors import (
+    InvalidProducerEpochError,
+    InvalidProducerIdMappingError,
+    InvalidTransactionError,
+    InvalidTransactionTimeoutError,
+    ProducerFencedError,
+    UnknownTopicOrPartitionError,
+)
+from kraftlog.log_store.partition import BatchOptions
+from kraftlog.log_store.producer_entries import Stamp
+from kraftlog.log_store.transaction_coordinator import EXPIRATION_MS
+from kraftlog.log_store.transaction_state import COMPLETE_COMMIT, LAST_EPOCH
+from standing_clock import StandingClock
+
+Opened = Callable[..., LogStore]
+ROWS = pa.table({"key": ["a", "b", "c", "d"], "value": ["1", "2", "3", "4"]})
+
+
+@pytest.fixture
+def store(opened: Opened) -> LogStore:
+    store = opened()
+    store.create_topic("orders", 3)
+    return store
+
+
+def committed(store: LogStore, topic: str = "orders") -> list[bytes]:
+    """Return the values that another reader of the directory finds committed."""
+    log = kraftlog.open(store.path, topics=[topic])
+    return sorted(log.records(["value"], isolation_level="read_committed").to_table()["value"].to_pylist())
+
+
+def states(path: Path) -> list[tuple[int, int, str, int]]:
+    rows = kraftlog.open(path, topics=["orders"]).transactions().to_pylist()
+    return sorted((row["producer_epoch"], row["partition"], row["state"], row["records_count"]) for row in rows)
+
+
+def test_all_partitions_or_none(store: LogStore):
+    producer = store.producer("etl")
+    producer.begin_transaction()
+    producer.send("orders", ROWS)
+    assert committed(store) == []
+    producer.commit_transaction()
+    assert committed(store) == [b"1", b"2", b"3", b"4"]
+    producer.begin_transaction()
+    producer.send("orders", ROWS)
+    producer.abort_transaction()
+    assert committed(store) == [b"1", b"2", b"3", b"4"]
+    partitions = {state[1] for state in states(store.path)}
+    assert len(partitions) > 1
+    assert [state[2] for state in states(store.path)] == ["committed"] * len(partitions) + ["aborted"] * len(partitions)
+
+
+def test_a_block_that_raises(store: LogStore):
+    producer = store.producer("etl")
+
+    def fail() -> None:
+        with producer.transaction():
+            producer.send("orders", ROWS)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    with producer.transaction():
+        producer.send("orders", value="after", key="a")
+    assert committed(store) == [b"after"]
+
+
+def test_markers_have_the_epoch_behind_that_of_the_data(store: LogStore):
+    """As transaction version 2 has it; each transaction begins with sequence 0."""
+    producer = store.producer("etl")
+    for _ in range(3):
+        with producer.transaction():
+            producer.send("orders", value="x", partition=1)
+            producer.send("orders", pa.table({"value": ["y", "z"]}), partition=1)
+    batches = kraftlog.open(store.path / "orders-1").batches().to_pylist()
+    assert [(row["producer_epoch"], row["base_sequence"], row["control_type"]) for row in batches] == [
+        row for epoch in range(3) for row in [(epoch, 0, None), (epoch, 1, None), (epoch + 1, -1, "COMMIT")]
+    ]
+    assert kraftlog.open(store.path).errors().to_pylist() == []
+
+
+def test_nothing_is_written_of_an_empty_transaction(store: LogStore):
+    producer = store.producer("etl")
+    before = store.transactional_ids()
+    with producer.transaction():
+        pass
+    producer.begin_transaction()
+    producer.abort_transaction()
+    assert store.transactional_ids() == before
+    assert not list(store.path.glob("orders-*"))
+
+
+def test_a_second_producer_fences_the_first(store: LogStore):
+    first = store.producer("etl")
+    first.begin_transaction()
+    first.send("orders", ROWS)
+    second = store.producer("etl")
+    assert (second.producer_id, second.producer_epoch) == (first.producer_id, first.producer_epoch + 2)
+    with pytest.raises(ProducerFencedError):
+        first.commit_transaction()
+    for call in (lambda: first.send("orders", value="x"), first.begin_transaction, first.abort_transaction):
+        with pytest.raises(ProducerFencedError):
+            call()
+    with second.transaction():
+        second.send("orders", value="second")
+    assert committed(store) == [b"second"]
+    first.init_transactions()
+    with first.transaction():
+        first.send("orders", value="first")
+    assert committed(store) == [b"first", b"second"]
+
+
+def test_a_fenced_producer_cannot_write(store: LogStore):
+    """Nor to a partition that its transaction has already: the marker there has raised the epoch."""
+    first = store.producer("etl")
+    first.begin_transaction()
+    first.send("orders", pa.table({"value": ["x"]}), partition=0)
+    store.producer("etl")
+    with pytest.raises(ProducerFencedError):
+        first.send("orders", pa.table({"value": ["y"]}), partition=1)
+    assert not (store.path / "orders-1").exists()
+
+
+def test_a_transaction_that_takes_too_long(store: LogStore, clock: StandingClock):
+    slow, other = store.producer("slow", transaction_timeout_ms=1000), store.producer("other")
+    slow.begin_transaction()
+    slow.send("orders", pa.table({"value": ["x"]}), partition=0)
+    clock.now += 1001
+    with other.transaction():
+        other.send("orders", value="y", partition=0)
+    assert committed(store) == [b"y"]
+    with pytest.raises(ProducerFencedError):
+        slow.commit_transaction()
+    assert [state[2] for state in states(store.path)] == ["aborted", "committed"]
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 900_001])
+def test_refused_timeouts(store: LogStore, timeout: int):
+    with pytest.raises(InvalidTransactionTimeoutError, match=f"{timeout} ms is not between 1 and 900000"):
+        store.producer("etl", transaction_timeout_ms=timeout)
+
+
+def test_an_administrator_aborts(store: LogStore):
+    producer = store.producer("etl")
+    producer.begin_transaction()
+    producer.send("orders", pa.table({"value": ["x"]}))
+    store.abort_transaction("etl")
+    with pytest.raises(ProducerFencedError):
+        producer.commit_transaction()
+    for name in ("etl", "never"):
+        with pytest.raises(InvalidTransactionError, match="no transaction under way"):
+            store.abort_transaction(name)
+
+
+def test_epochs_run_out(opened: Opened, store: LogStore):
+    """At the last epoch of an id the coordinator goes on with a new one; nothing is lost, nothing twice."""
+    producer = store.producer("etl")
+    parts = store._parts.transactions
+    known = parts._ids["etl"]
+    assert known.state is not None
+    known.state = producer._state = replace(known.state, producer_epoch=LAST_EPOCH - 2)
+    producer.producer_epoch = LAST_EPOCH - 2
+    seen = []
+    for value in ("one", "two", "three"):
+        seen.append((producer.producer_id, producer.producer_epoch))
+        with producer.transaction():
+            producer.send("orders", value=value)
+    assert seen == [(0, LAST_EPOCH - 2), (0, LAST_EPOCH - 1), (1, 0)]
+    store.close()
+    with opened() as again:
+        (state,) = again.transactional_ids()
+        assert (state.producer_id, state.producer_epoch, state.status) == (1, 1, COMPLETE_COMMIT)
+        assert committed(again) == [b"one", b"three", b"two"]
+        assert kraftlog.open(again.path).errors().to_pylist() == []
+
+
+def test_ids_expire(opened: Opened, store: LogStore, clock: StandingClock):
+    producer = store.producer("etl")
+    with producer.transaction():
+        producer.send("orders", value="x")
+    store.close()
+    clock.now += EXPIRATION_MS + 1
+    with opened() as again:
+        assert again.transactional_ids() == []
+        new = again.producer("etl")
+        assert (new.producer_id, new.producer_epoch) == (1000, 0)
+        with pytest.raises(InvalidProducerIdMappingError):
+            again._parts.transactions.add_partitions(producer._state, frozenset({("orders", 0)}))
+
+
+def test_a_restart_aborts_what_is_under_way(opened: Opened, store: LogStore):
+    producer = store.producer("etl")
+    with producer.transaction():
+        producer.send("orders", ROWS)
+    producer.begin_transaction()
+    producer.send("orders", ROWS)
+    store._abandon()
+    with opened() as again:
+        assert committed(again) == [b"1", b"2", b"3", b"4"]
+        assert {state[2] for state in states(again.path)} == {"committed", "aborted"}
+        assert kraftlog.open(again.path).hanging_transactions().num_rows == 0
+
+
+def test_closing_aborts_what_is_under_way(opened: Opened, store: LogStore):
+    producer = store.producer("etl")
+    producer.begin_transaction()
+    producer.send("orders", ROWS)
+    store.close()
+    with opened() as again:
+        assert committed(again) == []
+        assert {state[2] for state in states(again.path)} == {"aborted"}
+
+
+def test_a_topic_deleted_inside_of_a_transaction(store: LogStore):
+    store.create_topic("gone")
+    producer = store.producer("etl")
+    with producer.transaction():
+        producer.send("orders", value="x")
+        producer.send("gone", pa.table({"value": ["y"]}))
+        store.delete_topic("gone")
+    assert committed(store) == [b"x"]
+
+
+@pytest.mark.parametrize("topic", ["nowhere"])
+def test_topics_that_are_not_there(store: LogStore, topic: str):
+    producer = store.producer("etl")
+    with pytest.raises(UnknownTopicOrPartitionError), producer.transaction():
+        producer.send(topic, value="x")
+    with pytest.raises(UnknownTopicOrPartitionError, match="has 3 partitions, and no 3"), producer.transaction():
+        producer.send("orders", ROWS, partition=3)
+    with producer.transaction():
+        producer.send("orders", value="x")
+    assert committed(store) == [b"x"]
+
+
+def test_work_outside_of_transactions(store: LogStore):
+    producer, plain = store.producer("etl"), store.producer()
+    with pytest.raises(InvalidTransactionError, match="begin_transaction comes first"):
+        producer.send("orders", value="x")
+    for call in (producer.commit_transaction, producer.abort_transaction):
+        with pytest.raises(InvalidTransactionError, match="is in no transaction"):
+            call()
+    with pytest.raises(InvalidTransactionError, match="without a transactional id"):
+        plain.begin_transaction()
+    producer.begin_transaction()
+    with pytest.raises(InvalidTransactionError, match="is inside of a transaction"):
+        producer.begin_transaction()
+
+
+def test_offsets_count_with_the_transaction(opened: Opened, store: LogStore):
+    producer = store.producer("etl")
+    with producer.transaction():
+        producer.send_offsets_to_transaction({("orders", 0): 5, ("orders", 1): 7}, "g")
+        assert store.committed("g") == {}
+    found = {key: each.offset for key, each in store.committed("g").items()}
+    assert found == {("orders", 0): 5, ("orders", 1): 7}
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({("orders", 0): 99}, "g")
+    producer.abort_transaction()
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({("orders", 1): 99}, "g")
+    store._abandon()
+    with opened() as again:
+        assert {key: each.offset for key, each in again.committed("g").items()} == found
+        rows = kraftlog.open(again.path).offsets().to_pylist()
+        assert sorted((row["partition"], row["offset"], row["state"]) for row in rows) == [
+            (0, 5, "committed"),
+            (1, 7, "committed"),
+        ]
+
+
+def test_an_older_transaction_version(opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With version 0 markers have the epoch of the data, sequences go on, and records are of version 0."""
+    monkeypatch.setitem(cluster.FEATURES, "transaction.version", 0)
+    with opened() as store:
+        store.create_topic("orders")
+        producer = store.producer("etl")
+        for _ in range(2):
+            with producer.transaction():
+                producer.send("orders", pa.table({"value": ["x", "y"]}))
+    batches = kraftlog.open(tmp_path / "store/orders-0").batches().to_pylist()
+    assert [(row["producer_epoch"], row["base_sequence"]) for row in batches] == [(0, 0), (0, -1), (0, 2), (0, -1)]
+    log = kraftlog.open(tmp_path / "store", topics=["__transaction_state"])
+    assert set(log.messages(["value_version"]).to_table()["value_version"].to_pylist()) == {0}
+
+
+def test_a_late_batch_of_a_fenced_producer(store: LogStore):
+    """To a partition that its transaction named, but had not written to: the marker there refuses it."""
+    first = store.producer("etl")
+    first.begin_transaction()
+    first._add({("orders", 0), ("orders", 1)})
+    store.producer("etl")
+    late = Stamp(first.producer_id, first.producer_epoch, 0, is_transactional=True)
+    with pytest.raises(InvalidProducerEpochError, match="orders-1: producer 0: epoch 0, but 1 has begun"):
+        store._parts.partition_of(("orders", 1)).append_rows(
+            pa.record_batch({"value": [b"late"]}), late, BatchOptions(), timestamp_ms=1
+        )
+    assert kraftlog.open(store.path).errors().num_rows == 0
+
+
+def test_a_transaction_that_lacks_records_cannot_be_committed(store: LogStore):
+    """Behind a failed send it can only be aborted; a ``with`` block does that."""
+    producer = store.producer("etl", max_batch_bytes=1000)
+    producer.begin_transaction()
+    with pytest.raises(RecordTooLargeError):
+        producer.send("orders", pa.table({"value": ["small", "x" * 2000], "partition": [0, 1]}))
+    for call in (producer.commit_transaction, lambda: producer.send("orders", value="more")):
+        with pytest.raises(InvalidTransactionError, match="it can only be aborted"):
+            call()
+    producer.abort_transaction()
+
+    def write() -> None:
+        with producer.transaction():
+            producer.send("orders", value="small")
+            producer.send("orders", value="x" * 2000)
+
+    with pytest.raises(RecordTooLargeError):
+        write()
+    with producer.transaction():
+        producer.send("orders", value="fine")
+    assert committed(store) == [b"fine"]
+
+
+def test_a_fenced_producer_and_a_topic_that_was_made_again(store: LogStore):
+    """The marker that fences it had no partition to go to."""
+    first = store.producer("etl")
+    first.begin_transaction()
+    first.send("orders", pa.table({"value": ["old"]}), partition=0)
+    store.delete_topic("orders")
+    second = store.producer("etl")
+    store.create_topic("orders", 3)
+    with pytest.raises(ProducerFencedError):
+        first.send("orders", pa.table({"value": ["late"]}), partition=0)
+    with second.transaction():
+        second.send("orders", value="new", partition=0)
+    assert committed(store) == [b"new"]
+
+
+def test_offsets_of_a_topic_that_was_deleted_meanwhile(store: LogStore):
+    producer = store.producer("etl")
+    producer.begin_transaction()
+    producer.send_offsets_to_transaction({("orders", 0): 9, ("other", 0): 3}, "g")
+    store.delete_topic("orders")
+    store.create_topic("orders")
+    producer.commit_transaction()
+    assert {key: each.offset for key, each in store.committed("g").items()} == {("other", 0): 3}

@@ -1,0 +1,86 @@
+"""The simulated process: its disk, its clock, its ids."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+from unittest import mock
+
+from sim_disk import SimDisk
+
+from kraftlog.disk.disk import use_disk
+
+_START_MS = 1_700_000_000_000
+
+
+class Process:
+    """What a workload is given; its clock and ids follow from the seed.
+
+    Parameters
+    ----------
+    disk : SimDisk
+    seed : int or str
+        Of the ids, and of what the workload draws.
+
+    Attributes
+    ----------
+    random : Random
+    """
+
+    def __init__(self, disk: SimDisk, seed: int | str = 0) -> None:
+        self.disk = disk
+        self.random = Random(seed)
+        self._ids = Random(f"ids of {seed}")
+        self._now_ms = _START_MS
+
+    def clock(self) -> int:
+        """Return the time in milliseconds, one later each time."""
+        self._now_ms += 1
+        return self._now_ms
+
+    def time_ns(self) -> int:
+        """Return the time in nanoseconds."""
+        return self.clock() * 1_000_000
+
+    def monotonic(self) -> float:
+        """Return the time in seconds."""
+        return self.clock() / 1000
+
+    def uuid4(self) -> uuid.UUID:
+        """Return the next id."""
+        return uuid.UUID(int=self._ids.getrandbits(128), version=4)
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self._now_ms += int(seconds * 1000)
+
+    def note(self, *what: Hashable) -> None:
+        """Say what the process knows from now on, such as that something is acknowledged."""
+        self.disk.notes.append(what)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the code of a ``with`` block run in this process."""
+        with (
+            use_disk(self.disk),
+            mock.patch("uuid.uuid4", _here(self.uuid4, uuid.uuid4)),
+            mock.patch("time.time_ns", _here(self.time_ns, time.time_ns)),
+            mock.patch("time.monotonic", _here(self.monotonic, time.monotonic)),
+            mock.patch("time.sleep", _here(self.sleep, time.sleep)),
+        ):
+            yield
+
+
+def _here(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function for this thread, and the real one for all others: they are no part of the process."""
+    thread = threading.get_ident()
+
+    def called(*arguments: Any) -> Any:
+        return (own if threading.get_ident() == thread else real)(*arguments)
+
+    return called

@@ -1,0 +1,60 @@
+"""Runs many schedules of all workloads; a violation is printed with its seed, its operations and what was lost."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from multiprocessing import Pool
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
+
+from runner import Simulation, ViolationError  # noqa: E402
+from workloads import WORKLOADS  # noqa: E402
+
+
+def explore(task: tuple[int, int, int]) -> tuple[str, int, int, float, str]:
+    """Explore one workload; return its name, schedules, different states, seconds and the violation."""
+    number, seed, schedules = task
+    logging.disable(logging.CRITICAL)
+    simulation = Simulation(WORKLOADS[number](), seed)
+    begin, violation = time.monotonic(), ""
+    try:
+        simulation.explore(schedules, variants=max(1, schedules // 2000))
+    except ViolationError as found:
+        violation = str(found)
+    counts = simulation.counts
+    return simulation.workload.name, counts.schedules, counts.states, time.monotonic() - begin, violation
+
+
+def main() -> int:
+    """Print counts of each workload and of all; 1 when something was violated."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--schedules", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--workload", default="", help="only those whose name holds this")
+    options = parser.parse_args()
+    chosen = [number for number, make in enumerate(WORKLOADS) if options.workload in make().name]
+    share = -(-options.schedules // len(chosen))
+    begin, totals, violations = time.monotonic(), [0, 0], 0
+    with Pool(options.processes) as pool:
+        tasks = [(number, options.seed, share) for number in chosen]
+        for name, schedules, states, seconds, violation in pool.imap_unordered(explore, tasks):
+            print(f"{name:45} {schedules:9,} schedules {states:8,} states {seconds:7.1f} s", flush=True)
+            totals = [totals[0] + schedules, totals[1] + states]
+            if violation:
+                violations += 1
+                print(violation, flush=True)
+    seconds = time.monotonic() - begin
+    print(
+        f"seed {options.seed}: {totals[0]:,} schedules, {totals[1]:,} different states, "
+        f"{violations} violations, {seconds:.1f} s"
+    )
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

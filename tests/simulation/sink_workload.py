@@ -1,0 +1,166 @@
+"""The sink: rows of a write are there once or not at all, and what was committed is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from partition_state import state_faults
+from process import Process
+from runner import Notes, Workload
+
+import kraftlog
+from kraftlog.disk.disk import disk
+from kraftlog.layout.names import STORE_FOLDER
+from kraftlog.store import (
+    BatchOptions,
+    CommitUnfinishedError,
+    StagedFile,
+    Stager,
+    WriteId,
+    abort,
+    abort_unfinished,
+    begin,
+    commit,
+    recover,
+    write_of_batch,
+)
+from kraftlog.store.topics import partition_folders
+
+LOGS = Path("/sim/data/logs")
+SMALL = BatchOptions(max_batch_bytes=300, segment_bytes=700)
+OTHER = write_of_batch("other", 0)
+TOPICS = {"t": 2, "new": 2}
+Values = dict[tuple[str, int], list[str]]
+
+
+class SinkWorkload(Workload):
+    """Batches of one query, and one of another, which was staged before them.
+
+    Parameters
+    ----------
+    overwrites : bool
+        Whether that one does.
+    """
+
+    failures = (OSError, CommitUnfinishedError)
+
+    def __init__(self, overwrites: bool = False) -> None:
+        self.overwrites = overwrites
+
+    @property
+    def name(self) -> str:
+        return f"{type(self).__name__}({'overwrite' if self.overwrites else 'append'})"
+
+    def prepare(self, process: Process) -> None:
+        disk().make_folder(LOGS.parent.parent)
+
+    def batches(self, process: Process) -> list[Values]:
+        dice, made = process.random, []
+        for number in range(3):
+            places = dice.sample([("t", 0), ("t", 1), ("new", 1)], dice.randrange(1, 3))
+            made.append(
+                {
+                    at: [f"{number}/{n}".ljust(dice.choice((5, 150)), ".") for n in range(dice.randrange(1, 7))]
+                    for at in places
+                }
+            )
+        return made
+
+    def run(self, process: Process) -> None:
+        first, second, third = self.batches(process)
+        if process.random.random() < 0.3:
+            self.stage(write_of_batch("query", 0), first)
+            abort(LOGS, write_of_batch("query", 0))
+        other = self.stage(OTHER, third)  # a write of somebody else, which is committed last
+        for number, values in enumerate((first, second)):
+            process.note("begin", frozen(values), False)
+            self.write(number, values)
+            process.note("done")
+        process.note("begin", frozen(third), self.overwrites)
+        commit(LOGS, OTHER, other, overwrite=self.overwrites, topics=TOPICS)
+        process.note("done")
+        process.note("ended")
+
+    def stage(self, write: WriteId, values: Values) -> list[StagedFile]:
+        stager = Stager(begin(LOGS, write), write.producer_id, SMALL, task=0)
+        for (topic, partition), rows in values.items():
+            stager.write(topic, partition, pa.record_batch({"value": rows}))
+        return stager.finish()
+
+    def write(self, number: int, values: Values) -> None:
+        write = write_of_batch("query", number)
+        commit(LOGS, write, self.stage(write, values), topics=TOPICS)
+
+    def recover(self, process: Process) -> Any:
+        process.note("found", disk().entry(LOGS / STORE_FOLDER) is not None)
+        disk().make_folder(LOGS)
+        decided = recover(LOGS)
+        shown = visible()
+        process.note("shown", shown, tuple(each.write.batch_id for each in decided))
+        self.write(7, {("t", 0): ["last"]})  # a repetition is dropped
+        process.note("last")
+        abort_unfinished(LOGS)
+        messages = [fault.message for fault in kraftlog.open(LOGS).verify()]
+        left = [name for name in process.disk.files() if ".kraftlog" in name]
+        states = set(kraftlog.open(LOGS).transactions()["state"].to_pylist())
+        return {"rows": visible(), "faults": messages + left + closed_faults(), "states": states}
+
+    def judge(self, notes: Notes, seen: Any) -> None:
+        assert seen["faults"] == [], seen["faults"]
+        assert seen["states"] == {"committed"}, seen["states"]
+        allowed, ended = [frozen({})], False
+        for kind, *what in notes:
+            if kind == "begin":
+                allowed.append(after(allowed[-1], dict(what[0]), overwrite=what[1]))
+            elif kind == "done":
+                allowed = [allowed[-1]]
+            elif kind == "shown":
+                assert what[0] in allowed, "rows that were committed are not there, or some of a write"
+                allowed = [what[0]]
+                if ("t", 0) not in dict(what[0]) or dict(what[0])[("t", 0)][-1] != "last":
+                    allowed.append(after(what[0], {("t", 0): ("last",)}, overwrite=False))
+            elif kind == "last":
+                allowed = [allowed[-1]]
+            elif kind == "found" and ended:
+                assert not what[0], "a broker would find the folder of a write that is done"
+            ended = kind == "ended"
+        assert seen["rows"] in allowed, "rows that were committed are not there, or some of a write"
+
+
+def frozen(values: Any) -> Any:
+    return tuple(sorted((at, tuple(rows)) for at, rows in values.items()))
+
+
+def after(before: Any, values: dict[tuple[str, int], tuple[str, ...]], *, overwrite: bool) -> Any:
+    """Return the rows that are visible behind a write."""
+    lost = set(TOPICS) if overwrite else set()
+    result = {at: rows for at, rows in before if at[0] not in lost}
+    for at, rows in values.items():
+        result[at] = (*result.get(at, ()), *rows)
+    return frozen(result)
+
+
+def closed_faults() -> list[str]:
+    """Return what is wrong with the files beside the segments."""
+    found = []
+    for topic, partitions in partition_folders(LOGS).items():
+        for partition in partitions:
+            found += state_faults(LOGS / f"{topic}-{partition}", is_closed=False)
+    return found
+
+
+def visible() -> Any:
+    """Return the rows that a reader at read_committed sees, by partition."""
+    shown: dict[tuple[str, int], list[str]] = {}
+    if not any(
+        disk().matches(LOGS / f"{topic}-{at}", "*.log")
+        for topic, all_ in partition_folders(LOGS).items()
+        for at in all_
+    ):
+        return ()
+    records = kraftlog.open(LOGS).records(["topic", "partition", "offset", "value"], isolation_level="read_committed")
+    for row in records.to_table().sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pylist():
+        shown.setdefault((row["topic"], row["partition"]), []).append(row["value"].decode())
+    return frozen(shown)
