@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all simulate build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -24,6 +24,12 @@ test: $(READY)
 
 test-all: $(READY)
 	$(TESTS) --all-cases
+
+# crashes of simulated disks: make simulate SEED=2 takes other schedules
+SCHEDULES := 100000
+SEED := 0
+simulate: $(READY)
+	$(BIN)/python tests/simulation/simulate.py --schedules=$(SCHEDULES) --seed=$(SEED)
 
 lint: $(READY)
 	ci/lint

@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
+import html
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import kraftlog
 from kraftlog import schema
-
-_COMMANDS = """# Commands
-
-::: mkdocs-click
-    :module: kraftlog.cli
-    :command: commands
-    :prog_name: kraftlog
-    :style: table
-    :depth: 1
-"""
+from kraftlog.cli import PROGRAM, commands
+from kraftlog.cli.tasks import TASKS
+from kraftlog.spark import to_parquet
+from kraftlog.spark.option_tables import READING, SINK, STREAMS, WITHOUT_EFFECT, Option
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
-    pages = {"commands": _COMMANDS, "tables": _tables(), "functions": _functions()}
+    pages = {"commands": _commands(), "tables": _tables(), "functions": _functions(), "spark-options": _spark_options()}
     for name, content in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=content))
     return files
+
+
+def _commands() -> str:
+    root = click.Context(commands, info_name=PROGRAM)
+    parts = ["# Commands\n", *_help_text(commands)]
+    for task, names in TASKS.items():
+        parts.append(f"## {task}\n")
+        for name in names:
+            command = commands.get_command(root, name)
+            assert command is not None
+            ctx = click.Context(command, parent=root, info_name=name)
+            usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
+            parts += [f"### {name}\n", f"```\n{usage}\n```\n", *_help_text(command), "| | |", "|---|---|"]
+            options = [option for option in command.get_params(ctx) if isinstance(option, click.Option)]
+            for option, text in filter(None, (option.get_help_record(ctx) for option in options)):
+                cell = html.escape(text).replace("|", r"\|")
+                parts.append(f"| `{option}` | {cell} |")
+            parts.append("")
+    return "\n".join(parts)
+
+
+def _help_text(command: click.Command) -> Iterator[str]:
+    """Return the paragraphs of a help text; one that begins with click's mark is an example."""
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        if paragraph.startswith("\b"):
+            lines = paragraph.splitlines()[2:]
+            yield "\n".join(["```", *(line.strip() for line in lines), "```\n"])
+        else:
+            yield f"{html.escape(paragraph)}\n"
 
 
 def _tables() -> str:
@@ -40,3 +69,53 @@ def _tables() -> str:
 def _functions() -> str:
     names = [f"kraftlog.{name}" for name in sorted(kraftlog.__all__)]
     return "# Functions\n\n" + "\n".join(f"::: {name}\n" for name in names)
+
+
+def _spark_options() -> str:
+    names = ", ".join(f"`{name}`" for name in WITHOUT_EFFECT)
+    parts = [
+        "# Options of Spark",
+        "Names are taken without regard to case. An option that is not known, or has no value, is refused.",
+        "## Reader",
+        'Of `spark.read.format("kraftlog")`, `readStream`, `read_ranges` and `to_parquet`.',
+        _options(READING),
+        f"For jobs that come from Spark's Kafka source, {names} and all other options that begin with `kafka.` are"
+        " taken, and have no effect.",
+        "## Streams",
+        'Of `spark.readStream.format("kraftlog")`, besides those of the reader; those of an end are refused.',
+        _options(STREAMS),
+        "## Sink",
+        'Of `df.write.format("kraftlog")` and `writeStream`.',
+        _options(SINK),
+        "## Export",
+        "Arguments of `kraftlog.spark.to_parquet`, besides options of the reader.",
+        _arguments(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _options(options: Iterable[Option]) -> str:
+    return _names({name: (default, meaning) for name, default, meaning in options})
+
+
+def _names(said: Mapping[str, tuple[str | None, str]]) -> str:
+    """Return a table of names, what they mean, and what they are by default."""
+    defaults = {name: f" Default: `{default}`." if default else "" for name, (default, _) in said.items()}
+    return "\n".join(["| | |", "|---|---|", *(f"| `{name}` | {said[name][1]}{defaults[name]} |" for name in said)])
+
+
+def _arguments() -> str:
+    """Return the arguments of the export with their defaults, and what the docstring says of them."""
+    text = (inspect.getdoc(to_parquet) or "").split("Parameters\n----------\n")[1].split("\nReturns\n")[0]
+    found = re.findall(r"^(\w+) : .*\n((?:    .*\n?)*)", text, re.MULTILINE)
+    meaning = {name: " ".join(lines.split()).replace("``", "`") for name, lines in found}
+    return _names(
+        {
+            name: (
+                None if parameter.default in (parameter.empty, None) else repr(parameter.default),
+                meaning.get(name, ""),
+            )
+            for name, parameter in inspect.signature(to_parquet).parameters.items()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        }
+    )

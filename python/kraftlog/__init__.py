@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
+    from kraftlog.log_store.process import process
+    from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
     from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
@@ -50,6 +52,7 @@ __all__ = [
     "InvalidRecordError",
     "InvalidTransactionStateError",
     "Log",
+    "LogStore",
     "MetadataLogWriter",
     "Record",
     "RecordBatchBuilder",
@@ -71,6 +74,7 @@ __all__ = [
     "pack_transaction",
     "partition_for_key",
     "plan_batches",
+    "process",
     "records",
     "rewrite_batches",
     "validate",
@@ -86,6 +90,7 @@ _MODULES = {
     "InvalidRecordError": "kraftlog.errors",
     "InvalidTransactionStateError": "kraftlog.errors",
     "Log": "kraftlog.tables.log",
+    "LogStore": "kraftlog.log_store.store",
     "MetadataLogWriter": "kraftlog.write.metadata_writer",
     "Record": "kraftlog._native.record_objects",
     "RecordBatchBuilder": "kraftlog.codec.builder",
@@ -107,6 +112,7 @@ _MODULES = {
     "pack_transaction": "kraftlog.transactions.metadata_transaction",
     "partition_for_key": "kraftlog.codec.partitioner",
     "plan_batches": "kraftlog.transactions.packing",
+    "process": "kraftlog.log_store.process",
     "records": "kraftlog.codec.record_iterator",
     "rewrite_batches": "kraftlog.codec.rewrite",
     "validate": "kraftlog.codec.validate",

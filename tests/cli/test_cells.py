@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlog._native import cell_text as native
-from kraftlog.cli.cells import csv_lines, json_lines, pieces, plain_cells
+from kraftlog.cli.cells import csv_lines, json_lines, pieces, plain_cells, size_cells
 from kraftlog.schema import IS_JSON
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -165,3 +166,26 @@ def for_people(value: bytes | None) -> str | None:
 def test_bytes_for_people(values: list[bytes | None], start: int):
     column = pa.array(values, pa.binary()).slice(start)
     assert plain_cells(column, "text").to_pylist() == [for_people(value) for value in values[start:]]
+
+
+def size_text(size: int) -> str:
+    """Return what ``size_cells`` makes of one number."""
+    if size < 1024:
+        return f"{size} B"
+    power, tenths = 1, round(Fraction(size * 10, 1024))
+    while tenths >= 10240:
+        power += 1
+        tenths = round(Fraction(size * 10, 1024**power))
+    return f"{tenths // 10}.{tenths % 10} {'KMGTPE'[power - 1]}iB"
+
+
+def test_sizes_have_units():
+    shown = {0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1_258_291: "1.2 MiB", 1 << 30: "1.0 GiB", 2**63 - 1: "8.0 EiB"}
+    shown[1024**2 - 1] = "1.0 MiB"
+    assert size_cells(pa.array([*shown, None])).to_pylist() == [*shown.values(), None]
+    assert size_cells(pa.array([1536.4, None])).to_pylist() == ["1.5 KiB", None]
+
+
+@given(st.lists(st.integers(0, 2**49) | st.integers(0, 2**22)))
+def test_sizes_are_those_of_a_twin(sizes: list[int]):
+    assert size_cells(pa.array(sizes, pa.int64())).to_pylist() == list(map(size_text, sizes))

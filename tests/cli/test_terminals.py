@@ -49,6 +49,7 @@ NO_TABLES = {
     "demo": "runs in the tests of Spark",
     "man": "prints what man reads",
     "pack": "writes a file",
+    "store": "has tests of its own",
     "downgrade": "writes a snapshot",
 }
 ON_SCREEN = "from kraftlog.cli import main; main()"
@@ -100,6 +101,28 @@ def test_the_more_important_columns_stay():
         header = terminal.rest().splitlines()[0].split()
     assert {"offset", "type", "value", "error"} <= set(header)
     assert "key_version" not in header
+
+
+def test_sizes_and_times_are_for_people_on_a_terminal_alone(kraftlog_command: Command):
+    words = ["segments", str(GOLDEN / "codecs" / "log"), "-t", "codec-lz4"]
+    words += ["--columns", "size_in_bytes,max_timestamp,torn_bytes"]
+    exact = [["32320", "2024-01-02T03:37:40.630Z", "0"], ["31990", "2024-01-02T21:44:31.677Z", "0"]]
+    assert [line.split() for line in kraftlog_command(*words).stdout.splitlines()[1:]] == exact
+    assert [line.split() for line in run(*words, "--full")[1:]] == exact
+    assert [re.split("  +", line.strip()) for line in run(*words)[1:]] == [
+        ["31.6 KiB", "2024-01-02 03:37:40", "0 B"],
+        ["31.2 KiB", "2024-01-02 21:44:31", "0 B"],
+    ]
+
+
+def test_text_of_diff_fits(kraftlog_command: Command):
+    for option in ([], ["--steps"]):
+        words = ["diff", str(GOLDEN / "metadata" / "log"), "--from", "30", "--to", "94", *option]
+        plain = kraftlog_command(*words).stdout
+        with PseudoTerminal(WITHOUT_ERRORS, *words, columns=80) as terminal:
+            shown = terminal.rest()
+        assert max(map(len, shown.splitlines())) <= 80 < max(map(len, plain.splitlines()))
+        assert shown.split() == plain.split()
 
 
 def run(*words: str, **environment: str) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from golden_files import GOLDEN
 from kraftlog.cli.timeline import lines
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.timeline.happenings import TIMELINE
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
@@ -44,6 +45,20 @@ def test_from_and_to(kraftlog_command: Command) -> None:
     assert first < min(stamps) <= max(stamps) <= last
     assert found == [line for line in whole if first < datetime.fromisoformat(line.split()[0]) <= last]
     assert kraftlog_command("timeline", METADATA, "--from", 92, "--to", 180).stdout.splitlines() == found
+
+
+def test_topics_and_brokers(kraftlog_command: Command) -> None:
+    log = MetadataLog.open(METADATA)
+    for options, where in (
+        (("--topic", "meta-1"), ChangeFilter(topics=["meta-1"])),
+        (("-t", "meta-1", "-t", "meta-0", "--broker", 1), ChangeFilter(topics=["meta-0", "meta-1"], brokers=[1])),
+        (("--broker", 1, "--broker", 2), ChangeFilter(brokers=[1, 2])),
+    ):
+        done = kraftlog_command("timeline", METADATA, *options)
+        assert done.stdout == "".join(lines(timeline(log, image_at(log, -1, []), None, [], where)))
+        assert done.stdout
+    done = kraftlog_command("timeline", METADATA, "--topic", "none")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_width_of_a_terminal() -> None:

@@ -11,8 +11,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from object_store import object_store
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python"
@@ -62,13 +65,26 @@ def test_console(samples: Path, command: str, shown: str):
     assert printed == [line.rstrip() for line in shown.splitlines()]
 
 
-def test_picture():
-    """The picture of the README shows what its commands print; docs/terminal.py draws it anew."""
-    spec = importlib.util.spec_from_file_location("terminal", ROOT / "docs" / "terminal.py")
+def script(name: str) -> ModuleType:
+    """Return a script of the documentation as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    terminal = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(terminal)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_plot():
+    """The plot shows the figures of the performance page; docs/speed.py draws it anew."""
+    speed = script("speed")
+    assert speed.figures("decode")["Kafka's Java, in memory"] > 0
+    assert speed.PICTURE.read_text("utf-8") == speed.picture()
+
+
+def test_picture():
+    """The picture of the README shows what its commands print; docs/terminal.py draws it anew."""
+    terminal = script("terminal")
     drawn = re.findall(r"<text[^>]*>(.*?)</text>", terminal.PICTURE.read_text("utf-8"))
     shown = re.sub(r"\s", "", html.unescape("".join(drawn)))
     for command, printed in terminal.outputs():
@@ -78,19 +94,32 @@ def test_picture():
 
 
 @pytest.mark.parametrize(
-    ("page", "examples"), [("README.md", 3), ("docs/index.md", 3), ("docs/python.md", 15)], ids=lambda value: str(value)
+    ("page", "examples"),
+    [("README.md", 3), ("docs/index.md", 3), ("docs/python.md", 15), ("docs/log-store.md", 12)],
+    ids=lambda value: str(value),
 )
-def test_python(page: str, examples: int, monkeypatch: pytest.MonkeyPatch):
+def test_python(samples: Path, page: str, examples: int, monkeypatch: pytest.MonkeyPatch):
     """The Python examples of a page run, one after the other, and print what it says."""
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(ROOT if page == "docs/python.md" else samples)
+    assert run_examples(page, {}) >= examples
+
+
+def test_python_of_object_storage():
+    with object_store() as store:
+        store.put(ROOT / "tests" / "golden" / "transactions" / "log", "kafka-logs")
+        assert run_examples("docs/object-storage.md", {"storage_options": store.options}) >= 3
+        assert ("GET", "kafka-logs/log-start-offset-checkpoint") in {request[:2] for request in store.requests}
+
+
+def run_examples(page: str, names: dict[str, object]) -> int:
+    """Run the Python examples of a page, one after the other; return how many there are."""
     blocks = re.findall(r"```pycon\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
-    test = doctest.DocTestParser().get_doctest("".join(blocks), {}, page, None, 0)
     runner = doctest.DocTestRunner()
-    runner.run(test)
-    assert runner.tries >= examples
+    runner.run(doctest.DocTestParser().get_doctest("".join(blocks), names, page, None, 0))
     assert runner.failures == 0
+    return runner.tries
 
 
 def test_all_python_is_run():
     pages = {str(page.relative_to(ROOT)) for page in PAGES if "```pycon" in page.read_text("utf-8")}
-    assert pages == {"README.md", "docs/index.md", "docs/python.md"}
+    assert pages == {"README.md", "docs/index.md", "docs/python.md", "docs/object-storage.md", "docs/log-store.md"}

@@ -14,6 +14,7 @@ ALLOWED = {
     "messages/kafka_json.py": "definitions that come with the package, as Kafka writes them",
     "cli/__init__.py": "standard output",
     "cli/pack.py": "files of the user's own input and output",
+    "cli/pack_input.py": "files of the user's own input and output",
     "cli/shell_terminal.py": "the history of commands",
     "spark/export.py": "files of the user's own output",
     "spark/export_part.py": "files of the user's own output",

@@ -125,6 +125,29 @@ def test_sample_needs_no_arrow(tmp_path: Path):
     assert (tmp_path / "sample" / "broker").is_dir()
 
 
+@pytest.mark.parametrize("name", ["image", "timeline", "diff", "health", "messages", "records"])
+def test_commands_import_neither_numba_nor_pandas(name: str):
+    assert not {"numba", "pandas"} & imported(command(name, str(METADATA), "--output", "/dev/null"))
+
+
+@pytest.mark.parametrize("name", ["offsets", "groups", "messages"])
+def test_commands_of_groups_import_neither_numba_nor_pandas(name: str):
+    folder = GOLDEN / "groups" / "log"
+    assert not {"numba", "pandas"} & imported(command(name, str(folder), "--output", "/dev/null"))
+
+
+@pytest.mark.parametrize(
+    "table", ["records().to_table()", "records(isolation_level='read_committed').to_table()", "batches()"]
+)
+def test_records_need_no_pandas(table: str):
+    """Pyarrow imports it with the first value that it converts, which takes longer than reading a small log."""
+    folder = GOLDEN / "transactions" / "log"
+    code = f"import kraftlog; assert kraftlog.open({str(folder)!r}).{table}.num_rows"
+    assert not {"numba", "pandas"} & imported(code)
+    code = f"import kraftlog; assert kraftlog.open({str(METADATA)!r}).messages().to_table().num_rows"
+    assert not {"numba", "pandas"} & imported(code)
+
+
 def test_pandas_is_there_behind_a_command():
     code = command("segments", str(METADATA), "--format", "csv", "--output", "/dev/null")
     shown = run(f"{code}\nimport pyarrow as pa; print(pa.table({{'a': [1]}}).to_pandas().shape)")

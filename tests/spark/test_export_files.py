@@ -30,7 +30,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Run tasks here; those of the parts that a test puts into the set fail."""
     numbers: set[int] = set()
 
-    def over_parts(_spark: None, parts: list[Part], work: Work, _schema: pa.Schema) -> SimpleNamespace:
+    def over_parts(_spark: None, parts: list[Part], work: Work, _schema: pa.Schema, _title: str) -> SimpleNamespace:
         rows: list[SimpleNamespace] = []
         for part in parts:
             if part.number in numbers:

@@ -12,9 +12,11 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.errors import Fault
+from kraftlog.spark.option_tables import READING, SINK, STREAMS
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import Part, plan_parts
 from kraftlog.spark.read import read
+from kraftlog.spark.sink_options import parse_sink_options
 from kraftlog.tables.user_options import read_options
 
 CODECS = GOLDEN / "codecs" / "log"
@@ -193,8 +195,76 @@ def test_offsets_that_are_gone(tmp_path: Path):
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes', not false or true"),
         ({"onError": "quarantine"}, "onError=quarantine and the option quarantinePath go together"),
         ({"kafka.isolation.level": "dirty"}, "isolation_level 'dirty'"),
+        ({"startingOffset": "1"}, "unknown option startingoffset; there are assign, "),
+        ({"subscribe": "a", "subscribePattern": "b"}, "options subscribe and subscribePattern exclude each other"),
+        ({"subscribe": ""}, "option subscribe is empty"),
+        ({"subscribe": " , "}, "option subscribe names no topic"),
+        ({"subscribePattern": " "}, "option subscribePattern is empty"),
+        ({"assign": "{}"}, "option assign is '{}', not like"),
+        ({"assign": '{"codec-lz4": [true]}'}, "option assign is"),
+        ({"columns": ""}, "option columns is empty"),
+        ({"columns": ","}, "option columns is ',', which names nothing"),
+        ({"startingOffsets": ""}, "option startingOffsets is empty"),
+        ({"startingOffsets": "-5"}, "option startingOffsets is '-5', not earliest, latest, a number or JSON"),
+        ({"startingOffsets": "\u00b2"}, "option startingOffsets is '\u00b2', not earliest, latest, a number or JSON"),
+        ({"startingOffsets": "[1]"}, "option startingOffsets is '\\[1\\]', not earliest, latest, a number or JSON"),
+        ({"startingOffsets": '{"codec-lz4": {"0": 1}'}, 'not like {"orders": {"0": 23, "1": -2}}'),
+        ({"startingOffsets": '{"codec-lz4": {"0": -3}}'}, 'not like {"orders": {"0": 23, "1": -2}}'),
+        ({"startingOffsets": '{"codec-lz4": {"0": 1.5}}'}, 'not like {"orders": {"0": 23, "1": -2}}'),
+        ({"startingOffsets": '{"codec-lz4": {"first": 1}}'}, 'not like {"orders": {"0": 23, "1": -2}}'),
+        ({"startingOffsets": f"{2**63}"}, f"option startingOffsets is {2**63}, more than {2**63 - 1}"),
+        ({"endingOffsets": "-2"}, "option endingOffsets is '-2', not earliest, latest, a number or JSON"),
+        ({"endingOffsets": '{"codec-lz4": {"0": -2}}'}, "nothing lies before the earliest offset"),
+        ({"startingTimestamp": "-1"}, "option startingTimestamp is '-1', not milliseconds"),
+        ({"startingTimestamp": "1e3"}, "option startingTimestamp is '1e3', not milliseconds"),
+        ({"endingTimestamp": "2026-11-21"}, "option endingTimestamp is '2026-11-21', not milliseconds"),
+        ({"startingOffsetsByTimestamp": '{"codec-lz4": {"0": "x"}}'}, 'not like {"orders": {"0": 1767225600000}}'),
+        ({"startingOffsetsByTimestamp": '{"codec-lz4": {"0": -2}}'}, 'not like {"orders": {"0": 1767225600000}}'),
+        ({"startingOffsetsByTimestamp": "latest"}, "option startingOffsetsByTimestamp is 'latest', not like"),
+        ({"startingOffsetsByTimestampStrategy": "first"}, "Strategy is 'first', not error or latest"),
+        ({"subscribe": "codec-lz4", "startingOffsets": "752"}, "asks for offset 752, but the log ends at 751"),
+        ({"minPartitions": "\u00b2"}, "option minPartitions is '\u00b2', not a number above 0"),
+        ({"rangeBytes": "1t"}, "option rangeBytes is '1t', not a size such as"),
+        ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "minOffsetsPerTrigger is 5, more than maxOffsets"),
+        ({"maxTriggerDelay": "soon"}, "option maxTriggerDelay is 'soon', not a time such as"),
+        ({"onError": "ignore"}, "option onError is 'ignore', not fail, skip or quarantine"),
+        ({"definitions": ""}, "option definitions is empty"),
+        ({"path": ""}, "option path is empty"),
     ],
 )
 def test_mistakes(options: dict[str, str], text: str):
     with pytest.raises(ValueError, match=text):
-        rows(path=str(CODECS), **options)
+        rows(**{"path": str(CODECS), **options})
+
+
+def test_the_defaults_of_the_documentation_are_those():
+    """Each option whose default is told, given as that, changes nothing; that of a stream is told in words."""
+    bare = {"path": str(CODECS)}
+    defaults = {option.name: option.default for option in (*READING, *STREAMS) if option.default is not None}
+    assert len(defaults) > 10
+    for name, default in defaults.items():
+        assert parse_request({**bare, name: default}) == parse_request(bare), name
+    sink = {option.name: option.default for option in SINK if option.default is not None}
+    written = {"is_streaming": False, "overwrite": False}
+    for name, default in sink.items():
+        assert parse_sink_options({**bare, name: default}, **written) == parse_sink_options(bare, **written), name
+
+
+def test_paths_are_a_list():
+    for text, message in (("[]", r'not like \["backup'), ("[1]", r'not like \["backup'), (",", "names nothing")):
+        with pytest.raises(ValueError, match=f"option paths is .*{message}"):
+            parse_request({"paths": text})
+    assert parse_request({"paths": "2024"}).paths == ("2024",)  # a folder of this name
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_stream_has_no_end(name: str):
+    with pytest.raises(ValueError, match=f"option {name}: a stream has no end"):
+        parse_request({"path": str(CODECS), name: "5"}, is_streaming=True)
+
+
+def test_an_end_behind_the_log_is_its_end_and_a_start_there_can_be_allowed():
+    some = {"path": str(CODECS), "columns": "topic,partition,offset", "subscribe": "codec-lz4"}
+    assert len(rows(**some, endingOffsets="100000")) == 751
+    assert rows(**some, startingOffsets="751") == []
+    assert rows(**some, startingOffsets="752", failOnDataLoss="false") == []

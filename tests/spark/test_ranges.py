@@ -46,7 +46,13 @@ def test_options_as_python_has_them(spark):
 def test_nothing_to_read(spark):
     frame = read_ranges(spark, str(CODECS / "codec-lz4-0"), startingOffsets=5, endingOffsets=5)
     assert frame.count() == 0
-    assert over_parts(spark, [], lambda part: iter(()), pa.schema([pa.field("n", pa.int64())])).collect() == []
+    assert over_parts(spark, [], lambda part: iter(()), pa.schema([("n", pa.int64())]), "nothing").collect() == []
+
+
+def test_explain_shows_what_is_read(spark, capsys: pytest.CaptureFixture[str]):
+    read_ranges(spark, str(CODECS), subscribe="codec-lz4", columns="offset", startingOffsets=341).explain()
+    expected = f"kraftlog records of {CODECS}, topics codec-lz4, offsets from 341, 1 part of 31990 bytes"
+    assert expected in capsys.readouterr().out
 
 
 def test_a_task_that_is_tried_again_gives_its_rows_once(spark, tmp_path: Path):
@@ -60,7 +66,7 @@ def test_a_task_that_is_tried_again_gives_its_rows_once(spark, tmp_path: Path):
             first.touch()
             raise OSError("the first attempt")
 
-    frame = over_parts(spark, plan_tasks(request), fails_at_first, request.schema)
+    frame = over_parts(spark, plan_tasks(request), fails_at_first, request.schema, "reads")
     assert [row.offset for row in frame.collect()] == list(range(40))
     assert len(list(tmp_path.glob("tried-*"))) == 2
 

@@ -128,6 +128,26 @@ def test_available_now_has_a_fixed_end(tmp_path: Path):
     assert [end["orders"] for end in ends] == [{"0": 0}, {"0": 5}, {"0": 8}, {"0": 8}]
 
 
+def test_a_new_query_that_starts_at_its_end_says_so_once(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    log = GrowingPartition(tmp_path)
+    log.append(8)
+
+    def said(*, is_new: bool = True, **options: str) -> int:
+        caplog.clear()
+        at_end = reader(tmp_path, **options)
+        at_end.prepareForTriggerAvailableNow()
+        for _ in range(2):
+            start = at_end.initialOffset() if is_new else {"orders": {"0": 8}}
+            at_end.latestOffset(start, at_end.getDefaultReadLimit())
+        return sum("this new query starts at the latest offsets" in record.getMessage() for record in caplog.records)
+
+    assert said(startingOffsets="latest") == 1
+    assert said(startingOffsets="latest", is_new=False) == 0
+    assert said(startingOffsets="earliest") == 0
+    assert said(startingOffsets='{"orders": {"0": -1}}') == 1
+    assert said(startingOffsets='{"orders": {"0": 8}}') == 0
+
+
 def test_before_pyspark_has_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """PySpark 4.1 asks for the latest offset without a word of where the micro-batch begins."""
     monkeypatch.setattr(stream, "HAS_READ_LIMITS", False)

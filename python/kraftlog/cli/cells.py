@@ -17,6 +17,7 @@ from kraftlog.schema import IS_JSON
 
 TEXT = pa.large_string()
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+SIZE_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 MOST_BYTES = 32 << 20  # of rows that become text at a time
 
 
@@ -100,6 +101,21 @@ def plain_cells(column: pa.Array, binary: str) -> pa.Array:
     if pa.types.is_floating(kind):
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], TEXT)
     return column.cast(TEXT)
+
+
+def size_cells(column: pa.Array) -> pa.Array:
+    """Return numbers of bytes as people read them, such as ``1.2 MiB``; null of null."""
+    sizes = pc.round(column).cast(pa.int64())
+    texts = joined([sizes.cast(TEXT), " B"], len(sizes))
+    for power, unit in enumerate(SIZE_UNITS, 1):
+        tenths = pc.round(pc.multiply(sizes.cast(pa.float64(), safe=False), 10 / 1024**power)).cast(pa.int64())
+        whole = pc.divide(tenths, 10)
+        tenth = pc.subtract(tenths, pc.multiply(whole, 10))
+        in_unit = joined([whole.cast(TEXT), ".", tenth.cast(TEXT), f" {unit}"], len(sizes))
+        # from where the next smaller unit would show 1024.0
+        is_large = pc.greater_equal(sizes, 1024 if power == 1 else 1024**power - int(1024 ** (power - 1) / 20))
+        texts = pc.if_else(is_large, in_unit, texts)
+    return texts
 
 
 def joined(parts: Sequence[pa.Array | str | bytes], rows: int, kind: pa.DataType = TEXT) -> pa.Array:

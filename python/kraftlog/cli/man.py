@@ -41,6 +41,7 @@ def page(root: click.Context) -> Iterator[str]:
     name = root.info_name or group.name or ""
     first, *others = _paragraphs(group.help or "")
     yield f'.TH {name.upper()} {SECTION} "" "{name} {kraftlog.__version__}"'
+    yield from (".ad l", ".nh")  # names of columns and options are not broken, and not spaced out
     yield from (".SH NAME", rf"{name} \- {_plain(first.rstrip('.'))}")
     yield from (".SH SYNOPSIS", rf".B {name}", r"[\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]...")
     yield ".SH DESCRIPTION"
@@ -50,7 +51,10 @@ def page(root: click.Context) -> Iterator[str]:
         for command_name in commands:
             command = group.get_command(root, command_name)
             assert command is not None
-            yield from _command(click.Context(command, parent=root, info_name=command_name))
+            ctx = click.Context(command, parent=root, info_name=command_name)
+            yield from _command(ctx)
+            for sub_name, sub in command.commands.items() if isinstance(command, click.Group) else ():
+                yield from _command(click.Context(sub, parent=ctx, info_name=f"{command_name} {sub_name}"))
 
 
 def _command(ctx: click.Context) -> Iterator[str]:

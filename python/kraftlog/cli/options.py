@@ -196,7 +196,7 @@ def output_options(
         click.option("-c", "--limit", type=click.IntRange(min=0), help="Show the first N rows."),
         click.option("--tail", type=click.IntRange(min=0), help="Show the last N rows."),
         click.option("--all", "shows_all", is_flag=True, help="Show all rows on a terminal; by default the first 100."),
-        click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, and shorten nothing."),
+        click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, whole and exact."),
     ]
     if has_bytes:
         texts = click.Choice(BINARY_TEXTS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from kraftlog.cli.format_string import FormatString
 
 FIRST_ROWS = 100  # of a table on a terminal
+NARROWEST_TEXT = 60  # columns that lines of text take where the terminal has fewer
 COUNTING_SECONDS = 0.3  # for which the rows behind these are counted
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 BINARY_TEXTS = ("base64", "hex", "utf8")
@@ -237,6 +240,11 @@ class Output:
         return is_standard_output(self.path) and sys.stdout is not None and sys.stdout.isatty()
 
     @property
+    def text_width(self) -> int | None:
+        """Columns that lines of text are broken for; None where they are not."""
+        return max(shutil.get_terminal_size().columns, NARROWEST_TEXT) if self.is_on_terminal else None
+
+    @property
     def is_paged(self) -> bool:
         """Whether a pager shows them."""
         return self.is_on_terminal and pager() is not None
@@ -265,6 +273,24 @@ class Output:
         with open_target(self.path, force=self.force, is_paged=self.is_paged and not is_endless) as file:
             for text in texts:
                 file.write(text.encode())
+
+
+def broken_line(line: str, width: int | None, indent: str) -> str:
+    """Return a line broken between words, with an indent before all parts but the first; words stay whole."""
+    if width is None or len(line) <= width:
+        return line
+    return "\n".join(
+        textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            drop_whitespace=True,
+            break_long_words=False,
+            break_on_hyphens=False,
+            expand_tabs=False,
+            replace_whitespace=False,
+        )
+    )
 
 
 class WantedRows:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 import pyarrow as pa
 
 from kraftlog.cli.options import FORCE
 from kraftlog.cli.output import BINARY_TEXTS
-from kraftlog.cli.pack_input import PARQUET_MAGIC, InputError, json_rows, parquet_rows
+from kraftlog.cli.pack_input import InputError, input_rows
 from kraftlog.cli.target import check_target
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.encode import LARGEST_OFFSET, Encoder
@@ -80,27 +78,12 @@ def pack(source: str, output: str, force: bool, binary: str, transaction: str | 
     if options["max_batch_bytes"] is None:
         options["max_batch_bytes"] = batch_bytes
     try:
-        with _rows(source, binary) as rows, new_file(target) as file:
+        with input_rows(source, binary) as rows, new_file(target) as file:
             for data in encoded(rows, transaction or None, options):
                 file.append(data)
     except (InputError, pa.ArrowInvalid) as error:
         where = "standard input" if source == "-" else source
         raise InputError(f"{where}: {error}") from None
-
-
-@contextmanager
-def _rows(source: str, binary: str) -> Iterator[Iterator[pa.RecordBatch]]:
-    if source == "-":
-        yield json_rows(sys.stdin.buffer, binary)
-        return
-    with Path(source).open("rb") as file:
-        yield parquet_rows(file) if _is_parquet(file) else json_rows(file, binary)
-
-
-def _is_parquet(file: IO[bytes]) -> bool:
-    magic = file.read(len(PARQUET_MAGIC))
-    file.seek(0)
-    return magic == PARQUET_MAGIC
 
 
 def _plain(rows: Iterator[pa.RecordBatch], _: str | None, options: dict[str, Any]) -> Iterator[pa.Buffer]:

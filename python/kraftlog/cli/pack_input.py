@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -151,3 +154,19 @@ def parquet_rows(file: IO[bytes]) -> Iterator[pa.RecordBatch]:
     row_bytes = sum(group.total_byte_size for group in groups) // max(1, parquet.metadata.num_rows) + 1
     rows = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // row_bytes))
     yield from parquet.iter_batches(rows, columns=columns)
+
+
+@contextmanager
+def input_rows(source: str, binary: str) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Open JSON Lines, or Parquet, for a ``with`` block; ``-`` is standard input, for JSON Lines."""
+    if source == "-":
+        yield json_rows(sys.stdin.buffer, binary)
+        return
+    with Path(source).open("rb") as file:
+        yield parquet_rows(file) if _is_parquet(file) else json_rows(file, binary)
+
+
+def _is_parquet(file: IO[bytes]) -> bool:
+    magic = file.read(len(PARQUET_MAGIC))
+    file.seek(0)
+    return magic == PARQUET_MAGIC

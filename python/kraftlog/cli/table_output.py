@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.cli.cells import TEXT, joined, plain_cells
+from kraftlog.cli.cells import TEXT, joined, plain_cells, size_cells
 
 NULL = "-"
 GAP = "  "
@@ -24,6 +24,7 @@ IMPORTANT = frozenset(
         *("error", "state", "action", "outcome", "kind", "change", "field", "before", "after"),
     )
 )
+SIZES = frozenset({"size_in_bytes", "torn_bytes", "mean_batch_bytes", "size_before", "size_after"})
 OWN_LINE = ("command", "abort_command", "message", "reason", "file", "path")  # of long values, which people copy
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
@@ -34,7 +35,8 @@ class TableForPeople:
 
     On a terminal, until a row fits the width, long values that people copy get a line of their own below the row; then
     columns are made narrower, and then left out from the last one on; of what is left out the last line says the names.
-    Elsewhere nothing is left out. The bytes of records are cut everywhere.
+    Sizes have units there, and times are of a second; ``is_full`` shows both as they are. Elsewhere nothing is left
+    out. The bytes of records are cut everywhere.
     """
 
     def __init__(self, file: IO[bytes], schema: pa.Schema, binary: str, *, is_full: bool) -> None:
@@ -87,9 +89,14 @@ class TableForPeople:
 
     def _cells(self, batch: pa.RecordBatch) -> list[pa.Array]:
         return [
-            _shortened(printable(people_cells(column, self._binary)), self._longest(field))
+            _shortened(printable(self._texts(field, column)), self._longest(field))
             for field, column in zip(self._schema, batch.columns, strict=True)
         ]
+
+    def _texts(self, field: pa.Field, column: pa.Array) -> pa.Array:
+        if self._width is not None and field.name in SIZES:
+            return size_cells(column).fill_null(NULL)
+        return people_cells(column, self._binary, is_exact=self._width is None)
 
     def _longest(self, field: pa.Field) -> int | None:
         """Return the most characters of a cell; texts are cut where the width asks for it."""
@@ -175,16 +182,19 @@ class _Layout:
         return lines
 
 
-def people_cells(column: pa.Array, binary: str) -> pa.Array:
-    """Return the text of each value: lists with spaces between their elements, headers as key=value."""
+def people_cells(column: pa.Array, binary: str, *, is_exact: bool) -> pa.Array:
+    """Return the text of each value: lists with spaces between their elements, headers as key=value.
+
+    Times are as exact as they are, or like ``2026-11-01 12:00:00``, in UTC.
+    """
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        elements = people_cells(column.flatten(), binary)
+        elements = people_cells(column.flatten(), binary, is_exact=is_exact)
         ends = np.concatenate([[0], np.cumsum(np.asarray(column.value_lengths().fill_null(0)), dtype=np.int64)])
         texts = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), elements), pa.scalar(" ", TEXT))
     elif pa.types.is_struct(kind):
         names = [field.name for field in kind]
-        inner = [people_cells(part, binary) for part in column.flatten()]
+        inner = [people_cells(part, binary, is_exact=is_exact) for part in column.flatten()]
         if names == ["key", "value"]:
             texts = joined([inner[0], "=", inner[1]], len(column))
         else:
@@ -192,6 +202,8 @@ def people_cells(column: pa.Array, binary: str) -> pa.Array:
             texts = pc.replace_substring_regex(joined(["{", *pairs, "}"], len(column)), r"^\{ ", "{")
     else:
         texts = plain_cells(column, binary)
+        if pa.types.is_timestamp(kind) and not is_exact:
+            texts = pc.replace_substring_regex(texts, r"T([0-9:]{8}).*", r" \1")
     if column.null_count:
         texts = pc.if_else(column.is_valid(), texts, pa.scalar(None, TEXT))
     return texts.fill_null(NULL)

@@ -25,7 +25,7 @@ from kraftlog.tables.user_options import read_options
 from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
-    from kraftlog.tables.change_tables import ChangeFilter
+    from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.tables.log import Log
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
@@ -138,7 +138,7 @@ def check_topic(table: str, log: Log) -> None:
 def _wanted_changes(*wanted: tuple[Any, ...]) -> ChangeFilter | None:
     if not any(wanted):
         return None
-    from kraftlog.tables.change_tables import ChangeFilter
+    from kraftlog.metadata.diff.change_filter import ChangeFilter
 
     return ChangeFilter(*(values or None for values in wanted))
 

@@ -45,6 +45,9 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
         "downgrade": ("downgrade", "Write the snapshot of a lower metadata.version."),
     },
+    "Write": {
+        "store": ("store", "Write and read a log directory as a broker of one node does."),
+    },
     "Repair": {
         "recover": ("recover", "Cut torn tails and rebuild index files, as a broker does when it starts."),
     },

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -15,11 +13,12 @@ import pyarrow as pa
 
 from kraftlog.cli.metadata_options import DIRECTORY, STRICT, Moment, check_start, offset_of, refuse
 from kraftlog.cli.options import output_options
-from kraftlog.cli.output import Output
+from kraftlog.cli.output import Output, broken_line
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.headers import timestamps
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
+from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.timeline.happenings import TIMELINE
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.follow import follow
@@ -30,7 +29,6 @@ TEXT = "text"
 ROWS_AT_ONCE = 1000
 _NO_TIME = "-"
 _GAP = "  "
-_NARROWEST = 60
 SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -38,6 +36,14 @@ SECONDS_BETWEEN_LOOKS = 1.0
 @DIRECTORY
 @click.option("--from", "start", type=Moment(), help="Offset, or time, behind which to begin; by default the start.")
 @click.option("--to", "end", type=Moment(), help="Offset, or time, of the last record that counts; by default the end.")
+@click.option("-t", "--topic", "topics", multiple=True, help="Only of this topic; may be given several times.")
+@click.option(
+    "--broker",
+    "brokers",
+    multiple=True,
+    type=int,
+    help="Only of this broker, its configs, and of partitions where it comes or goes; may be given several times.",
+)
 @click.option("--follow", "follows", is_flag=True, help="Go on when more is written, until Ctrl-C.")
 @output_options(TEXT)
 @STRICT
@@ -45,6 +51,8 @@ def command(
     directory: LogPath,
     start: int | datetime | None,
     end: int | datetime | None,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
     follows: bool,
     output: Output,
     strict: bool,
@@ -54,7 +62,8 @@ def command(
     DIR is the folder of __cluster_metadata, or a log directory that has it. Brokers that are registered, fenced and
     unfenced, leaders that move, who leaves and joins the ISR, topics, configs, quotas, users; new active controllers
     and aborted transactions of the metadata log itself. Equal changes within a second are one line; its time is that of
-    the first, and behind @ stand the offsets. --follow shows what is written as it comes, over rolls and truncations.
+    the first, and behind @ stand the offsets. --topic and --broker leave out what concerns no topic or broker, such as
+    new active controllers. --follow shows what is written as it comes, over rolls and truncations.
 
     \b
     Example:
@@ -69,21 +78,22 @@ def command(
     is_text = (output.form or TEXT) == TEXT
     if follows and (end is not None or strict or not is_text or output.path is not None):
         raise click.UsageError("--follow goes with --format text on standard output, and not with --to and --strict")
+    where = ChangeFilter(topics=topics or None, brokers=brokers or None) if topics or brokers else None
     first, last = offset_of(log, start), offset_of(log, end)
     before = image_at(log, log.start_offset - 1 if first is None else first, faults)
     refuse(faults, strict=strict)
     if not follows:
         check_start(before, first)
     if follows:
-        found = follow(lambda: MetadataLog.open(directory), before, faults, _wait)
-        output.write_texts(_limited(lines(found, _width()), output.limit), is_endless=True)
+        found = follow(lambda: MetadataLog.open(directory), before, faults, _wait, where)
+        output.write_texts(_limited(lines(found, output.text_width), output.limit), is_endless=True)
         sys.exit(report_faults(faults, listed_by=None))
-    found = timeline(log, before, last, faults)
+    found = timeline(log, before, last, faults, where)
     if strict:
         found = iter(list(found))
         refuse(faults, strict=True)
     if is_text:
-        output.write_texts(_limited(lines(found, _width()), output.limit))
+        output.write_texts(_limited(lines(found, output.text_width), output.limit))
     else:
         with output.open(TIMELINE.select(output.columns)) as writer:
             for rows in _tables(found):
@@ -100,11 +110,7 @@ def lines(found: Iterable[At], width: int | None = None) -> Iterator[str]:
         where = f"@{what.offset}" if what.offset == what.last_offset else f"@{what.offset}-{what.last_offset}"
         stamp = shown_time(at.timestamp)
         line = f"{what.message} {where}".translate(_CONTROL_CHARACTERS)
-        if width is not None:
-            room = max(width, _NARROWEST) - len(stamp) - len(_GAP)
-            pieces = textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False)
-            line = f"\n{' ' * len(stamp)}{_GAP}".join(pieces)
-        yield f"{stamp}{_GAP}{line}\n"
+        yield broken_line(f"{stamp}{_GAP}{line}", width, " " * len(f"{stamp}{_GAP}")) + "\n"
 
 
 def shown_time(timestamp: int) -> str:
@@ -114,10 +120,6 @@ def shown_time(timestamp: int) -> str:
     except (ValueError, OverflowError, OSError):
         return _NO_TIME
     return _NO_TIME if timestamp < 0 else f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp % 1000:03d}Z"
-
-
-def _width() -> int | None:
-    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
 def _wait() -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -23,7 +25,11 @@ from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.pushdown import narrowed, spark_hands_filters_down
 from kraftlog.spark.request import Request
 from kraftlog.spark.task import plan_tasks, read_part
+from kraftlog.spark.title import title
+from kraftlog.spark.unpickled import reduced
 from kraftlog.spark.worker import settle
+
+_log = logging.getLogger("kraftlog.spark")
 
 
 class KraftlogReader(DataSourceReader):
@@ -33,9 +39,14 @@ class KraftlogReader(DataSourceReader):
         self.request = request
         self.schema = schema
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduced(self)
+
     def partitions(self) -> list[InputPartition]:
         """Return a partition for each part of the work; the list of files is that of this moment."""
-        return [PartPartition(part) for part in plan_tasks(self.request)]
+        parts = plan_tasks(self.request)
+        _log.info("%s", title(self.request, parts))
+        return [PartPartition(part) for part in parts]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition."""

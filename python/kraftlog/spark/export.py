@@ -26,6 +26,7 @@ from kraftlog.spark.paths import local_folder
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.ranges import option_texts
 from kraftlog.spark.request import Request
+from kraftlog.spark.title import title
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,6 +102,7 @@ def to_parquet(
     compression : str
         zstd, lz4, snappy, gzip, brotli or none.
     compression_level : int, optional
+        By default that of the codec.
     row_group_rows : int
         Most rows of a row group.
     max_rows_per_file : int, optional
@@ -178,7 +180,7 @@ def _write(spark: SparkSession, plan: ExportPlan, parts: list[Part], counters: C
         yield pa.record_batch([[write_part(plan, part, counters).to_json()]], schema=_RECEIPT)
 
     if rest:
-        texts += [row.receipt for row in over_parts(spark, rest, rows, _RECEIPT).collect()]
+        texts += [row.receipt for row in over_parts(spark, rest, rows, _RECEIPT, title(plan.request, rest)).collect()]
     receipts = sorted(map(Receipt.from_json, texts), key=lambda receipt: receipt.part)
     if not any(receipt.files for receipt in receipts):
         receipts.append(Receipt(len(parts), [write_empty(plan)], []))

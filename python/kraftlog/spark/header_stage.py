@@ -36,7 +36,8 @@ def in_cluster(spark: SparkSession) -> Fold:
             return in_threads(passes)
         numbered = list(enumerate(passes))
         groups = [numbered[at : at + PASSES_OF_A_TASK] for at in range(0, len(passes), PASSES_OF_A_TASK)]
-        rows = over_parts(spark, groups, _found, _FOUND).collect()
+        title = f"kraftlog transactions from the headers of {len(passes)} segments"
+        rows = over_parts(spark, groups, _found, _FOUND, title).collect()
         return [pickle.loads(row.found) for row in sorted(rows, key=lambda row: row.number)]
 
     return fold

@@ -22,6 +22,7 @@ from kraftlog.tables.log import Log
 from kraftlog.tables.table_rows import FOLDED_TOPICS
 
 EARLIEST, LATEST = -2, -1
+MOST = 2**63 - 1  # of offsets and timestamps
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 Partition = tuple[str, int]
 
@@ -191,10 +192,17 @@ def _position(given: Mapping[str, str], side: str, default: Position) -> Positio
 
 
 def _number(name: str, text: str) -> int:
-    if not text.isdigit():
+    if not is_number(text):
         form = "milliseconds" if name.endswith("Timestamp") else "earliest, latest, a number or JSON"
         raise ValueError(f"option {name} is {text!r}, not {form}")
+    if int(text) > MOST:
+        raise ValueError(f"option {name} is {text}, more than {MOST}")
     return int(text)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is digits, and nothing else."""
+    return text.isascii() and text.isdigit()
 
 
 def _json(name: str, text: str) -> dict[Partition, int]:
@@ -203,6 +211,7 @@ def _json(name: str, text: str) -> dict[Partition, int]:
         places = {(topic, int(number)): place for topic, of in topics.items() for number, place in of.items()}
     except (ValueError, AttributeError, TypeError):
         places = {}
-    if not places or any(type(place) is not int or place < EARLIEST for place in places.values()):
-        raise ValueError(f'option {name} is {text!r}, not like {{"orders": {{"0": 23, "1": -2}}}}')
+    least, example = (0, '{"0": 1767225600000}') if name.endswith("Timestamp") else (EARLIEST, '{"0": 23, "1": -2}')
+    if not places or any(type(place) is not int or not least <= place <= MOST for place in places.values()):
+        raise ValueError(f'option {name} is {text!r}, not like {{"orders": {example}}}')
     return places

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from kraftlog.spark.offsets import parse_interval
+from kraftlog.spark.offsets import is_number, parse_interval
+from kraftlog.spark.option_tables import READING, STREAMS, WITHOUT_EFFECT
 from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
@@ -23,56 +24,8 @@ _BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
-OWN_OPTIONS = (
-    "table",
-    "type",
-    "path",
-    "paths",
-    "storageOptions",
-    "columns",
-    "isolationLevel",
-    "startTimestamp",
-    "endTimestamp",
-    "includeControl",
-    "includeDeleted",
-    "includeImage",
-    "salvage",
-    "showSecrets",
-    "checkCrc",
-    "onError",
-    "quarantinePath",
-    "highWatermark",
-    "rangeBytes",
-    "definitions",
-)
-KAFKA_OPTIONS = (
-    "subscribe",
-    "subscribePattern",
-    "assign",
-    "startingOffsets",
-    "startingTimestamp",
-    "startingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "endingOffsets",
-    "endingTimestamp",
-    "endingOffsetsByTimestamp",
-    "includeHeaders",
-    "minPartitions",
-    "failOnDataLoss",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-)
-# They say how a client talks to a broker, or how many records a task takes, which is a matter of bytes here
-# (``rangeBytes``). All options of ``kafka.`` but the isolation level are without meaning, too.
-OPTIONS_WITHOUT_MEANING = (
-    "kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-    "groupIdPrefix",
-    "maxRecordsPerPartition",
-)
-_KNOWN = {name.lower(): name for name in (*OWN_OPTIONS, *KAFKA_OPTIONS, *OPTIONS_WITHOUT_MEANING)}
+_NAMES = tuple(option.name for option in (*READING, *STREAMS))
+_KNOWN = {name.lower(): name for name in (*_NAMES, *WITHOUT_EFFECT)}
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
 
@@ -93,8 +46,10 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     given = {key.lower(): value for key, value in options.items()}
     unknown = sorted(name for name in given if name not in _KNOWN and not name.startswith("kafka."))
     if unknown:
-        known = sorted((*OWN_OPTIONS, *KAFKA_OPTIONS))
-        raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(known)}")
+        raise ValueError(f"unknown option {', '.join(unknown)}; there are {', '.join(sorted(_NAMES))}")
+    empty = [_KNOWN[name] for name, value in given.items() if name in _KNOWN and not value.strip()]
+    if empty:
+        raise ValueError(f"option {empty[0]} is empty")
     ending = [name for name in _ONLY_IN_BATCHES if name.lower() in given]
     if is_streaming and ending:
         raise ValueError(f"option {ending[0]}: a stream has no end")
@@ -105,11 +60,14 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     if (quarantine is not None) != (on_error == "quarantine"):
         raise ValueError("onError=quarantine and the option quarantinePath go together")
     include_headers = flag(given, "includeHeaders", default=False)
-    columns = _words(given.get("columns"))
+    columns = _words(given.get("columns"), "columns")
+    limit, least = _count(given, "maxOffsetsPerTrigger"), _count(given, "minOffsetsPerTrigger")
+    if limit is not None and least is not None and least > limit:
+        raise ValueError(f"option minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, which is {limit}")
     return Request(
         table=table,
         paths=_paths(given),
-        columns=columns or default_columns(table, definitions, include_headers=include_headers),
+        columns=default_columns(table, definitions, include_headers=include_headers) if columns is None else columns,
         selection=parse_selection(given),
         interval=parse_interval(given, is_streaming=is_streaming is not False),
         storage_options=_storage_options(given.get("storageoptions")),
@@ -117,8 +75,8 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         range_bytes=_bytes(given["rangebytes"]) if "rangebytes" in given else None,
         min_partitions=_count(given, "minPartitions") or 1,
         fail_on_data_loss=flag(given, "failOnDataLoss", default=True),
-        max_offsets_per_trigger=_count(given, "maxOffsetsPerTrigger"),
-        min_offsets_per_trigger=_count(given, "minOffsetsPerTrigger"),
+        max_offsets_per_trigger=limit,
+        min_offsets_per_trigger=least,
         max_trigger_delay_ms=_milliseconds(given, "maxTriggerDelay", DEFAULT_MAX_TRIGGER_DELAY),
         stops_at_high_watermark=flag(given, "highWatermark", default=False),
         quarantine=quarantine,
@@ -161,8 +119,13 @@ def flag(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     return _one_of(given, name, ("true", "false") if default else ("false", "true")) == "true"
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+def _words(text: str | None, name: str) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not words:
+        raise ValueError(f"option {name} is {text!r}, which names nothing")
+    return words
 
 
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
@@ -178,9 +141,14 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
 def _list(text: str) -> tuple[str, ...]:
     """Return paths of JSON, as Spark has several, or of words; a glob may begin with a bracket as well."""
     try:
-        return tuple(json.loads(text))
+        paths = json.loads(text)
     except ValueError:
-        return _words(text) or ()
+        return _words(text, "paths") or ()
+    if not isinstance(paths, list):
+        return _words(text, "paths") or ()
+    if not paths or not all(isinstance(path, str) and path for path in paths):
+        raise ValueError(f'option paths is {text!r}, not like ["backup/orders-0", "backup/orders-1"]')
+    return tuple(paths)
 
 
 def _storage_options(text: str | None) -> dict[str, str | int | float | bool]:
@@ -196,7 +164,7 @@ def _storage_options(text: str | None) -> dict[str, str | int | float | bool]:
 
 def _count(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
-    if text is not None and (not text.isdigit() or int(text) == 0):
+    if text is not None and (not is_number(text) or int(text) == 0):
         raise ValueError(f"option {name} is {text!r}, not a number above 0")
     return None if text is None else int(text)
 
@@ -212,7 +180,7 @@ def _milliseconds(given: Mapping[str, str], name: str, default: str) -> int:
 
 def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
     text = given.get(name.lower())
-    if text is None or text.removeprefix("-").isdigit():
+    if text is None or is_number(text.removeprefix("-")):
         return None if text is None else int(text)
     try:
         return datetime.fromisoformat(text)
@@ -222,6 +190,6 @@ def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
 
 def _bytes(text: str) -> int:
     number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "")
-    if not number.isdigit() or (unit and unit not in _BYTE_UNITS) or int(number) == 0:
+    if not is_number(number) or (unit and unit not in _BYTE_UNITS) or int(number) == 0:
         raise ValueError(f"option rangeBytes is {text!r}, not a size such as 67108864 or 64m")
     return int(number) * _BYTE_UNITS.get(unit, 1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from kraftlog.spark.unpickled import called
 from kraftlog.spark.worker import settle
 
 if TYPE_CHECKING:
@@ -21,11 +22,23 @@ def over_parts(
     parts: Sequence[Item],
     work: Callable[[Item], Iterator[pa.RecordBatch]],
     arrow_schema: pa.Schema,
+    title: str,
 ) -> DataFrame:
     """Return a DataFrame of what a function makes of parts, with a task for each.
 
     Rows are only the numbers of parts: a task takes its own out of what is sent along with the function. Parts are
     pickled one by one, so that a task does not unpickle those of all others.
+
+    Parameters
+    ----------
+    spark : SparkSession
+    parts : sequence
+    work : callable
+        Is given a part, and returns record batches.
+    arrow_schema : pyarrow.Schema
+        Of these.
+    title : str
+        What EXPLAIN shows of the tasks.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -38,4 +51,4 @@ def over_parts(
                 yield from work(pickle.loads(packed[number]))
 
     numbers = spark.range(0, len(packed), 1, max(1, len(packed)))
-    return numbers.mapInArrow(task, from_arrow_schema(arrow_schema))
+    return numbers.mapInArrow(called(task, title), from_arrow_schema(arrow_schema))

@@ -11,6 +11,7 @@ from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import PartitionRanges, needs_transactions
+from kraftlog.read.end_offset import end_offset
 from kraftlog.read.metadata_scan import metadata_ranges
 from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
 from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
@@ -218,10 +219,14 @@ def _works(
 
 
 def _check_is_there(request: Request, group: list[Segment], options: ReadOptions) -> None:
-    """Raise when the offsets that are asked for begin before the log does."""
-    first = log_start_offset(group, options)
-    if request.fail_on_data_loss and 0 <= options.start_offset < first:
-        raise ValueError(
-            f"{group[0].topic}-{group[0].partition}: startingOffsets asks for offset {options.start_offset}, but the"
-            f" log begins at {first}; with failOnDataLoss=false it is read from there"
-        )
+    """Raise when the offsets that are asked for begin before the log does, or behind its end."""
+    first, start = log_start_offset(group, options), options.start_offset
+    if not request.fail_on_data_loss or start < 0:
+        return
+    asked = f"{group[0].topic}-{group[0].partition}: startingOffsets asks for offset {start}, but the log"
+    if start < first:
+        raise ValueError(f"{asked} begins at {first}; with failOnDataLoss=false it is read from there")
+    if start > (group[-1].base_offset or 0):
+        end = end_offset(group[-1], [])  # what cannot be read there is reported by the task
+        if start > end:
+            raise ValueError(f"{asked} ends at {end}; with failOnDataLoss=false nothing is read of it")

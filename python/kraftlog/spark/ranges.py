@@ -14,6 +14,7 @@ from kraftlog.spark.options import parse_request
 from kraftlog.spark.over_parts import over_parts
 from kraftlog.spark.parts import Part
 from kraftlog.spark.task import plan_tasks, read_part
+from kraftlog.spark.title import title
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,8 @@ def read_ranges(
     Returns
     -------
     DataFrame
-        Its partitions are parts of the log, in order. The list of files is that of the moment of the call.
+        Its partitions are parts of the log, in order. The list of files is that of the moment of the call. EXPLAIN
+        shows what is read.
 
     Raises
     ------
@@ -56,7 +58,8 @@ def read_ranges(
     def rows(part: Part) -> Iterator[pa.RecordBatch]:
         return read_part(request, part, [], counters)
 
-    return over_parts(spark, plan_tasks(request, in_cluster(spark)), rows, request.schema)
+    parts = plan_tasks(request, in_cluster(spark))
+    return over_parts(spark, parts, rows, request.schema, title(request, parts))
 
 
 def option_texts(path: str | list[str], options: Mapping[str, object]) -> dict[str, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -17,6 +18,7 @@ from kraftlog.disk.lock import LogDirectoryLockedError
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
+from kraftlog.spark.unpickled import reduced
 from kraftlog.store import StagedFile, Stager, WriteId, abort, begin, commit, make_write_folder, new_write, recover
 from kraftlog.store.committed_batches import is_repetition
 from kraftlog.store.rows import check_columns, rows_by_partition
@@ -48,6 +50,9 @@ class KraftlogWriter(DataSourceArrowWriter):
         self._write = _write_of_job(self._options)
         begin(self._options.log_directory, self._write)
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduced(self)
+
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
         """Stage the rows of a task."""
         return _stage(self._options, self._write, iterator)
@@ -73,6 +78,9 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
             self._options = _at_its_place(self._options)
         except LogDirectoryLockedError:  # tasks say so before they stage anything; Spark makes this for aborts, too
             self._is_locked = True
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return reduced(self)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
         """Stage the rows of a task."""

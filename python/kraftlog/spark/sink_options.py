@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.compression import COMPRESSION_TYPES
+from kraftlog.spark.option_tables import SINK
 from kraftlog.spark.options import flag
 from kraftlog.spark.paths import local_folder
 from kraftlog.store import BatchOptions
@@ -16,19 +17,7 @@ from kraftlog.store.rows import Routing
 from kraftlog.store.staging import MARKER_BYTES, check_topic
 from kraftlog.store.topics import existing_topics
 
-OPTIONS = (
-    "path",
-    "topic",
-    "partitions",
-    "compression",
-    "compressionLevel",
-    "batchSize",
-    "segmentBytes",
-    "overwriteTopics",
-    "transactionalId",
-    "batchId",
-    "checkpointLocation",
-)
+OPTIONS = tuple(option.name for option in SINK)
 _SET_BY_SPARK = ("queryname",)
 _LARGEST_SIZE = 2**31 - 1
 _LEVELS = {"gzip": range(1, 10), "lz4": range(1, 18), "zstd": range(-131072, 23)}  # as Kafka takes them

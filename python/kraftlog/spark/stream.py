@@ -6,6 +6,7 @@ later are read from their first offset on.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyspark.sql.types import StructType
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.follow import LogFollower, begun, reached
 from kraftlog.spark.log_ends import LogBounds
-from kraftlog.spark.offsets import Partition
+from kraftlog.spark.offsets import LATEST, Partition
 from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine
 from kraftlog.spark.rate_limit import TriggerDelay, rate_limited
@@ -32,6 +33,8 @@ try:
 except ImportError:  # PySpark 4.1, which always asks for all there is
     HAS_READ_LIMITS = False
     SupportsTriggerAvailableNow = object
+
+_log = logging.getLogger("kraftlog.spark")
 
 
 class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -59,12 +62,15 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._delay = None if least is None else TriggerDelay(least, request.max_trigger_delay_ms)
         self._target: dict[Partition, LogBounds] | None = None
         self._latest: OffsetsByTopic = {}
+        self._initial: OffsetsByTopic | None = None  # of a query that begins with this reader
+        self._has_said_why_empty = False
 
     def initialOffset(self) -> OffsetsByTopic:  # noqa: N802  (Spark's names, here and below)
         """Return where a new query begins."""
         if self._request.quarantine is not None:
             begin_quarantine(self._request.quarantine)
-        return as_json(self._follower.starting())
+        self._initial = as_json(self._follower.starting())
+        return self._initial
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """Return the limit of the options."""
@@ -83,6 +89,8 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         given = from_json(start or {})
         latest = reached(given, bounds)
         self._latest = as_json(latest)
+        if self._target is not None and self._latest == self._initial:
+            self._say_that_it_starts_at_the_end()
         if limit is None or isinstance(limit, ReadAllAvailable):
             return self._latest
         begin = begun(given, bounds)
@@ -91,6 +99,15 @@ class KraftlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._request.max_offsets_per_trigger is not None:
             latest = rate_limited(self._request.max_offsets_per_trigger, begin, latest)
         return as_json(latest)
+
+    def _say_that_it_starts_at_the_end(self) -> None:
+        """Say once why a new query that ends at what is there now has no rows."""
+        if self._request.interval.starting.mentions(LATEST) and not self._has_said_why_empty:
+            self._has_said_why_empty = True
+            _log.warning(
+                "this new query starts at the latest offsets, and availableNow ends there: it has no rows; the next run"
+                " with its checkpoint reads what is written until then, startingOffsets=earliest what is there now"
+            )
 
     def reportLatestOffset(self) -> OffsetsByTopic | None:  # noqa: N802
         """Return where the log ended at the last look: with the offsets that were read, the lag."""

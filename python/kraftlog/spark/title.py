@@ -1,0 +1,73 @@
+"""What a job says of what it reads: in EXPLAIN, and in a line of log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraftlog.codec.options import NO_BOUND
+from kraftlog.disk.shown_uri import shown_uri
+from kraftlog.spark.offsets import EARLIEST, LATEST, Position
+from kraftlog.spark.parts import Part
+from kraftlog.spark.request import Request
+from kraftlog.spark.task import size_of
+
+_WORDS = {EARLIEST: "earliest", LATEST: "latest"}
+_SHOWN = 3  # paths, topics, partitions
+
+
+def title(request: Request, parts: Sequence[Part]) -> str:
+    """Return table, paths, what of them is read, and how much that is.
+
+    Examples
+    --------
+    >>> from kraftlog.spark.options import parse_request
+    >>> from kraftlog.spark.parts import plan_parts
+    >>> request = parse_request({"path": "tests/golden/codecs/log", "subscribe": "codec-lz4", "startingOffsets": "341"})
+    >>> title(request, plan_parts(request))
+    'kraftlog records of tests/golden/codecs/log, topics codec-lz4, offsets from 341, 1 part of 31990 bytes'
+    """
+    words = [f"kraftlog {request.table} of {_some([shown_uri(path) for path in request.paths])}"]
+    selection, narrowing, options = request.selection, request.narrowing, request.options
+    if selection.topics is not None:
+        words.append(f"topics {_some(selection.topics)}")
+    if selection.pattern is not None:
+        words.append(f"topics like {selection.pattern}")
+    if selection.partitions is not None:
+        words.append(f"partitions {_some([f'{topic}-{number}' for topic, number in sorted(selection.partitions)])}")
+    for word, position, default in (
+        ("from", request.interval.starting, Position(EARLIEST)),
+        ("to", request.interval.ending, Position(LATEST)),
+    ):
+        if position != default:
+            words.append(f"{'times' if position.is_timestamp else 'offsets'} {word} {_place(position)}")
+    if options.isolation_level != "read_uncommitted":
+        words.append(options.isolation_level)
+    pushed = []
+    if narrowing.topics is not None:
+        pushed.append(f"topic in {_some(sorted(narrowing.topics))}")
+    if narrowing.partitions is not None:
+        pushed.append(f"partition in {_some(sorted(narrowing.partitions))}")
+    if narrowing.start_offset != -NO_BOUND:
+        pushed.append(f"offset >= {narrowing.start_offset}")
+    if narrowing.end_offset != NO_BOUND:
+        pushed.append(f"offset < {narrowing.end_offset}")
+    if options.start_timestamp != -NO_BOUND:
+        pushed.append(f"timestamp >= {options.start_timestamp}")
+    if options.end_timestamp != NO_BOUND:
+        pushed.append(f"timestamp < {options.end_timestamp}")
+    if pushed:
+        words.append(f"only {' and '.join(pushed)}")
+    words.append(f"{len(parts)} part{'' if len(parts) == 1 else 's'} of {sum(map(size_of, parts))} bytes")
+    return ", ".join(words)
+
+
+def _place(position: Position) -> str:
+    if position.each:
+        return _some([f"{topic}-{number}:{place}" for (topic, number), place in sorted(position.each.items())])
+    everywhere = position.everywhere
+    return str(everywhere) if position.is_timestamp else _WORDS.get(everywhere, str(everywhere))
+
+
+def _some(names: Sequence[object]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return " ".join(map(str, names[:_SHOWN])) + more
