@@ -8,7 +8,7 @@ from typing import Any
 from jvm import Line
 
 from kraftlog.metadata.uuids import uuid_text
-from kraftlog.metadata_log.image import ImageAt
+from kraftlog.metadata_log.image_at import ImageAt
 
 CONFIG_TYPES = {2: "TOPIC", 4: "BROKER", 16: "CLIENT_METRICS", 32: "GROUP"}
 _ACL = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type")

@@ -22,7 +22,8 @@ from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
 from kraftlog.metadata_log.snapshot_writer import write_snapshot
 

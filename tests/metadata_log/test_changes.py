@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
+from change_logs import LOG, write
+from change_twin import Block, Row, fold, from_json, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from image_rows import contents
 
 import kraftlog
 from golden_files import GOLDEN, lines
 from kraftlog.errors import RecordError
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
-
-sys.path.append(str(Path(__file__).parent.parent / "metadata"))  # where records are drawn
-sys.path.append(str(Path(__file__).parent))
-
-from change_logs import LOG, write
-from change_twin import Block, Row, fold, from_json, state_of
-from image_rows import contents
 
 METADATA = GOLDEN / "metadata" / "log"
 COLUMNS = ["offset", "kind", "key", "change", "field", "before", "after"]

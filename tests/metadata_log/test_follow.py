@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from change_logs import LOG, write
+from change_twin import Block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,14 +23,9 @@ from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.changes import ChangeReader, Changes, changes
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.follow import follow
-from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.timeline import At, timeline
-
-sys.path.append(str(Path(__file__).parent.parent / "metadata"))  # where records are drawn
-sys.path.append(str(Path(__file__).parent))
-
-from change_logs import LOG, write
-from change_twin import Block
 
 NOTHING = ImageAt(Image.empty(), -1, -1, -1)
 SOURCE = GOLDEN / "metadata" / "log" / "__cluster_metadata-0"

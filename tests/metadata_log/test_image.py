@@ -22,7 +22,8 @@ from kraftlog.metadata.diff.diff import SCHEMA, by_step, diff, diff_rows
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
 
 SCENARIOS = ("metadata", "metadata_dynamic")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from image_rows import Fields, batches, record
 
 import kraftlog
 from golden_files import GOLDEN
@@ -21,10 +21,6 @@ from kraftlog.metadata_log import changes as changes_module
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.timeline import At, timeline
-
-sys.path.append(str(Path(__file__).parent.parent / "metadata"))  # where records are drawn
-
-from image_rows import Fields, batches, record
 
 SCENARIOS = [GOLDEN / "metadata", GOLDEN / "metadata_dynamic"]
 TRANSACTIONS = sorted((GOLDEN / "metadata_txn").iterdir())

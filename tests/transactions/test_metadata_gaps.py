@@ -23,7 +23,8 @@ from kraftlog.metadata.diff.diff import diff_rows
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
 
 NOTHING = ImageAt(Image.empty(), -1, -1, -1)

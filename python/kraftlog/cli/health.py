@@ -9,6 +9,7 @@ import click
 
 from kraftlog.cli.metadata_options import (
     AT,
+    CACHE,
     DIRECTORY,
     STRICT,
     note_end,
@@ -24,6 +25,7 @@ from kraftlog.errors import Fault
 from kraftlog.metadata.health import health
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_cache import ImageCache
 
 
 @click.command("health")
@@ -31,11 +33,13 @@ from kraftlog.metadata_log.image import image_at
 @AT
 @output_options()
 @STRICT
+@CACHE
 def command(
     directory: LogPath,
     at: int | datetime | None,
     output: Output,
     strict: bool,
+    cache: ImageCache | None,
 ) -> None:
     """List partitions, brokers and configs that need attention, as the metadata image has them.
 
@@ -50,7 +54,7 @@ def command(
     log, faults = MetadataLog.open(directory), list[Fault]()
     output.check(log.folders)
     offset = offset_of(log, at)
-    found = image_at(log, offset, faults)
+    found = image_at(log, offset, faults, cache=cache)
     refuse(faults, strict=strict)
     note_end(found, offset)
     table = health(found.image)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from kraftlog.cli.metadata_options import (
     AT,
+    CACHE,
     DIRECTORY,
     STRICT,
     Moment,
@@ -35,7 +36,9 @@ from kraftlog.metadata.image_table import image_table
 from kraftlog.metadata.tree.json import json_texts
 from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_at import ImageAt
+from kraftlog.metadata_log.image_cache import ImageCache
 from kraftlog.metadata_log.image_snapshot import write_image
 
 JSON, TEXT = "json", "text"
@@ -50,6 +53,7 @@ CONTINUED = "    "  # before the rest of a line that was broken
 @output_options(JSON)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @STRICT
+@CACHE
 @click.option(
     "--snapshot", type=click.Path(file_okay=False, path_type=Path), help="Write it to this folder, as a snapshot."
 )
@@ -60,6 +64,7 @@ def image(
     output: Output,
     show_secrets: bool,
     strict: bool,
+    cache: ImageCache | None,
     snapshot: Path | None,
 ) -> None:
     """Show the metadata image: topics, brokers, configs and all else that the metadata log says of the cluster.
@@ -82,7 +87,7 @@ def image(
     output.check(log.folders)
     check_target(snapshot, log.folders, "--snapshot")
     offset = offset_of(log, at)
-    found = image_at(log, offset, faults)
+    found = image_at(log, offset, faults, cache=cache)
     refuse(faults, strict=strict)
     note_end(found, offset)
     if record_type is None:

@@ -14,7 +14,8 @@ from kraftlog.cli.output import Output
 from kraftlog.codec.options import milliseconds
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt
+from kraftlog.metadata_log.image_at import ImageAt
+from kraftlog.metadata_log.image_cache import ImageCache
 
 
 class Moment(click.ParamType[Any]):
@@ -37,6 +38,13 @@ AT = click.option(
     "--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end."
 )
 STRICT = click.option("--strict", is_flag=True, help="Show nothing when the log cannot be read whole.")
+
+CACHE = click.option(
+    "--cache/--no-cache",
+    default=True,
+    callback=lambda _context, _option, is_on: ImageCache() if is_on else None,
+    help="Keep the image of a long log, below XDG_CACHE_HOME, and start from it the next time.  [default: cache]",
+)
 
 
 def offset_of(log: MetadataLog, moment: int | datetime | None) -> int | None:

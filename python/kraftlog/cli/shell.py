@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from kraftlog.cli.metadata_options import CACHE
 from kraftlog.cli.options import ExistingPath
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.shell_commands import run_line
@@ -18,6 +19,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_cache import ImageCache
 
 EXIT_FAILED = 1
 
@@ -28,8 +30,14 @@ EXIT_FAILED = 1
 @click.option("--at", "offset", type=click.IntRange(min=0), help="Offset of the image; by default the log's last one.")
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials, delegation tokens and passwords.")
 @click.option("--history-file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the commands in this file.")
+@CACHE
 def shell(
-    directory: LogPath, lines: tuple[str, ...], offset: int | None, show_secrets: bool, history_file: Path | None
+    directory: LogPath,
+    lines: tuple[str, ...],
+    offset: int | None,
+    show_secrets: bool,
+    history_file: Path | None,
+    cache: ImageCache | None,
 ) -> None:
     """Look around in a metadata image as in a file system, and go to other offsets.
 
@@ -45,7 +53,7 @@ def shell(
     faults: list[Fault] = []
     _check_history_file(history_file, directory)
     session = Session(
-        _loader(directory, faults),
+        _loader(directory, faults, cache),
         sys.stdout,
         sys.stderr,
         offset=offset,
@@ -67,10 +75,11 @@ def _run(session: Session, lines: Iterable[str]) -> None:
             return
 
 
-def _loader(directory: LogPath, faults: list[Fault]) -> Load:
+def _loader(directory: LogPath, faults: list[Fault], cache: ImageCache | None) -> Load:
     def load(offset: int | None) -> ImageAt:
         found: list[Fault] = []
-        image = image_at(MetadataLog.open(directory), offset, found)  # opened each time: the log may have grown
+        log = MetadataLog.open(directory)  # each time: it may have grown
+        image = image_at(log, offset, found, cache=cache)
         faults.extend(fault for fault in found if fault not in faults)
         return image
 

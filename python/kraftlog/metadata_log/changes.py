@@ -14,7 +14,8 @@ from kraftlog.metadata.changed import ChangedByType
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, take_faults
+from kraftlog.metadata_log.image import take_faults
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.replay import Replay
 from kraftlog.read.records import Progress
 

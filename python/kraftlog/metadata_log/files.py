@@ -142,15 +142,15 @@ class MetadataLog:
         before = [segment for segment in self.segments if (segment.base_offset or 0) <= offset]
         return before[-1] if before else self.segments[0]
 
-    def epoch_at(self, offset: int) -> int | None:
-        """Return the leader epoch of the batch that holds an offset; None when there is no such batch."""
+    def batch_at(self, offset: int) -> Headers | None:
+        """Return the header of the sound batch that holds an offset, as an array of one; None without such a batch."""
         segment = self.segment_of(offset)
         with segment_file(segment, [], strict=False) as file:
             start = seek(segment, file, ReadOptions(start_offset=offset))[0]
         for headers in _headers(segment, start):
             at = np.flatnonzero((headers["base_offset"] <= offset) & (last_offsets(headers) >= offset))
             if len(at):
-                return int(headers["partition_leader_epoch"][at[0]])
+                return headers[at[:1]]
         return None
 
     def last_offset_of(self, epoch: int) -> int:

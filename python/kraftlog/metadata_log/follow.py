@@ -9,7 +9,8 @@ from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.timeline.happenings import Happening
 from kraftlog.metadata_log.changes import ChangeReader
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt, image_at
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.timeline import At, timeline_behind
 
 TRUNCATED, DELETED = "truncated", "deleted"
@@ -77,6 +78,7 @@ def kept_offset(log: MetadataLog, reader: ChangeReader) -> int:
     """
     if reader.offset < log.start_offset:
         return reader.offset
-    if log.epoch_at(reader.offset) == reader.epoch:
+    batch = log.batch_at(reader.offset)
+    if batch is not None and batch["partition_leader_epoch"][0] == reader.epoch:
         return reader.offset
     return min(reader.offset, log.last_offset_of(reader.epoch))

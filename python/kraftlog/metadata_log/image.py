@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.metadata.image import Image
-from kraftlog.metadata_log.batches import BatchAt, Batches, QuorumRecords
+from kraftlog.metadata_log.batches import BatchAt, Batches
 from kraftlog.metadata_log.faults import unfinished
 from kraftlog.metadata_log.files import MetadataLog, snapshot_of
+from kraftlog.metadata_log.image_at import ImageAt
+from kraftlog.metadata_log.image_cache import ImageCache
 from kraftlog.metadata_log.replay import Replay
 from kraftlog.read.messages import typed_chunks
 from kraftlog.read.records import Progress
@@ -24,45 +26,13 @@ INCOMPLETE = "incomplete_image"
 HEADER = "SnapshotHeaderRecord"
 
 
-@dataclass(frozen=True)
-class ImageAt:
-    """An image, and the last record that it stands for.
-
-    Attributes
-    ----------
-    image : Image
-    offset : int
-        Of that record; -1 when there is none.
-    epoch : int
-        The leader epoch of its batch.
-    timestamp : int
-        When its batch was appended, in milliseconds; -1 where that is not known.
-    is_offset_batch_aligned : bool
-        Whether it is the last one of its batch.
-    open_since : int or None
-        The offset of the Begin of the transaction that is open there; nothing of it is in the image.
-    quorum : tuple of tuple
-        The control records that say who the voters of a dynamic quorum are, type and value.
-    faults : tuple of Fault
-        What could not be read or applied; ``Log.image`` notes it here.
-    """
-
-    image: Image
-    offset: int
-    epoch: int
-    timestamp: int
-    is_offset_batch_aligned: bool = True
-    open_since: int | None = None
-    quorum: QuorumRecords = ()
-    faults: tuple[Fault, ...] = ()
-
-
 def image_at(
     log: MetadataLog | Sequence[Segment],
     offset: int | None,
     faults: list[Fault],
     *,
     use_snapshots: bool = True,
+    cache: ImageCache | None = None,
     on_progress: Progress | None = None,
 ) -> ImageAt:
     """Return the image at an offset.
@@ -78,6 +48,8 @@ def image_at(
         Receives what could not be read or applied.
     use_snapshots : bool
         Start from the latest snapshot that is not behind the offset, else from the first record of the log.
+    cache : ImageCache, optional
+        Has images of earlier calls, which count as snapshots of the log do, and receives this one.
     on_progress : callable, optional
 
     Returns
@@ -87,8 +59,10 @@ def image_at(
     log = log if isinstance(log, MetadataLog) else MetadataLog(log)
     if log.is_snapshot:
         return _of_snapshot(log, faults, on_progress)
-    end = NO_BOUND if offset is None else offset + 1
-    before = _start(log, end, faults, use_snapshots=use_snapshots)
+    end, known = NO_BOUND if offset is None else offset + 1, len(faults)
+    before = _cached_start(log, end, cache)
+    if before is None or not use_snapshots:
+        before = _start(log, end, faults, use_snapshots=use_snapshots)
     start, image = max(before.offset + 1, log.start_offset), before.image
     replay = Replay(log, start, end, Batches(end, before.quorum), is_start_known=before.offset >= 0)
     for records in replay.visible(faults, on_progress):
@@ -96,7 +70,25 @@ def image_at(
     at = _at(log, image, replay.batches.last, end, faults)
     if at is None:
         at = replace(before, image=image)
-    return replace(at, open_since=replay.scan.open_at(at.offset), quorum=replay.batches.quorum)
+    at = replace(at, open_since=replay.scan.open_at(at.offset), quorum=replay.batches.quorum)
+    if cache is not None and len(faults) == known:
+        cache.keep(log, at, at.offset + 1 - start)
+    return at
+
+
+def _cached_start(log: MetadataLog, end: int, cache: ImageCache | None) -> ImageAt | None:
+    """Return the image to replay from, when the cache has a later one than the log's snapshots."""
+    if cache is None:
+        return None
+    own = max((one.end_offset for one in log.snapshots if one.end_offset <= end), default=log.start_offset)
+    for snapshot in cache.snapshots(log):
+        if own < snapshot.end_offset <= end:
+            found: list[Fault] = []
+            at = _of_snapshot(MetadataLog([snapshot.segment]), found, None)
+            if not found:
+                return at
+            cache.drop(snapshot)
+    return None
 
 
 def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bool) -> ImageAt:

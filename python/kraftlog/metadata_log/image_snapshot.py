@@ -12,7 +12,7 @@ from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
-from kraftlog.metadata_log.image import ImageAt
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
 

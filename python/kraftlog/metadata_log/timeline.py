@@ -21,7 +21,7 @@ from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.timeline.happenings import Burst, Happening
 from kraftlog.metadata_log.changes import ChangeReader, Changes
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import ImageAt
+from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.read.metadata_scan import MetadataScan
 from kraftlog.types import InputFile
 

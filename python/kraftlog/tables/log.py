@@ -36,7 +36,7 @@ from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
-    from kraftlog.metadata_log.image import ImageAt
+    from kraftlog.metadata_log.image_at import ImageAt
 
 
 class Log:
@@ -143,7 +143,7 @@ class Log:
         table = "messages" if type is None else check_type(type, self.catalog)
         return self.scan(table, columns, read_options(**bounds))  # type: ignore[arg-type]
 
-    def image(self, offset: int | None = None, *, strict: bool = True) -> ImageAt:
+    def image(self, offset: int | None = None, *, strict: bool = True, cache: bool = True) -> ImageAt:
         """Return the metadata image at an offset, from the metadata log among the files.
 
         Parameters
@@ -153,6 +153,9 @@ class Log:
         strict : bool
             Raise when the image may lack something. With False it is what can be read, transactions whole or left out,
             and ``faults`` says what is missing.
+        cache : bool
+            Keep the image of a log of more than a million records below ``$XDG_CACHE_HOME/kraftlog``, and start from
+            such an image where the log still has the batch that it ends with.
 
         Returns
         -------
@@ -175,9 +178,11 @@ class Log:
         """
         from kraftlog.metadata_log.files import MetadataLog
         from kraftlog.metadata_log.image import image_at
+        from kraftlog.metadata_log.image_cache import ImageCache
 
         faults: list[Fault] = []
-        found = image_at(MetadataLog([one for one in self.found.segments if is_metadata(one)]), offset, faults)
+        log = MetadataLog([one for one in self.found.segments if is_metadata(one)])
+        found = image_at(log, offset, faults, cache=ImageCache() if cache else None)
         if faults and strict:
             raise error_from_fault(faults[0])
         return replace(found, faults=tuple(faults))
