@@ -10,7 +10,7 @@ import kraftlog.cli
 
 HIGH_WATER = "VmHWM:"
 
-sys.argv = ["kraftlog", "image", sys.argv[1], "--output", os.devnull]
+sys.argv = ["kraftlog", "image", "--no-cache", sys.argv[1], "--output", os.devnull]
 try:
     kraftlog.cli.main()
 except SystemExit as done:

@@ -136,9 +136,12 @@ static int fuzz(int64_t target, double seconds, int64_t executions) {
         }
         spent = now() - start;
     }
-    printf("fuzz %s: %lld executions in %.1f s, %.0f executions/s, seed %lld, %lld files, %lld batches\n",
+    printf("fuzz %s: %lld executions in %.1f s, %.0f executions/s, seed %lld, %lld files, %lld batches",
            targets[target].name, (long long)i, spent, (double)i / spent, (long long)seed, (long long)c->files_count,
            (long long)c->batches_count);
+    if (messages_decoded) printf(", %lld messages", (long long)messages_decoded);
+    messages_decoded = 0;
+    printf("\n");
     fflush(stdout);
     return 0;
 }

@@ -138,6 +138,7 @@ static void fuzz_keyed(const corpus *c) {
     kr_values value_values = {r.values.data, r.values.ends, r.values.valid, 0};
     int64_t to = kr_keyed_run(types, &key_values, &value_values, 0, most);
     CHECK_TRUE(to == KR_KEYED_FAULT || (to >= 0 && to <= most));
+    if (to > 0) messages_decoded += 2 * to;
     for (int k = 0; k < FUZZ_KEYED_TYPES; k++) {
         int64_t rows = 0;
         for (int64_t row = 0; row < to; row++) {
