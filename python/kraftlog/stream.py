@@ -28,14 +28,21 @@ def rows_of(columns: list[pa.Array], arrow_schema: pa.Schema, count: int) -> pa.
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
 
-def _package(name: str) -> Any:
-    """Return a package that is no dependency."""
+def optional_package(name: str, user: str, how: str = "") -> Any:
+    """Return a package that is no dependency; ``user`` is what needs it, and ``how`` what installs it, if not its name.
+
+    Raises
+    ------
+    ImportError
+        When it is not installed; the message says how it is.
+    """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise ImportError(f"to_{name} needs {name}, which is not installed: pip install {name}", name=name) from None
+        message = f"{user} needs {name}, which is not installed: pip install {how or name}"
+        raise ImportError(message, name=name) from None
 
 
 class Stream:
@@ -99,7 +106,7 @@ class Stream:
         ImportError
             When pandas is not installed.
         """
-        _package("pandas")
+        optional_package("pandas", "to_pandas")
         return self.to_table().to_pandas()
 
     def to_polars(self) -> Any:
@@ -110,7 +117,7 @@ class Stream:
         ImportError
             When Polars is not installed.
         """
-        return _package("polars").from_arrow(self.to_table())
+        return optional_package("polars", "to_polars").from_arrow(self.to_table())
 
     def to_duckdb(self, connection: Any = None) -> Any:
         """Read everything into memory, as a relation of DuckDB.
@@ -130,7 +137,7 @@ class Stream:
         ImportError
             When DuckDB is not installed.
         """
-        duckdb = _package("duckdb")
+        duckdb = optional_package("duckdb", "to_duckdb")
         return (duckdb if connection is None else connection).from_arrow(self.to_table())
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

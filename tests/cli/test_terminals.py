@@ -22,6 +22,7 @@ SHOWN = {
     "segments": "deleted_records/log",
     "messages": "metadata/log -c 9",
     "get-offsets": "transactions/log --topic-partitions orders:0-2",
+    "sql": "transactions/log 'select * from orders limit 5'",
     "stats": "transactions/log",
     "index-entries": "transactions/log -c 5",
     "verify": "damaged/bit_flip_payload/log",

@@ -95,12 +95,12 @@ def test_picture():
 
 @pytest.mark.parametrize(
     ("page", "examples"),
-    [("README.md", 3), ("docs/index.md", 3), ("docs/python.md", 15), ("docs/log-store.md", 12)],
+    [("README.md", 3), ("docs/index.md", 3), ("docs/python.md", 15), ("docs/log-store.md", 12), ("docs/sql.md", 6)],
     ids=lambda value: str(value),
 )
 def test_python(samples: Path, page: str, examples: int, monkeypatch: pytest.MonkeyPatch):
     """The Python examples of a page run, one after the other, and print what it says."""
-    monkeypatch.chdir(ROOT if page == "docs/python.md" else samples)
+    monkeypatch.chdir(ROOT if page in ("docs/python.md", "docs/sql.md") else samples)
     assert run_examples(page, {}) >= examples
 
 
@@ -122,4 +122,5 @@ def run_examples(page: str, names: dict[str, object]) -> int:
 
 def test_all_python_is_run():
     pages = {str(page.relative_to(ROOT)) for page in PAGES if "```pycon" in page.read_text("utf-8")}
-    assert pages == {"README.md", "docs/index.md", "docs/python.md", "docs/object-storage.md", "docs/log-store.md"}
+    run = {"README.md", "docs/index.md", "docs/python.md", "docs/object-storage.md", "docs/log-store.md", "docs/sql.md"}
+    assert pages == run

@@ -16,6 +16,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "get-offsets": ("get_offsets", "Show where partitions start and end, and what lies at a time."),
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),
         "index-entries": (TABLES, "Show the entries of index files."),
+        "sql": ("sql", "Answer questions in SQL over topics and tables."),
         "dump": ("dump", "Print files as kafka-dump-log does."),
     },
     "Check": {

@@ -35,6 +35,8 @@ from kraftlog.tables.user_options import read_options, read_until
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.metadata_log.image_at import ImageAt
 
@@ -65,6 +67,7 @@ class Log:
         range_bytes: int | None = None,
         on_progress: Progress | None = None,
         where: ChangeFilter | None = None,
+        filter: Expression | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -83,15 +86,28 @@ class Log:
             Is called with the bytes of log that were read since the last call.
         where : ChangeFilter, optional
             Which rows of ``metadata_changes`` are wanted.
+        filter : pyarrow.compute.Expression, optional
+            Only rows for which it is true. Of records and messages, partitions, offsets and times that it rules out are
+            not read.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
         definition = table_schema(table, self.catalog)
         arrow_schema = definition.select(columns)
+        filtered = None
+        if filter is not None:
+            from kraftlog.tables.filtered import Filtered
+
+            filtered = Filtered(filter, definition, arrow_schema.names)
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            how = Pass(options, faults, stream.notes, workers, range_bytes, on_progress, where)
-            return table_rows(self.found, self.catalog, table, arrow_schema, how)
+            def read(found: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
+                how = Pass(bounds, faults, stream.notes, workers, range_bytes, on_progress, where)
+                return table_rows(found, self.catalog, table, wanted, how)
+
+            if filtered is None:
+                return read(self.found, arrow_schema, options)
+            return filtered.rows(self.found, options, read)
 
         stream = Stream(arrow_schema, produce)
         return stream
@@ -405,6 +421,7 @@ class Log:
         batch_rows: int = ReadOptions.batch_rows,
         batch_bytes: int = ReadOptions.batch_bytes,
         max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
+        filter: Expression | None = None,
     ) -> Stream:
         """Stream the records.
 
@@ -442,6 +459,9 @@ class Log:
             Size at which a record batch is handed out: rows, or bytes of log.
         max_decompressed_bytes : int
             Most bytes that one batch may take after decompression.
+        filter : pyarrow.compute.Expression, optional
+            Only rows for which it is true; it may name columns that are not returned. Partitions, offsets and times
+            that it rules out are not read.
 
         Returns
         -------
@@ -452,6 +472,16 @@ class Log:
         ------
         RecordError
             While rows are read, with ``strict``; the message names file, byte and record.
+        ValueError
+            When ``filter`` names a column that there is not, or compares what cannot be compared.
+
+        Examples
+        --------
+        >>> import kraftlog, pyarrow.compute as pc
+        >>> log = kraftlog.open("tests/golden/transactions/log")
+        >>> wanted = (pc.field("topic") == "orders") & (pc.field("offset") < 2)
+        >>> log.records(["partition", "offset"], filter=wanted).to_table().num_rows
+        6
         """
         bounds = read_options(
             start_offset=start_offset,
@@ -471,7 +501,7 @@ class Log:
             batch_bytes=batch_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
         )
-        return self.scan("records", columns, options, workers=workers)
+        return self.scan("records", columns, options, workers=workers, filter=filter)
 
     @property
     def topics(self) -> list[str]:

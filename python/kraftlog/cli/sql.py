@@ -1,0 +1,135 @@
+"""``kraftlog sql``: questions in SQL."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+import click
+
+from kraftlog.cli.options import OUTPUT, ExistingPath
+from kraftlog.cli.output import Output
+from kraftlog.cli.progress import is_terminal, progress_bar
+from kraftlog.cli.report import report_faults
+from kraftlog.codec.options import ISOLATION_LEVELS
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault
+from kraftlog.query.session import SqlSession
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.types import IsolationLevel
+
+PROMPT, CONTINUED = "kraftlog> ", "      ... "
+EXIT_ERROR = 1
+
+
+@click.command()
+@click.argument("path", type=ExistingPath())
+@click.argument("query", required=False)
+@click.option("--isolation-level", type=click.Choice(ISOLATION_LEVELS), default=ISOLATION_LEVELS[0], show_default=True)
+@click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
+@click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
+@OUTPUT
+def sql(
+    path: LogPath,
+    query: str | None,
+    isolation_level: IsolationLevel,
+    show_secrets: bool,
+    bytes_read: bool,
+    output: Output,
+) -> None:
+    """Answer questions in SQL, by DuckDB (pip install 'kraftlog[sql]').
+
+    Topics are tables: orders, or topics.orders. So are the tables of kraftlog: records, batches, segments, groups,
+    offsets and others. image.TopicRecord and the like are the metadata image. "show all tables" lists what there is.
+    Without QUERY, statements are read from standard input or from a prompt; each ends in a semicolon.
+
+    Of a log only the columns are decoded that a query names, and what its conditions on topic, partition, offset and
+    timestamp leave is read. Bytes become text by decode(value), and fields of JSON are decode(value)->>'$.id'.
+
+    \b
+    Example:
+      kraftlog sql sample/broker 'select partition, count(*) as records from orders group by 1 order by 1'
+    """  # noqa: D301  (\b keeps the example as it is)
+    log = open_log(path)
+    output.check(log.folders)
+    read = 0
+
+    def count(size: int) -> None:
+        nonlocal read
+        read += size
+        if bar is not None:
+            bar(size)
+
+    faults: list[Fault] = []
+    with (
+        progress_bar(log.size_in_bytes, wanted=query is not None and not output.is_paged) as bar,
+        SqlSession(log, isolation_level=isolation_level, show_secrets=show_secrets, on_progress=count) as session,
+    ):
+        is_prompt = query is None and is_terminal(sys.stdin)
+        has_failed = False
+        for text in [query] if query is not None else _statements():
+            read = 0
+            try:
+                _answer(session, text, output)
+            except session.errors as error:
+                print(str(error).strip(), file=sys.stderr)
+                has_failed = True
+                if not is_prompt:
+                    break
+            faults += [fault for fault in session.faults if fault not in faults]
+            if bytes_read:
+                print(f"{read:,} of {log.size_in_bytes:,} bytes of the log were read", file=sys.stderr)
+    sys.exit(report_faults(faults) or (EXIT_ERROR if has_failed and not is_prompt else 0))
+
+
+def _answer(session: SqlSession, text: str, output: Output) -> None:
+    rows = session.query(text)
+    if not rows.schema.names:
+        return
+    with output.open(rows.schema) as writer:
+        for batch in rows:
+            writer.write(batch)
+            if writer.is_full:
+                break
+
+
+def _statements() -> Iterator[str]:
+    """Return what is typed, or piped in, up to each semicolon at the end of a line."""
+    if not is_terminal(sys.stdin):
+        yield from _ended(sys.stdin)
+        return
+    with suppress(ImportError):
+        import readline  # noqa: F401  (keeps a history)
+    yield from _ended(_typed())
+
+
+def _typed() -> Iterator[str]:
+    prompt = PROMPT
+    while True:
+        try:
+            line = input(prompt)
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+            prompt = PROMPT
+            yield "\0"  # what was typed is forgotten
+            continue
+        prompt = PROMPT if line.rstrip().endswith(";") else CONTINUED
+        yield line + "\n"
+
+
+def _ended(lines: Iterable[str]) -> Iterator[str]:
+    text = ""
+    for line in lines:
+        text = "" if line == "\0" else text + line
+        if text.rstrip().endswith(";"):
+            yield text
+            text = ""
+    if text.strip():
+        yield text
+
+
+COMMANDS = [sql]

@@ -1,0 +1,171 @@
+"""A connection of DuckDB that knows the tables and topics of a log by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.metadata.image import TYPES, Image
+from kraftlog.metadata.image_table import image_table
+from kraftlog.query.dataset import TableDataset
+from kraftlog.read.partitions import is_metadata
+from kraftlog.read.records import Progress
+from kraftlog.stream import Stream, optional_package
+from kraftlog.tables.log import Log
+from kraftlog.tables.table_rows import table_schema
+from kraftlog.types import IsolationLevel
+
+TOPICS, IMAGE = "topics", "image"  # schemas of SQL
+_TOPIC_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
+_ROWS_AT_ONCE = 1 << 16
+
+
+class SqlSession:
+    """Answers queries over a log.
+
+    The tables of ``kraftlog.schema.TABLES`` have their names. ``topics.orders``, or ``orders`` alone, are the records
+    of a topic, with all columns of the table ``records`` but ``topic``. ``image.TopicRecord`` and the like are the
+    records of the metadata image at the end of the log. Each query reads the log anew.
+
+    Parameters
+    ----------
+    log : Log
+    isolation_level : {"read_uncommitted", "read_committed"}
+        Of records and messages.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
+    show_secrets : bool
+        Whether salt and keys of SCRAM credentials, and passwords in configs, are shown in messages and the image.
+
+    Attributes
+    ----------
+    errors : tuple of type
+        What ``query`` raises for a text that is no query, or a log that cannot be read.
+
+    Raises
+    ------
+    ImportError
+        When DuckDB is not installed.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from kraftlog.query.session import SqlSession
+    >>> with SqlSession(kraftlog.open("tests/golden/transactions/log")) as session:
+    ...     rows = session.query("select partition, count(*) as records from orders group by 1 order by 1").read_all()
+    >>> rows.to_pylist()
+    [{'partition': 0, 'records': 118}, {'partition': 1, 'records': 60}, {'partition': 2, 'records': 29}]
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        isolation_level: IsolationLevel = "read_uncommitted",
+        on_progress: Progress | None = None,
+        show_secrets: bool = False,
+    ) -> None:
+        self._log = log
+        self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets)
+        self._on_progress = on_progress
+        self._streams: list[Stream] = []
+        self._image_faults: list[Fault] = []
+        duckdb = optional_package("duckdb", "SQL", "'kraftlog[sql]'")
+        self.errors = (duckdb.Error,)
+        self._connection = duckdb.connect()
+        for number, (place, dataset) in enumerate(self._datasets()):
+            self._connection.register(f"kraftlog_{number}", dataset)
+            self._connection.execute(f"create schema if not exists {place[0]}")
+            self._connection.execute(f"create view {place[0]}.{_quoted(place[1])} as select * from kraftlog_{number}")
+        self._connection.execute(f"create schema if not exists {TOPICS}")
+        self._connection.execute(f"set search_path = 'main,{TOPICS}'")
+        self._connection.execute("set timezone = 'UTC'")
+
+    def query(self, text: str) -> pa.RecordBatchReader:
+        """Run one query; its rows are read from the log as they are asked for.
+
+        Raises
+        ------
+        duckdb.Error
+            When it is no query, or names what is not there.
+        """
+        self._streams.clear()
+        self._image_faults.clear()
+        found = self._connection.sql(text)
+        return pa.RecordBatchReader.from_batches(pa.schema([]), []) if found is None else _reader(found)
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What the last query could not read, of what it has read."""
+        return [*self._image_faults, *(fault for stream in self._streams for fault in stream.faults)]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _datasets(self) -> Iterator[tuple[tuple[str, str], TableDataset]]:
+        for name in schema.TABLES:
+            table = table_schema(name)
+            columns = [*table.shown, *table.on_request]
+            yield ("main", name), TableDataset(table.select(columns), self._opener(self._log, name))
+        for topic in self._log.topics:
+            columns = [*_TOPIC_COLUMNS, *(name for name in _record_columns() if name not in _TOPIC_COLUMNS)]
+            of_topic = self._log.of_files(self._log.found.only(lambda one, _, topic=topic: one == topic))  # type: ignore[misc]
+            yield (TOPICS, topic), TableDataset(schema.RECORDS.select(columns), self._opener(of_topic, "records"))
+        if any(map(is_metadata, self._log.found.segments)):
+            for name in TYPES:
+                yield (IMAGE, name), TableDataset(_image_schema(name), self._image_opener(name))
+
+    def _opener(self, log: Log, table: str) -> Any:
+        def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
+            stream = log.scan(table, columns, self._options, on_progress=self._on_progress, filter=filter)
+            self._streams.append(stream)
+            return stream
+
+        return open_stream
+
+    def _image_opener(self, name: str) -> Any:
+        def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
+            rows = image_table(self._image, name, show_secrets=self._options.show_secrets)
+            rows = (rows if filter is None else rows.filter(filter)).select(columns)
+            return Stream(rows.schema, lambda _: iter(rows.to_batches()))
+
+        return open_stream
+
+    @cached_property
+    def _image(self) -> Image:
+        at = self._log.image(strict=False)
+        self._image_faults = list(at.faults)
+        return at.image
+
+
+def _reader(relation: Any) -> pa.RecordBatchReader:
+    """Return the rows of a relation; DuckDB has changed the name of the method."""
+    start = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return start(_ROWS_AT_ONCE)
+
+
+def _image_schema(name: str) -> pa.Schema:
+    return image_table(Image.empty(), name).schema
+
+
+def _record_columns() -> list[str]:
+    return [name for name in (*schema.RECORDS.shown, *schema.RECORDS.on_request) if name != "topic"]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
