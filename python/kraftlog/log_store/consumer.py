@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -9,7 +10,9 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED, ReadOptions
+from kraftlog.log_store.errors import UnknownTopicOrPartitionError
+from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.parts import StoreParts
 from kraftlog.log_store.producer import OffsetsToCommit, with_metadata
@@ -34,7 +37,7 @@ class Consumer:
     """
 
     def __init__(self, store: StoreParts, group: str | None, isolation_level: IsolationLevel, reset: str) -> None:
-        if isolation_level not in ("read_uncommitted", "read_committed"):
+        if isolation_level not in ISOLATION_LEVELS:
             raise ValueError(f"isolation_level {isolation_level!r} is neither read_uncommitted nor read_committed")
         if reset not in (EARLIEST, LATEST):
             raise ValueError(f"auto_offset_reset {reset!r} is neither earliest nor latest")
@@ -44,8 +47,9 @@ class Consumer:
         self._reset = reset
         self._positions: dict[TopicPartition, int] = {}
         self._reading: dict[TopicPartition, tuple[Iterator[pa.RecordBatch], int]] = {}
-        self._topics: tuple[str, ...] | None = None
-        self._generation = -1
+        self._topic_ids: dict[TopicPartition, bytes] = {}
+        self._unstable: list[TopicPartition] = []  # whose committed offsets wait for the end of a transaction
+        self._member: GroupMetadata | None = None
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions; those that were read before keep their positions.
@@ -61,27 +65,45 @@ class Consumer:
         self._leave()
         self._take(partitions)
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Read all partitions of topics. Consumers of one group share them, as Kafka's range assignor does."""
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str]) -> None:
+        """Read all partitions of topics. Consumers of one group share them, as Kafka's range assignor does.
+
+        When members of the group come or go, or a topic is created or deleted, the next ``poll`` takes what is this
+        consumer's then; with a group it goes on at the offsets that the group has committed.
+
+        Parameters
+        ----------
+        topics : iterable of str, or Pattern
+            Names of topics; or a pattern, which matches whole names, also of topics that are created later.
+
+        Raises
+        ------
+        UnknownTopicOrPartitionError
+            When the store has no topic of a name.
+        """
         if isinstance(topics, str):
             raise TypeError(f"topics {topics!r} is a text; a list of topics expected")
-        names = tuple(topics)
-        for name in names:
+        names = topics if isinstance(topics, re.Pattern) else tuple(topics)
+        for name in names if isinstance(names, tuple) else ():
             self._store.topic_of(name)
         self._leave()
-        self._topics = names
-        self._store.members.join(self)
+        self._member = self._store.members.join(self.group, names)
         self._rebalance()
 
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read."""
         self._rebalance()
-        return sorted(self._positions)
+        return sorted([*self._positions, *self._unstable])
 
-    @property
-    def subscription(self) -> tuple[str, ...]:
-        """The topics of ``subscribe``."""
-        return self._topics or ()
+    def group_metadata(self) -> GroupMetadata:
+        """Return who this consumer is in its group, for ``send_offsets_to_transaction``.
+
+        Raises
+        ------
+        ValueError
+            When the consumer has no group.
+        """
+        return self._member if self._member is not None and self.group is not None else GroupMetadata(self._own_group())
 
     def poll(self, max_records: int = MOST_RECORDS, *, timeout: float = 0.0) -> pa.Table:
         """Return the next records.
@@ -102,11 +124,16 @@ class Consumer:
         ------
         RecordError
             When a log is damaged.
+        UnknownTopicOrPartitionError
+            Once, when a topic of the subscription was deleted; the next call reads the others.
         """
         deadline = time.monotonic() + timeout
         while True:
             self._store.transactions.abort_timed_out()
             self._rebalance()
+            self._tell_deleted()
+            if self._unstable:
+                self._take([*self._positions, *self._unstable])
             batches: list[pa.RecordBatch] = []
             count = 0
             for key in sorted(self._positions):
@@ -146,8 +173,16 @@ class Consumer:
         ------
         ValueError
             When the consumer has no group.
+        IllegalGenerationError, UnknownMemberIdError
+            When the partitions may be another member's by now. The next ``poll`` takes what is this consumer's.
+        UnknownTopicOrPartitionError
+            When a topic was deleted since its position was taken.
         """
-        self._store.groups.commit(self._own_group(), with_metadata(self._positions if offsets is None else offsets))
+        member = self.group_metadata()
+        for key in self._positions if offsets is None else ():
+            if self._store.topic_of(key[0]).topic_id != self._topic_ids[key]:
+                raise UnknownTopicOrPartitionError(f"topic {key[0]!r} is another one than that which was read")
+        self._store.groups.commit(member, with_metadata(self._positions if offsets is None else offsets))
 
     def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that the group has committed."""
@@ -155,13 +190,13 @@ class Consumer:
 
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many offsets lie between each position and the end that the consumer can see."""
-        return {key: max(0, self._end_of(key) - position) for key, position in self._positions.items()}
+        starts = {key: self._store.partition_of(key).log_start_offset for key in self._positions}
+        return {key: max(0, self._end_of(key) - max(at, starts[key])) for key, at in self._positions.items()}
 
     def close(self) -> None:
         """Leave the group; nothing is committed."""
         self._leave()
-        self._positions.clear()
-        self._reading.clear()
+        self._forget_positions()
 
     def __enter__(self) -> Consumer:
         return self
@@ -177,38 +212,76 @@ class Consumer:
         return self.group
 
     def _leave(self) -> None:
-        if self._topics is not None:
-            self._store.members.leave(self)
-            self._topics = None
+        if self._member is not None:
+            self._store.members.leave(self._member)
+            self._member = None
 
     def _rebalance(self) -> None:
-        """Take the partitions that are this consumer's when members of its group have come or gone."""
-        if self._topics is None:
+        """Take the partitions that are this consumer's when members of its group, or topics, have come or gone.
+
+        With a group it goes on where the group is: another member may have had them meanwhile.
+        """
+        if self._member is None:
             return
-        generation, partitions = self._store.members.assignment(self, self._generation)
+        generation, partitions = self._store.members.assignment(self._member)
         if partitions is not None:
-            self._generation = generation
+            self._member = replace(self._member, generation=generation)
+            if self.group is not None:
+                self._forget_positions()
             self._take(partitions)
 
+    def _tell_deleted(self) -> None:
+        deleted = self._store.members.deleted(self._member) if self._member is not None else []
+        if deleted:
+            raise UnknownTopicOrPartitionError(f"{', '.join(deleted)}: deleted; other topics are read on")
+
+    def _forget_positions(self) -> None:
+        self._positions.clear()
+        self._reading.clear()
+        self._unstable.clear()
+
     def _take(self, partitions: list[TopicPartition]) -> None:
-        committed = self._store.groups.committed(self.group) if self.group is not None else {}
+        """Read these partitions: where they were read, at the committed offset, or where ``auto_offset_reset`` says.
+
+        At read_committed a partition waits while a transaction is open that would commit another offset for it, as
+        Kafka's consumer does (``requireStable``).
+        """
+        committed: dict[TopicPartition, OffsetAndMetadata] = {}
+        unstable: set[TopicPartition] = set()
+        if self.group is not None:
+            committed, unstable = self._store.groups.fetch(self.group)
         positions: dict[TopicPartition, int] = {}
+        self._unstable = []
         for key in partitions:
             if key in self._positions:
                 positions[key] = self._positions[key]
-            elif key in committed:
-                positions[key] = committed[key].offset
+            elif key in unstable and self._isolation_level == READ_COMMITTED:
+                self._unstable.append(key)
             else:
-                positions[key] = 0 if self._reset == EARLIEST else self._end_of(key)
+                self._topic_ids[key] = self._store.topic_of(key[0]).topic_id
+                positions[key] = committed[key].offset if key in committed else self._reset_offset(key)
         self._positions = positions
         self._reading = {key: reading for key, reading in self._reading.items() if key in positions}
 
+    def _reset_offset(self, key: TopicPartition) -> int:
+        return self._store.partition_of(key).log_start_offset if self._reset == EARLIEST else self._end_of(key)
+
+    def _check_position(self, key: TopicPartition) -> None:
+        """Begin anew in a partition of a topic that was created again, or that does not reach to the position."""
+        partition, topic_id = self._store.partition_of(key), self._store.topic_of(key[0]).topic_id
+        is_in_range = partition.log_start_offset <= self._positions[key] <= partition.next_offset
+        if not is_in_range or topic_id != self._topic_ids[key]:
+            self._topic_ids[key] = topic_id
+            self._reading.pop(key, None)
+            self._positions[key] = self._reset_offset(key)
+
     def _end_of(self, key: TopicPartition) -> int:
         partition = self._store.partition_of(key)
-        return partition.last_stable_offset if self._isolation_level == "read_committed" else partition.next_offset
+        return partition.last_stable_offset if self._isolation_level == READ_COMMITTED else partition.next_offset
 
     def _next(self, key: TopicPartition) -> pa.RecordBatch | None:
         """Return the next rows of a partition, and move its position behind them."""
+        self._check_position(key)
         end = self._end_of(key)
         while key in self._reading or self._positions[key] < end:
             if key not in self._reading:

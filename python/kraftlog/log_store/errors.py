@@ -48,6 +48,26 @@ class InvalidConfigError(StoreError):
     kafka_code = 40
 
 
+class CommitFailedError(StoreError):
+    """Offsets of a consumer whose partitions may be another member's by now: see IllegalGenerationError.
+
+    Kafka's consumer raises CommitFailedException. The next ``poll`` takes what is the consumer's then, from the offsets
+    that its group has committed.
+    """
+
+
+class IllegalGenerationError(CommitFailedError):
+    """Offsets of an older generation: members of the group have come or gone (Kafka: ILLEGAL_GENERATION)."""
+
+    kafka_code = 22
+
+
+class UnknownMemberIdError(CommitFailedError):
+    """Offsets of somebody who is no member of a group that has members (Kafka: UNKNOWN_MEMBER_ID)."""
+
+    kafka_code = 25
+
+
 class OutOfOrderSequenceError(StoreError):
     """A batch whose sequence does not follow that of the batch before (Kafka: OUT_OF_ORDER_SEQUENCE_NUMBER)."""
 

@@ -10,7 +10,15 @@ import pyarrow as pa
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
-from kraftlog.log_store.group_offsets import GroupOffsets, OffsetAndMetadata, Offsets, offset_records, tombstones
+from kraftlog.log_store.group_members import GroupMembers, GroupMetadata
+from kraftlog.log_store.group_offsets import (
+    Commit,
+    GroupOffsets,
+    OffsetAndMetadata,
+    Offsets,
+    offset_records,
+    tombstones,
+)
 from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.transaction_state import TopicPartition
@@ -29,6 +37,8 @@ class GroupCoordinator:
         Opens a partition of the store.
     partition_for : callable
         Returns the partition of ``__consumer_offsets`` that has the records of a group.
+    members : GroupMembers
+        Who may commit.
     clock : callable
     """
 
@@ -36,10 +46,12 @@ class GroupCoordinator:
         self,
         partition_of: Callable[[TopicPartition], Partition],
         partition_for: Callable[[str], TopicPartition],
+        members: GroupMembers,
         clock: Callable[[], int],
     ) -> None:
         self._partition_of = partition_of
         self.partition_for = partition_for
+        self._members = members
         self._clock = clock
         self._offsets = GroupOffsets()
         self._lock = threading.Lock()
@@ -52,34 +64,63 @@ class GroupCoordinator:
                 if row["state"] == "committed":
                     epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]
                     found = OffsetAndMetadata(row["offset"], row["metadata"] or "", epoch)
-                    self._offsets.commit(row["group"], {(row["topic"], row["partition"]): found})
+                    self._offsets.finish(Commit(row["group"], {(row["topic"], row["partition"]): found}))
         for fault in faults:
             raise error_from_fault(fault)
 
-    def commit(self, group: str, offsets: Offsets) -> None:
-        """Commit offsets, which are on disk then."""
+    def commit(self, member: GroupMetadata, offsets: Offsets) -> None:
+        """Commit offsets, which are on disk then.
+
+        Raises
+        ------
+        UnknownMemberIdError, IllegalGenerationError
+            When their partitions may be another member's.
+        """
         if not offsets:
             return
-        partition = self._append(group, offsets, Stamp())
-        partition.sync()
+        commit = Commit(member.group, dict(offsets))
+        self._partition_of(self.partition_for(member.group))  # opened outside of the lock, which it may wait for
+        with self._lock:  # so that what counts in memory is what stands behind in the log
+            self._members.check(member, is_transactional=False)
+            self._offsets.begin(commit)
+            partition = self._append(commit, Stamp())
+        try:
+            partition.sync()
+        except BaseException:
+            with self._lock:
+                self._offsets.drop(commit)
+            raise
         with self._lock:
-            self._offsets.commit(group, offsets)
+            self._offsets.finish(commit)
 
-    def commit_in_transaction(self, group: str, offsets: Offsets, stamp: Stamp) -> None:
-        """Write offsets that count when a transaction is committed, to a partition that is in it."""
-        self._append(group, offsets, stamp)
-        with self._lock:
-            self._offsets.add_pending(stamp.producer_id, group, offsets)
+    def commit_in_transaction(self, member: GroupMetadata, offsets: Offsets, stamp: Stamp) -> None:
+        """Write offsets that count when a transaction is committed, to a partition that is in it.
 
-    def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """Commit or drop what waits for a producer; the marker stands in the log."""
+        Raises
+        ------
+        UnknownMemberIdError, IllegalGenerationError
+        """
+        commit = Commit(member.group, dict(offsets), stamp.producer_id, stamp.producer_epoch)
+        self._partition_of(self.partition_for(member.group))
         with self._lock:
-            self._offsets.end(producer_id, is_commit=is_commit)
+            self._members.check(member, is_transactional=True)
+            self._offsets.begin(commit)
+            self._append(commit, stamp)
+
+    def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
+        """Commit or drop what waits for a producer's transactions up to an epoch; the marker stands in the log."""
+        with self._lock:
+            self._offsets.end(producer_id, producer_epoch, is_commit=is_commit)
 
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group."""
         with self._lock:
             return self._offsets.committed(group)
+
+    def fetch(self, group: str) -> tuple[dict[TopicPartition, OffsetAndMetadata], set[TopicPartition]]:
+        """Return the committed offsets of a group, and the partitions of which an open transaction has other ones."""
+        with self._lock:
+            return self._offsets.committed(group), self._offsets.unstable(group)
 
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""
@@ -88,15 +129,26 @@ class GroupCoordinator:
 
     def forget_topic(self, topic: str) -> None:
         """Remove the offsets of a topic that is deleted."""
+        written = []
+        for group in self.groups():
+            self._partition_of(self.partition_for(group))
         with self._lock:
-            removed = self._offsets.forget_topic(topic)
-        for group, partitions in removed.items():
-            self._write(group, tombstones(group, partitions), Stamp()).sync()
+            for group, partitions in self._offsets.forget_topic(topic).items():
+                partition, _ = self._write(group, tombstones(group, partitions), Stamp())
+                written.append(partition)
+        for partition in written:
+            partition.sync()
 
-    def _append(self, group: str, offsets: Offsets, stamp: Stamp) -> Partition:
-        return self._write(group, offset_records(group, offsets, self._clock()), stamp)
-
-    def _write(self, group: str, rows: pa.RecordBatch, stamp: Stamp) -> Partition:
-        partition = self._partition_of(self.partition_for(group))
-        partition.append_rows(rows, stamp, _BATCHES, self._clock())
+    def _append(self, commit: Commit, stamp: Stamp) -> Partition:
+        try:
+            rows = offset_records(commit.group, commit.offsets, self._clock())
+            partition, commit.record_offset = self._write(commit.group, rows, stamp)
+        except BaseException:
+            self._offsets.drop(commit)
+            raise
         return partition
+
+    def _write(self, group: str, rows: pa.RecordBatch, stamp: Stamp) -> tuple[Partition, int]:
+        partition = self._partition_of(self.partition_for(group))
+        base_offset, _ = partition.append_rows(rows, stamp, _BATCHES, self._clock())
+        return partition, base_offset

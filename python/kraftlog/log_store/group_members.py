@@ -1,71 +1,181 @@
-"""The members of groups: consumers of one process that share the partitions of topics."""
+"""The members of groups: consumers of one process that share the partitions of topics, by generations."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, field
+from itertools import count
 
-from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.log_store.errors import IllegalGenerationError, UnknownMemberIdError
+from kraftlog.log_store.transaction_state import NONE, TopicPartition
+
+_ALONE = "\0"  # begins the name of the group of a consumer that has none
+
+Subscription = tuple[str, ...] | re.Pattern[str]
 
 
-class Member(Protocol):
-    """A consumer that has subscribed to topics."""
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """Who commits offsets, as Kafka's ``ConsumerGroupMetadata``.
 
-    group: str | None
+    Attributes
+    ----------
+    group : str
+    generation : int
+        Of the group when the member got its partitions; -1 of somebody who is no member.
+    member_id : str
+        Empty of somebody who is no member.
+    """
 
-    @property
-    def subscription(self) -> tuple[str, ...]:
-        """Its topics."""
+    group: str
+    generation: int = NONE
+    member_id: str = ""
+
+
+@dataclass
+class _Member:
+    """A consumer that has subscribed.
+
+    Attributes
+    ----------
+    deleted : list of str
+        Topics of its subscription that were deleted since it asked last.
+    """
+
+    subscription: Subscription
+    deleted: list[str] = field(default_factory=list)
+
+    def subscribes(self, topic: str) -> bool:
+        """Whether a topic is one of those that it reads."""
+        if isinstance(self.subscription, re.Pattern):
+            return self.subscription.fullmatch(topic) is not None
+        return topic in self.subscription
+
+
+@dataclass
+class _Group:
+    """A group; each change of its members or of their topics begins a generation."""
+
+    members: dict[str, _Member] = field(default_factory=dict)  # in the order in which they came
+    generation: int = 0
 
 
 class GroupMembers:
-    """Which members a group has, and which partitions are theirs.
+    """Which members a group has, and which partitions are theirs; its methods are for any thread.
 
     Parameters
     ----------
-    partitions_of : callable
-        Returns how many partitions a topic has.
+    topics : callable
+        Returns how many partitions each topic has that a consumer may read, by name.
     """
 
-    def __init__(self, partitions_of: Callable[[str], int]) -> None:
-        self._partitions_of = partitions_of
-        self._members: list[Member] = []
-        self._generation = 0
+    def __init__(self, topics: Callable[[], dict[str, int]]) -> None:
+        self._topics = topics
+        self._groups: dict[str, _Group] = {}
+        self._numbers = count(1)
         self._lock = threading.Lock()
 
-    def join(self, member: Member) -> None:
-        """Add a member."""
+    def join(self, group: str | None, subscription: Subscription) -> GroupMetadata:
+        """Add a member; return it in no generation yet. Without a group it gets one of its own."""
         with self._lock:
-            self._members.append(member)
-            self._generation += 1
+            member_id = f"consumer-{next(self._numbers)}"
+            name = _ALONE + member_id if group is None else group
+            joined = self._groups.setdefault(name, _Group())
+            joined.members[member_id] = _Member(subscription)
+            joined.generation += 1
+            return GroupMetadata(name, NONE, member_id)
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: GroupMetadata) -> None:
         """Remove a member."""
         with self._lock:
-            self._members = [each for each in self._members if each is not member]
-            self._generation += 1
+            left = self._groups[member.group]
+            del left.members[member.member_id]
+            left.generation += 1
+            if member.group.startswith(_ALONE):
+                del self._groups[member.group]
 
-    def assignment(self, member: Member, generation: int) -> tuple[int, list[TopicPartition] | None]:
-        """Return the generation, and a member's partitions; None where nothing has changed since a generation.
+    def check(self, member: GroupMetadata, *, is_transactional: bool) -> None:
+        """Raise when offsets must not be committed, as Kafka's coordinator does.
 
-        The partitions of a topic are shared among the members that subscribe to it, in the order in which they came,
-        as Kafka's ``RangeAssignor`` does it. A member without a group has all of them.
+        Somebody who is no member may commit for a group without members, and in a transaction, where the epoch of the
+        producer is what fences.
+
+        Raises
+        ------
+        UnknownMemberIdError, IllegalGenerationError
         """
         with self._lock:
-            if generation == self._generation:
-                return generation, None
-            found = [key for topic in member.subscription for key in self._share(member, topic)]
-            return self._generation, found
+            group = self._groups.get(member.group) or _Group()
+            if not member.member_id and member.generation < 0:
+                if group.members and not is_transactional:
+                    raise UnknownMemberIdError(
+                        f"group {member.group!r} has {len(group.members)} members that share its partitions; offsets "
+                        "of somebody who is no member are not taken"
+                    )
+                return
+            if member.member_id not in group.members:
+                raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no member any more")
+            if member.generation != group.generation:
+                raise IllegalGenerationError(
+                    f"group {member.group!r}: generation {member.generation} of {member.member_id!r}, but "
+                    f"{group.generation} has begun; its partitions may be another member's"
+                )
 
-    def _share(self, member: Member, topic: str) -> list[TopicPartition]:
-        count = self._partitions_of(topic)
-        sharing = [
-            each
-            for each in self._members
-            if each is member or (each.group == member.group is not None and topic in each.subscription)
-        ]
-        at = next(place for place, each in enumerate(sharing) if each is member)
-        each_has, more = divmod(count, len(sharing))
-        start = at * each_has + min(at, more)
-        return [(topic, number) for number in range(start, start + each_has + (at < more))]
+    def topic_created(self, topic: str) -> None:
+        """Begin a generation of the groups that subscribe to a topic."""
+        with self._lock:
+            self._touch(topic)
+
+    def topic_deleted(self, topic: str) -> None:
+        """Begin a generation of the groups that subscribe to a topic, and note it for those that named the topic."""
+        with self._lock:
+            for member in self._touch(topic):
+                if not isinstance(member.subscription, re.Pattern):
+                    member.deleted.append(topic)
+
+    def deleted(self, member: GroupMetadata) -> list[str]:
+        """Return the topics that a member named and that were deleted since it asked last."""
+        with self._lock:
+            found = self._groups[member.group].members[member.member_id]
+            topics, found.deleted = found.deleted, []
+            return topics
+
+    def assignment(self, member: GroupMetadata) -> tuple[int, list[TopicPartition] | None]:
+        """Return the generation, and a member's partitions in it; None where the generation is the member's own.
+
+        The partitions of a topic are shared among the members that subscribe to it, in the order in which they came,
+        as Kafka's ``RangeAssignor`` does it.
+        """
+        with self._lock:
+            group = self._groups[member.group]
+            if group.generation == member.generation:
+                return group.generation, None
+            own = group.members[member.member_id]
+            topics = self._topics()
+            return group.generation, [
+                (topic, number)
+                for topic in sorted(filter(own.subscribes, topics))
+                for number in _share(own, _subscribed(group, topic), topics[topic])
+            ]
+
+    def _touch(self, topic: str) -> list[_Member]:
+        found: list[_Member] = []
+        for group in self._groups.values():
+            members = _subscribed(group, topic)
+            group.generation += bool(members)
+            found += members
+        return found
+
+
+def _subscribed(group: _Group, topic: str) -> list[_Member]:
+    return [member for member in group.members.values() if member.subscribes(topic)]
+
+
+def _share(member: _Member, sharing: list[_Member], partitions: int) -> range:
+    """Return the partitions of a topic that are a member's."""
+    at = next(place for place, each in enumerate(sharing) if each is member)
+    each_has, more = divmod(partitions, len(sharing))
+    start = at * each_has + min(at, more)
+    return range(start, start + each_has + (at < more))

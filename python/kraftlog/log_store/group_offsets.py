@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
-from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.log_store.transaction_state import NONE, TopicPartition
 from kraftlog.messages.api import encode_messages
 
 _VERSION = 3  # of values: the last that releases before 4.1 can read (KIP-915)
@@ -77,46 +78,78 @@ def _keys(group: str, partitions: Collection[TopicPartition]) -> pa.RecordBatch:
     )
 
 
+@dataclass(eq=False, slots=True)
+class Commit:
+    """Offsets that a group is about to commit.
+
+    Attributes
+    ----------
+    producer_id, producer_epoch : int
+        Of the transaction that they wait for; -1 of those that wait for the disk alone.
+    record_offset : int
+        Of the first of their records; -1 as long as these are not in the log.
+    """
+
+    group: str
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    producer_id: int = NONE
+    producer_epoch: int = NONE
+    record_offset: int = NONE
+
+
 class GroupOffsets:
-    """The committed offsets of all groups of a store, and those that wait for the end of a transaction."""
+    """The committed offsets of all groups of a store, and those that wait for the disk or the end of a transaction.
+
+    Of two commits of an offset the one counts whose record comes later in the log, whichever came into effect later:
+    so it is when the log is read again, by a store or by a broker.
+    """
 
     def __init__(self) -> None:
-        self._committed: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
-        self._pending: dict[int, list[tuple[str, dict[TopicPartition, OffsetAndMetadata]]]] = {}
+        self._committed: dict[str, dict[TopicPartition, tuple[OffsetAndMetadata, int]]] = {}
+        self._waiting: list[Commit] = []
 
-    def commit(self, group: str, offsets: Offsets) -> None:
-        """Take offsets that were committed."""
-        self._committed.setdefault(group, {}).update(offsets)
+    def begin(self, commit: Commit) -> None:
+        """Take a commit that waits; its record may be in the log from now on."""
+        self._waiting.append(commit)
 
-    def add_pending(self, producer_id: int, group: str, offsets: Offsets) -> None:
-        """Take offsets that count when the transaction of a producer is committed."""
-        self._pending.setdefault(producer_id, []).append((group, dict(offsets)))
+    def drop(self, commit: Commit) -> None:
+        """Forget a commit that waits."""
+        self._waiting = [each for each in self._waiting if each is not commit]
 
-    def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """Commit or drop what waits for a producer."""
-        for group, offsets in self._pending.pop(producer_id, ()):
-            if is_commit:
-                self.commit(group, offsets)
+    def finish(self, commit: Commit) -> None:
+        """Let a commit count."""
+        self.drop(commit)
+        known = self._committed.setdefault(commit.group, {})
+        for key, offset in commit.offsets.items():
+            if key not in known or known[key][1] <= commit.record_offset:
+                known[key] = offset, commit.record_offset
+
+    def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
+        """Commit or drop what waits for the transactions of a producer up to an epoch."""
+        for commit in self._waiting:
+            if commit.producer_id == producer_id and NONE < commit.producer_epoch <= producer_epoch:
+                (self.finish if is_commit else self.drop)(commit)
 
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets of a group."""
-        return dict(self._committed.get(group, {}))
+        return {key: offset for key, (offset, _) in self._committed.get(group, {}).items()}
+
+    def unstable(self, group: str) -> set[TopicPartition]:
+        """Return the partitions whose offsets an open transaction may change."""
+        return {key for each in self._waiting if each.group == group and each.producer_id >= 0 for key in each.offsets}
 
     @property
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""
-        return sorted(self._committed)
+        return sorted(group for group, offsets in self._committed.items() if offsets)
 
     def forget_topic(self, topic: str) -> dict[str, list[TopicPartition]]:
         """Drop the offsets of a topic that is deleted; return the partitions by group."""
-        found: dict[str, list[TopicPartition]] = {}
-        for group, offsets in self._committed.items():
+        found: dict[str, set[TopicPartition]] = {}
+        held: list[tuple[str, dict[TopicPartition, Any]]] = [*self._committed.items()]
+        held += [(each.group, each.offsets) for each in self._waiting]
+        for group, offsets in held:
             for key in [each for each in offsets if each[0] == topic]:
                 del offsets[key]
-                found.setdefault(group, []).append(key)
-        self._committed = {group: offsets for group, offsets in self._committed.items() if offsets}
-        for waiting in self._pending.values():
-            for _, offsets in waiting:
-                for key in [each for each in offsets if each[0] == topic]:
-                    del offsets[key]
-        return found
+                found.setdefault(group, set()).add(key)
+        return {group: sorted(keys) for group, keys in found.items()}

@@ -52,6 +52,13 @@ class Partition:
         Of the batches that are appended.
     options : LogOptions
     recovery_points : RecoveryPointFile
+    log_start_offset : int
+        As ``log-start-offset-checkpoint`` has it.
+
+    Attributes
+    ----------
+    log_start_offset : int
+        Of the first record that a consumer may read.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class Partition:
         leader_epoch: int,
         options: LogOptions,
         recovery_points: RecoveryPointFile,
+        log_start_offset: int = 0,
     ) -> None:
         self.key = key
         self.folder = folder
@@ -70,6 +78,8 @@ class Partition:
         end = find_log_end(folder, recovery_point=point.offset)
         states = end.producers.states()
         self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
+        first = (end.segments[0].base_offset or 0) if end.segments else end.start_offset
+        self.log_start_offset = max(log_start_offset, first)
         self._log = PartitionLog(end, options, point)
         self.producers = ProducerEntries(states)
         self._lock = threading.RLock()

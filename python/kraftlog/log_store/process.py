@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import pyarrow as pa
 
 from kraftlog.log_store.consumer import MOST_RECORDS
+from kraftlog.log_store.errors import CommitFailedError
 from kraftlog.log_store.sent_rows import Sent
 from kraftlog.log_store.store import LogStore
 
@@ -37,7 +39,8 @@ def process(
     sink : str
         The topic that its rows are written to.
     group : str
-        Under which offsets are committed. One call at a time may work for a group.
+        Under which offsets are committed. Calls of several threads for one group share the partitions; what a call has
+        under way when another one comes or goes is aborted and taken up again.
     transactional_id : str
         Another call with the same one, in this process or a later one, fences this one.
     max_records : int
@@ -46,7 +49,7 @@ def process(
     Returns
     -------
     int
-        How many records were consumed: all that there were.
+        How many records were consumed: all that there were, but for those of other calls for the group.
 
     Examples
     --------
@@ -73,10 +76,11 @@ def process(
     ):
         consumer.subscribe(topics)
         while (rows := consumer.poll(max_records)).num_rows:
-            with producer.transaction():
+            with suppress(CommitFailedError), producer.transaction():
                 result = transform(rows)
                 if result is not None:
                     producer.send(sink, result)
-                producer.send_offsets_to_transaction(consumer.position(), group)
-            count += rows.num_rows
+                producer.send_offsets_to_transaction(consumer.position(), consumer.group_metadata())
+                producer.commit_transaction()
+                count += rows.num_rows
     return count

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from kraftlog.codec.encode import Encoder
 from kraftlog.log_store.errors import InvalidTransactionError, StoreError
+from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.partition import BatchOptions
 from kraftlog.log_store.parts import StoreParts
@@ -193,24 +194,31 @@ class Producer:
                 self.abort_transaction()
             raise
 
-    def send_offsets_to_transaction(self, offsets: OffsetsToCommit, group: str) -> None:
+    def send_offsets_to_transaction(self, offsets: OffsetsToCommit, group: str | GroupMetadata) -> None:
         """Commit offsets of a group together with the transaction.
 
         Parameters
         ----------
         offsets : mapping of (str, int) to int or OffsetAndMetadata
             Of the record that is read next, by partition; ``Consumer.position`` returns them.
-        group : str
+        group : str or GroupMetadata
+            ``Consumer.group_metadata`` returns who commits. By a name alone only the transactional id fences.
+
+        Raises
+        ------
+        IllegalGenerationError, UnknownMemberIdError
+            When the partitions may be another member's by now; the transaction can only be aborted.
         """
         self._check_in_transaction()
         if not offsets:
             return
-        key = self._store.groups.partition_for(group)
+        member = group if isinstance(group, GroupMetadata) else GroupMetadata(group)
+        key = self._store.groups.partition_for(member.group)
         self._store.partition_of(key)  # it is there before a transaction names it
         with self._noted():
             self._add({key})
             stamp = Stamp(self.producer_id, self.producer_epoch, NONE, is_transactional=True)
-            self._store.groups.commit_in_transaction(group, with_metadata(offsets), stamp)
+            self._store.groups.commit_in_transaction(member, with_metadata(offsets), stamp)
 
     def close(self) -> None:
         """Flush, or abort an open transaction; a second time does nothing."""

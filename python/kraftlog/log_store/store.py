@@ -34,7 +34,7 @@ from kraftlog.log_store.transaction_state import TopicPartition, TransactionStat
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
-from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, remove_clean_shutdown
+from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, LogDirectoryState, remove_clean_shutdown
 from kraftlog.write.log_options import LogOptions
 
 DEFAULT_TIMEOUT_MS = 60_000  # transaction.timeout.ms
@@ -92,6 +92,7 @@ class LogStore:
         self._log_directory = LockedLogDirectory(self.path)
         try:
             was_clean = disk().entry(self.path / CLEAN_SHUTDOWN) is not None
+            self._log_starts = LogDirectoryState.of(self.path).log_starts
             remove_clean_shutdown(self.path)
             self._cluster = Cluster(
                 self._log_directory,
@@ -122,11 +123,12 @@ class LogStore:
             self._on_end,
             self._executor,
         )
-        groups = GroupCoordinator(self._partition, self._offsets_partition, self.options.clock)
+        members = GroupMembers(lambda: {name: topic.partitions for name, topic in self.topics.items()})
+        groups = GroupCoordinator(self._partition, self._offsets_partition, members, self.options.clock)
         self._parts = StoreParts(
             transactions,
             groups,
-            GroupMembers(self._partitions_of),
+            members,
             self._open_partition,
             self._topic,
             self._folder,
@@ -172,6 +174,7 @@ class LogStore:
         """
         check_not_internal(name)
         self._create(name, partitions, checked_configs(name, configs or {}))
+        self._parts.members.topic_created(name)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic with all its records, and the offsets that groups have committed for it."""
@@ -184,7 +187,9 @@ class LogStore:
                 partition = self._partitions.pop((name, number), None)
                 if partition is not None:
                     partition.abandon()
+                self._log_starts.pop((name, number), None)
             self._cluster.delete(topic)
+            self._parts.members.topic_deleted(name)
             for number in range(topic.partitions):
                 remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
 
@@ -364,7 +369,8 @@ class LogStore:
             fsync=self.options.fsync,
             least_timestamp=self.options.clock() - PRODUCER_EXPIRATION_MS,
         )
-        return Partition(key, folder, topic.leader_epochs[number], options, self._log_directory.recovery_points)
+        points, log_start = self._log_directory.recovery_points, self._log_starts.get(key, 0)
+        return Partition(key, folder, topic.leader_epochs[number], options, points, log_start)
 
     def _create_internal(self, name: str) -> None:
         if name == TRANSACTION_STATE:
@@ -380,5 +386,5 @@ class LogStore:
         count = self._partitions_of(CONSUMER_OFFSETS) or self.options.offsets_partitions
         return CONSUMER_OFFSETS, group_partition(pa.array([group]), count)[0].as_py()
 
-    def _on_end(self, producer_id: int, is_commit: bool) -> None:
-        self._parts.groups.end(producer_id, is_commit=is_commit)
+    def _on_end(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
+        self._parts.groups.end(producer_id, producer_epoch, is_commit=is_commit)

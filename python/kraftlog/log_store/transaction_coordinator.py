@@ -46,7 +46,7 @@ from kraftlog.types import Buffer
 LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms
 EXPIRATION_MS = 7 * 86_400_000  # transactional.id.expiration.ms
 
-OnEnd = Callable[[int, bool], None]
+OnEnd = Callable[[int, int, bool], None]
 
 
 @dataclass
@@ -83,7 +83,8 @@ class TransactionCoordinator:
         The level of the feature ``transaction.version``.
     next_producer_id, clock : callable
     on_end : callable
-        Is called with the producer id and whether it is a commit when the markers of a transaction are written.
+        Is called when the markers of a transaction are written: with the producer id, the last epoch that wrote in it,
+        and whether it is a commit.
     executor : concurrent.futures.Executor or None
         Waits for several files at once; None waits for one behind the other, and lets the next transaction of an id
         wait for the markers of the last one, which otherwise a thread of its own does.
@@ -239,7 +240,7 @@ class TransactionCoordinator:
         for producer_id, entry in sorted(partition.producers.open_transactions().items()):
             epoch = max(entry.producer_epoch, epochs.get(producer_id, 0))
             partition.append_marker(producer_id, epoch, is_commit=False, raises_epoch=False, timestamp_ms=self._clock())
-            self._on_end(producer_id, False)
+            self._on_end(producer_id, epoch, False)
 
     def settle(self) -> None:
         """Wait until the markers of all transactions are on disk, and write that these are complete."""
@@ -270,17 +271,18 @@ class TransactionCoordinator:
         prepared = known.state
         assert prepared is not None
         is_commit = prepared.status == PREPARE_COMMIT
+        raises_epoch = prepared.transaction_version >= EPOCH_BUMP_VERSION
         now = self._clock()
         for partition in self._there(prepared):
             partition.append_marker(
                 prepared.producer_id,
                 prepared.producer_epoch,
                 is_commit=is_commit,
-                raises_epoch=prepared.transaction_version >= EPOCH_BUMP_VERSION,
+                raises_epoch=raises_epoch,
                 timestamp_ms=now,
             )
             known.marked.add(partition)
-        self._on_end(prepared.producer_id, is_commit)
+        self._on_end(prepared.producer_id, prepared.producer_epoch - raises_epoch, is_commit)
         completed = transition(prepared.transactional_id, prepared, Complete(now))
         self._take(known, completed)
         known.unwritten = completed
