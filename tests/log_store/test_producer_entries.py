@@ -13,7 +13,7 @@ def written(batches: int, rows: int = 3, first: int = 0) -> ProducerEntries:
     entries = ProducerEntries()
     for at in range(batches):
         sequence = (first + at * rows) % SEQUENCES
-        entries.add(Stamp(7, 0, sequence), 100 + at * rows, 100 + at * rows + rows - 1)
+        entries.add(Stamp(7, 0, sequence), 100 + at * rows, 100 + at * rows + rows - 1, at)
     return entries
 
 
@@ -47,7 +47,7 @@ def test_epochs():
     with pytest.raises(OutOfOrderSequenceError, match="sequence 3, but 0 was expected"):
         entries.check(Stamp(7, 1, 3), 1, "t-0")
     assert entries.check(Stamp(7, 1, 0), 1, "t-0") is None
-    entries.add(Stamp(7, 1, 0), 103, 103)
+    entries.add(Stamp(7, 1, 0), 103, 103, 9)
     with pytest.raises(InvalidProducerEpochError, match="epoch 0, but 1 has begun"):
         entries.check(Stamp(7, 0, 3), 1, "t-0")
 
@@ -55,20 +55,20 @@ def test_epochs():
 def test_transactions():
     entries = ProducerEntries()
     assert entries.first_unstable_offset() is None
-    entries.add(Stamp(7, 0, 0, is_transactional=True), 10, 12)
-    entries.add(Stamp(8, 0, 0, is_transactional=True), 13, 13)
-    entries.add(Stamp(7, 0, 3, is_transactional=True), 14, 14)
+    entries.add(Stamp(7, 0, 0, is_transactional=True), 10, 12, 1)
+    entries.add(Stamp(8, 0, 0, is_transactional=True), 13, 13, 2)
+    entries.add(Stamp(7, 0, 3, is_transactional=True), 14, 14, 3)
     assert entries.first_unstable_offset() == 10
     with pytest.raises(InvalidTransactionError, match="not transactional within a transaction"):
         entries.check(Stamp(7, 0, 4), 1, "t-0")
-    entries.end(7, 1)
+    entries.end(7, 1, 4)
     assert (entries.first_unstable_offset(), sorted(entries.open_transactions())) == (13, [8])
     assert entries.check(Stamp(7, 1, 0, is_transactional=True), 1, "t-0") is None
 
 
 def test_producers_without_ids_are_not_kept():
     entries = ProducerEntries()
-    entries.add(Stamp(), 0, 5)
+    entries.add(Stamp(), 0, 5, 1)
     assert entries.get(-1) is None
     assert entries.check(Stamp(), 1, "t-0") is None
 
@@ -81,3 +81,29 @@ def test_states_of_a_log():
     assert (found.base_offset, found.last_offset) == (102, 104)
     assert entries.first_unstable_offset() == 100
     assert entries.check(Stamp(7, 2, 5, is_transactional=True), 1, "t-0") is None
+
+
+def test_idle_producers_are_forgotten():
+    entries = ProducerEntries()
+    entries.add(Stamp(1, 0, 0, is_transactional=True), 0, 0, 10)
+    for producer_id in (2, 3, 4):
+        entries.add(Stamp(producer_id, 0, 0), producer_id, producer_id, 10 * producer_id)
+    entries.add(Stamp(2, 0, 1), 5, 5, 50)
+    entries.expire(20)
+    assert len(entries) == 4  # the oldest one has an open transaction
+    for _ in range(3):
+        entries.expire(45)
+    assert len(entries) == 2
+    assert entries.get(2) is not None
+    entries.end(1, 1, 60)
+    for _ in range(3):
+        entries.expire(55)
+    assert len(entries) == 1
+    assert entries.first_unstable_offset() is None
+
+
+def test_idle_producers_of_a_log():
+    states = [ProducerState(7, 0, 4, 20, 1, 100, -1, 15), ProducerState(8, 0, 0, 9, 0, 50, -1, None)]
+    entries = ProducerEntries(states)
+    entries.expire(80)
+    assert (len(entries), entries.first_unstable_offset()) == (1, 15)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class StoreError(Exception):
     """A refusal of a store; nothing was written.
@@ -113,3 +115,13 @@ class ProducerFencedError(StoreError):
 
     kafka_code = 90
     is_fatal = True
+
+
+def storage_error(error: OSError) -> StorageError:
+    """Return the error of a store for one of the disk; it says what to do where files run out."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return StorageError(
+            f"{error}: a store keeps the log files of up to open_files partitions open, and needs some more; lower "
+            "open_files, or raise the limit of open files (ulimit -n)"
+        )
+    return StorageError(str(error))

@@ -36,6 +36,8 @@ class StoreOptions:
         of 50 spreads them over brokers; a store is one.
     sync_threads : int
         Threads that wait for files together; 0: each caller waits for one behind the other.
+    open_files : int
+        How many partitions keep their log file open for writing; those that were written least recently close it.
     node_id : int
         Of a new store.
     clock : callable
@@ -48,6 +50,7 @@ class StoreOptions:
     transaction_log_partitions: int = 1
     offsets_partitions: int = 1
     sync_threads: int = 4
+    open_files: int = 256
     node_id: int = 1
     clock: Callable[[], int] = milliseconds_now
     new_uuid: Callable[[], bytes] = random_uuid
@@ -55,7 +58,7 @@ class StoreOptions:
     def __post_init__(self) -> None:
         if self.fsync not in FSYNC:
             raise ValueError(f"fsync {self.fsync!r} is not one of {', '.join(FSYNC)}")
-        for name in ("transaction_log_partitions", "offsets_partitions"):
+        for name in ("transaction_log_partitions", "offsets_partitions", "open_files"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} {getattr(self, name)} is less than 1")
         if self.sync_threads < 0:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.encode import Encoder
 from kraftlog.codec.end_transaction_marker import encode_marker
+from kraftlog.errors import RecordTooLargeError
 from kraftlog.log_store.aborted_transactions import AbortedTransactions
-from kraftlog.log_store.errors import StorageError
+from kraftlog.log_store.errors import StorageError, storage_error
+from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
+from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.read.ranges import Range
 from kraftlog.types import Buffer
+from kraftlog.write.appended_batches import largest_batch
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint, RecoveryPointFile
+
+PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class BatchOptions:
     compression : str
     compression_level : int or None
     max_batch_bytes : int
-        Most bytes of a batch before compression; a larger record is refused. By default what a broker takes.
+        Most bytes of a batch before compression; a larger record is refused.
     """
 
     compression: str = "none"
@@ -48,10 +56,10 @@ class Partition:
     key : (str, int)
     folder : Path
         Which exists.
-    leader_epoch : int
-        Of the batches that are appended.
+    topic : Topic
     options : LogOptions
     recovery_points : RecoveryPointFile
+    open_files : OpenFiles
     log_start_offset : int
         As ``log-start-offset-checkpoint`` has it.
 
@@ -65,14 +73,17 @@ class Partition:
         self,
         key: TopicPartition,
         folder: Path,
-        leader_epoch: int,
+        topic: Topic,
         options: LogOptions,
         recovery_points: RecoveryPointFile,
+        open_files: OpenFiles,
         log_start_offset: int = 0,
     ) -> None:
         self.key = key
         self.folder = folder
-        self.leader_epoch = leader_epoch
+        self.topic = topic
+        self.leader_epoch = topic.leader_epochs[key[1]]
+        self._open_files = open_files
         self._syncs = options.fsync != "close"
         point = RecoveryPoint(folder, file=recovery_points)
         end = find_log_end(folder, recovery_point=point.offset)
@@ -128,34 +139,26 @@ class Partition:
         ------
         InvalidProducerEpochError, OutOfOrderSequenceError
             When the producer may not write this.
+        RecordTooLargeError
+            When a record does not fit a batch of ``max.message.bytes``.
         StorageError
             When the log can no longer be written.
         """
         where = "-".join(map(str, self.key))
+        self._open_files.use(self)
         with self._lock:
             written = self.producers.check(stamp, rows.num_rows, where)
             if written is not None:
                 return written.base_offset, written.last_offset + 1
             base_offset = self.next_offset
-            encoder = Encoder(
-                compression=options.compression,
-                compression_level=options.compression_level,
-                max_batch_bytes=options.max_batch_bytes,
-                base_offset=base_offset,
-                partition_leader_epoch=self.leader_epoch,
-                producer_id=stamp.producer_id,
-                producer_epoch=stamp.producer_epoch,
-                base_sequence=stamp.sequence,
-                is_transactional=stamp.is_transactional,
-                timestamp_ms=timestamp_ms,
-            )
-            encoder.write(rows)
-            self._append(encoder.finish())
-            self.producers.add(stamp, base_offset, self.next_offset - 1)
+            self._append(self._encoded(rows, stamp, options, timestamp_ms))
+            self.producers.add(stamp, base_offset, self.next_offset - 1, timestamp_ms)
+            self._expire(timestamp_ms)
             return base_offset, self.next_offset
 
     def append_records(self, encode: Callable[[int, int], Buffer]) -> None:
         """Append batches that a function makes for an offset and a leader epoch."""
+        self._open_files.use(self)
         with self._lock:
             self._append(encode(self.next_offset, self.leader_epoch))
 
@@ -174,6 +177,7 @@ class Partition:
             of the next transaction then.
         timestamp_ms : int
         """
+        self._open_files.use(self)
         with self._lock:
             entry = self.producers.get(producer_id)
             if entry is not None and entry.has_marker(producer_epoch, raises_epoch=raises_epoch):
@@ -189,7 +193,8 @@ class Partition:
             if not is_commit and entry is not None and entry.is_in_transaction:
                 self._aborted.add(producer_id, entry.transaction_start, self.next_offset)
             self._append(marker)
-            self.producers.end(producer_id, producer_epoch)
+            self.producers.end(producer_id, producer_epoch, timestamp_ms)
+            self._expire(timestamp_ms)
 
     def tail(self, offset: int, end: int) -> Range | None:
         """Return what is to be read of the last segment for offsets [offset, end), aborted transactions left out.
@@ -226,16 +231,26 @@ class Partition:
             try:
                 self._synced = self._log.sync(self._lock)
             except OSError as error:
-                raise StorageError(str(error)) from error
+                raise storage_error(error) from error
+
+    def rest(self) -> None:
+        """Close the log file until the next append, when all of it is on disk; else leave it open."""
+        with suppress(StorageError):  # whoever relies on what was appended meets it
+            self.sync()
+        with self._one_waits, self._lock:
+            if not self._is_closed:
+                self._log.rest()
 
     def close(self) -> None:
         """Complete the files beside the log."""
+        self._open_files.forget(self)
         with self._one_waits, self._lock:
             self._is_closed = True
             self._log.close()
 
     def abandon(self) -> None:
         """Close the files, and leave the rest to the next one that opens the partition."""
+        self._open_files.forget(self)
         with self._lock:
             self._is_closed = True
             self._log.abandon()
@@ -249,4 +264,39 @@ class Partition:
         try:
             self._log.append(batches, commit=False)
         except OSError as error:
-            raise StorageError(str(error)) from error
+            raise storage_error(error) from error
+
+    def _expire(self, now: int) -> None:
+        """Forget producers that were idle for ``producer.id.expiration.ms``."""
+        self._log.least_timestamp = now - PRODUCER_EXPIRATION_MS
+        self.producers.expire(now - PRODUCER_EXPIRATION_MS)
+
+    def _encoded(self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int) -> Buffer:
+        """Return batches for the end of the log; those that are larger than the topic takes are split, as by Kafka."""
+        limit = max(self.topic.max_message_bytes, RECORD_BATCH_OVERHEAD + 1)
+        for max_batch_bytes in (options.max_batch_bytes, min(limit, options.max_batch_bytes)):
+            encoder = Encoder(
+                compression=options.compression,
+                compression_level=options.compression_level,
+                max_batch_bytes=max_batch_bytes,
+                base_offset=self.next_offset,
+                partition_leader_epoch=self.leader_epoch,
+                producer_id=stamp.producer_id,
+                producer_epoch=stamp.producer_epoch,
+                base_sequence=stamp.sequence,
+                is_transactional=stamp.is_transactional,
+                timestamp_ms=timestamp_ms,
+            )
+            try:
+                encoder.write(rows)
+            except RecordTooLargeError as error:
+                if max_batch_bytes < options.max_batch_bytes:
+                    raise RecordTooLargeError(self._too_large(f"{error}, which is")) from error
+                raise
+            batches: Buffer = encoder.finish()
+            if options.max_batch_bytes <= limit or largest_batch(batches) <= limit:
+                return batches
+        raise RecordTooLargeError(self._too_large(f"a compressed batch of {largest_batch(batches)} bytes, more than"))
+
+    def _too_large(self, what: str) -> str:
+        return f"{'-'.join(map(str, self.key))}: {what} max.message.bytes of the topic (MESSAGE_TOO_LARGE)"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
@@ -12,6 +13,13 @@ from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 from kraftlog.log_store.transaction_state import TopicPartition
+
+
+class HasUnwritten(Protocol):
+    """A producer of which records wait to be written."""
+
+    def write_unwritten(self) -> None:
+        """Write them, unless they are of a transaction, which is aborted."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,8 @@ class StoreParts:
     folder_of : callable
         Returns the folder of a partition.
     new_producer_id, clock : callable
+    unwritten : set
+        Producers of which single records wait to be written together.
     """
 
     transactions: TransactionCoordinator
@@ -35,3 +45,4 @@ class StoreParts:
     folder_of: Callable[[TopicPartition], Path]
     new_producer_id: Callable[[], int]
     clock: Callable[[], int]
+    unwritten: set[HasUnwritten] = field(default_factory=set)

@@ -60,7 +60,7 @@ class Producer:
 
         ``LogStore.producer`` has done it; a producer that was fenced takes its id back with it.
         """
-        self._waiting.clear()
+        self._forget_waiting()
         self._sequences.clear()
         self._written.clear()
         self._is_in_transaction, self._failure, self._abort_needed = False, None, None
@@ -126,6 +126,7 @@ class Producer:
         partitions = self._store.topic_of(topic).partitions
         if rows is None:
             self._waiting.add(topic, partitions, key, value, headers, partition, timestamp_ms)
+            self._store.unwritten.add(self)
             if self._waiting.is_full:
                 self._write_waiting()
             return
@@ -178,7 +179,7 @@ class Producer:
     def abort_transaction(self) -> None:
         """Abort: nothing that was sent since the beginning counts."""
         self._check_in_transaction()
-        self._waiting.clear()
+        self._forget_waiting()
         self._end(is_commit=False)
 
     @contextmanager
@@ -240,7 +241,19 @@ class Producer:
     ) -> None:
         self.close()
 
+    def write_unwritten(self) -> None:
+        """Write what waits, when the store is closed; a transaction is aborted then, with what waits for it."""
+        if self._is_in_transaction:
+            self._forget_waiting()
+        else:
+            self._write_waiting()
+
+    def _forget_waiting(self) -> None:
+        self._waiting.clear()
+        self._store.unwritten.discard(self)
+
     def _write_waiting(self) -> None:
+        self._store.unwritten.discard(self)
         with self._noted():
             for topic, rows in self._waiting.take():
                 self._write(topic, rows, self._store.topic_of(topic).partitions, None)

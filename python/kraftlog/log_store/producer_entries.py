@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from kraftlog.log_store.errors import InvalidProducerEpochError, InvalidTransactionError, OutOfOrderSequenceError
 from kraftlog.transactions.producer_state import NONE, SEQUENCES, ProducerState
 
 KEPT_BATCHES = 5  # as many as a Kafka producer has in flight
+_EXPIRED_AT_ONCE = 2  # with each batch: more than one new producer, so that those which are idle go
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,14 @@ class ProducerEntry:
         The last ones of its epoch.
     transaction_start : int
         Offset of the first record of its open transaction; -1 when there is none.
+    last_timestamp : int
+        When it wrote last, in milliseconds.
     """
 
     producer_epoch: int
     batches: deque[AppendedBatch] = field(default_factory=lambda: deque(maxlen=KEPT_BATCHES))
     transaction_start: int = NONE
+    last_timestamp: int = NONE
 
     @property
     def is_in_transaction(self) -> bool:
@@ -80,15 +85,22 @@ class ProducerEntries:
     """
 
     def __init__(self, states: Iterable[ProducerState] = ()) -> None:
-        self._entries: dict[int, ProducerEntry] = {}
-        for state in states:
+        self._entries: dict[int, ProducerEntry] = {}  # in the order in which they wrote last
+        self._open: dict[int, int] = {}  # where transactions begin, in the order in which they do
+        for state in sorted(states, key=lambda each: each.last_timestamp):
             start = state.current_transaction_first_offset
-            entry = ProducerEntry(state.producer_epoch, transaction_start=NONE if start is None else start)
+            entry = ProducerEntry(state.producer_epoch, last_timestamp=state.last_timestamp)
+            if start is not None:
+                entry.transaction_start = self._open[state.producer_id] = start
             if state.last_sequence != NONE:
                 first = (state.last_sequence - state.offset_delta) % SEQUENCES
                 base_offset = state.last_offset - state.offset_delta
                 entry.batches.append(AppendedBatch(first, state.last_sequence, base_offset, state.last_offset))
             self._entries[state.producer_id] = entry
+        self._open = dict(sorted(self._open.items(), key=lambda each: each[1]))
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get(self, producer_id: int) -> ProducerEntry | None:
         """Return what is known of a producer."""
@@ -96,12 +108,20 @@ class ProducerEntries:
 
     def open_transactions(self) -> dict[int, ProducerEntry]:
         """Return the producers whose transactions are open."""
-        return {key: entry for key, entry in self._entries.items() if entry.is_in_transaction}
+        return {producer_id: self._entries[producer_id] for producer_id in self._open}
 
     def first_unstable_offset(self) -> int | None:
         """Return where the earliest open transaction begins; None when none is open."""
-        starts = [entry.transaction_start for entry in self._entries.values() if entry.is_in_transaction]
-        return min(starts, default=None)
+        return next(iter(self._open.values()), None)
+
+    def expire(self, least_timestamp: int) -> None:
+        """Forget producers that wrote nothing since a time, as Kafka does; those with an open transaction stay."""
+        for producer_id, entry in list(islice(self._entries.items(), _EXPIRED_AT_ONCE)):
+            if entry.last_timestamp >= least_timestamp:
+                return
+            del self._entries[producer_id]
+            if entry.is_in_transaction:
+                self._entries[producer_id] = entry
 
     def check(self, stamp: Stamp, records_count: int, where: str) -> AppendedBatch | None:
         """Check a batch before it is written.
@@ -153,23 +173,26 @@ class ProducerEntries:
             raise OutOfOrderSequenceError(f"{who}: sequence {stamp.sequence}, but {expected} was expected")
         return None
 
-    def add(self, stamp: Stamp, base_offset: int, last_offset: int) -> None:
+    def add(self, stamp: Stamp, base_offset: int, last_offset: int, timestamp_ms: int) -> None:
         """Take a batch that was written."""
         if stamp.producer_id == NONE:
             return
-        entry = self._entry(stamp.producer_id, stamp.producer_epoch)
+        entry = self._entry(stamp.producer_id, stamp.producer_epoch, timestamp_ms)
         if stamp.sequence != NONE:
             last = (stamp.sequence + last_offset - base_offset) % SEQUENCES
             entry.batches.append(AppendedBatch(stamp.sequence, last, base_offset, last_offset))
         if stamp.is_transactional and not entry.is_in_transaction:
-            entry.transaction_start = base_offset
+            entry.transaction_start = self._open[stamp.producer_id] = base_offset
 
-    def end(self, producer_id: int, producer_epoch: int) -> None:
+    def end(self, producer_id: int, producer_epoch: int, timestamp_ms: int) -> None:
         """Take a marker that was written."""
-        self._entry(producer_id, producer_epoch).transaction_start = NONE
+        self._entry(producer_id, producer_epoch, timestamp_ms).transaction_start = NONE
+        self._open.pop(producer_id, None)
 
-    def _entry(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
-        entry = self._entries.setdefault(producer_id, ProducerEntry(producer_epoch))
+    def _entry(self, producer_id: int, producer_epoch: int, timestamp_ms: int) -> ProducerEntry:
+        entry = self._entries.pop(producer_id, None) or ProducerEntry(producer_epoch)
+        self._entries[producer_id] = entry
+        entry.last_timestamp = timestamp_ms
         if entry.producer_epoch != producer_epoch:
             entry.producer_epoch = producer_epoch
             entry.batches.clear()

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -18,12 +19,13 @@ from kraftlog.layout.discover import PathLike
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import Consumer
-from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError
+from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_error
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.options import StoreOptions
-from kraftlog.log_store.partition import BatchOptions, Partition
+from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, Partition
 from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder
 from kraftlog.log_store.parts import StoreParts
 from kraftlog.log_store.producer import Producer
@@ -38,7 +40,6 @@ from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, LogDirectoryState
 from kraftlog.write.log_options import LogOptions
 
 DEFAULT_TIMEOUT_MS = 60_000  # transaction.timeout.ms
-PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms
 _TRANSACTION_STATE_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 _OFFSETS_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 
@@ -85,6 +86,7 @@ class LogStore:
     def __init__(self, path: PathLike, **options: object) -> None:
         self.path = Path(path)
         self.options = StoreOptions(**options)  # type: ignore[arg-type]
+        self._open_files = OpenFiles(self.options.open_files)
         self._partitions: dict[TopicPartition, Partition] = {}
         self._guard = threading.RLock()
         self._is_open = self._is_abandoned = False
@@ -192,6 +194,7 @@ class LogStore:
             self._parts.members.topic_deleted(name)
             for number in range(topic.partitions):
                 remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
+            self._log_directory.recovery_points.remove([(name, number) for number in range(topic.partitions)])
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         with self._guard:
@@ -285,7 +288,20 @@ class LogStore:
         """Abort transactions under way, bring everything to disk, and give up the lock; a second time does nothing.
 
         A broker that opens the directory afterwards recovers nothing.
+
+        Raises
+        ------
+        StoreError
+            When single records that producers were given could not be written; the store is closed nevertheless.
         """
+        if not self._is_open:
+            return
+        with ExitStack() as waiting:
+            waiting.callback(self._close)
+            for producer in list(self._parts.unwritten):
+                waiting.callback(producer.write_unwritten)  # before the store is closed, each of them
+
+    def _close(self) -> None:
         with self._guard:
             if not self._is_open:
                 return
@@ -363,14 +379,19 @@ class LogStore:
         if not 0 <= number < topic.partitions:
             raise UnknownTopicOrPartitionError(f"topic {name!r} has {topic.partitions} partitions, and no {number}")
         folder = self._folder(key)
-        make_partition_folder(folder, topic.topic_id)
         options = LogOptions(
             segment_bytes=topic.segment_bytes,
             fsync=self.options.fsync,
             least_timestamp=self.options.clock() - PRODUCER_EXPIRATION_MS,
         )
         points, log_start = self._log_directory.recovery_points, self._log_starts.get(key, 0)
-        return Partition(key, folder, topic.leader_epochs[number], options, points, log_start)
+        try:
+            make_partition_folder(folder, topic.topic_id)
+            opened = Partition(key, folder, topic, options, points, self._open_files, log_start)
+        except OSError as error:
+            raise storage_error(error) from error
+        self._open_files.use(opened)
+        return opened
 
     def _create_internal(self, name: str) -> None:
         if name == TRANSACTION_STATE:

@@ -12,6 +12,7 @@ from kraftlog.write.log_options import LARGEST_SEGMENT_BYTES
 
 LONGEST_NAME = 249
 DEFAULT_SEGMENT_BYTES = 1 << 30
+DEFAULT_MAX_MESSAGE_BYTES = (1 << 20) + 12
 INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)  # that a store makes when they are needed
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -51,6 +52,11 @@ class Topic:
     def partitions(self) -> int:
         """How many partitions it has."""
         return len(self.leader_epochs)
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Bytes that a batch may have."""
+        return int(self.configs.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
 
     @property
     def segment_bytes(self) -> int:

@@ -8,6 +8,7 @@ transaction, and what stands in the partitions behind PrepareCommit belongs to n
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -21,6 +22,7 @@ from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.log_store.errors import (
     InvalidTransactionError,
     InvalidTransactionTimeoutError,
+    StorageError,
     UnknownTopicOrPartitionError,
 )
 from kraftlog.log_store.partition import Partition
@@ -45,6 +47,9 @@ from kraftlog.types import Buffer
 
 LONGEST_TIMEOUT_MS = 900_000  # transaction.max.timeout.ms
 EXPIRATION_MS = 7 * 86_400_000  # transactional.id.expiration.ms
+EXPIRED_EVERY_MS = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
+
+_LOGGER = logging.getLogger("kraftlog.log_store")
 
 OnEnd = Callable[[int, int, bool], None]
 
@@ -111,6 +116,7 @@ class TransactionCoordinator:
         self._settler = None if executor is None else ThreadPoolExecutor(1, "kraftlog-settle")
         self._ids: dict[str, _Id] = {}
         self._ongoing: dict[str, int] = {}  # when their transactions time out
+        self._expires_at = clock() + EXPIRED_EVERY_MS
         self._guard = threading.Lock()
 
     def load(self, states: Iterable[TransactionState]) -> None:
@@ -144,6 +150,8 @@ class TransactionCoordinator:
         with self._held(transactional_id) as known:
             if known.state is not None and known.state.status == ONGOING:
                 self._abort(known)
+            elif known.state is not None and known.state.status in PREPARED:
+                self._complete(known)  # its markers could not be written before
             needs_id = known.state is None or known.state.is_exhausted
             new_id = self._next_producer_id() if needs_id else -1
             return self._write(transactional_id, known, InitProducerId(timeout_ms, self._clock(), new_id))
@@ -198,19 +206,26 @@ class TransactionCoordinator:
             self._abort(known)
 
     def abort_timed_out(self) -> None:
-        """Abort transactions that have taken longer than their producers allow."""
+        """Abort transactions that have taken longer than their producers allow; hourly, ids expire as well.
+
+        What fails is of the disk, and concerns those whose transactions these are: they meet it themselves.
+        """
         now = self._clock()
         for name in [name for name, end in list(self._ongoing.items()) if end < now]:
-            with self._held(name) as known:
+            with self._held(name) as known, _logged(f"transactional id {name!r}: its transaction has timed out"):
                 if self._ongoing.get(name, now) < now:
                     self._abort(known)
+        if now >= self._expires_at:
+            with _logged("transactional ids expire"):
+                self.expire()
 
     def expire(self) -> list[str]:
         """Remove the ids that have not been used for a week, as Kafka does; return them.
 
         Their records end in tombstones, and another producer with such an id gets a new producer id.
         """
-        oldest = self._clock() - EXPIRATION_MS
+        now = self._clock()
+        self._expires_at, oldest = now + EXPIRED_EVERY_MS, now - EXPIRATION_MS
         expired = []
         for name in sorted(self._ids):
             with self._held(name) as known:
@@ -361,3 +376,12 @@ class TransactionCoordinator:
         known = self._id(transactional_id)
         with known.lock:
             yield known
+
+
+@contextmanager
+def _logged(what: str) -> Iterator[None]:
+    """Log that the disk has failed in work which is not the caller's."""
+    try:
+        yield
+    except StorageError as error:
+        _LOGGER.warning("%s, but the disk has failed: %s", what, error)

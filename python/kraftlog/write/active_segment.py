@@ -34,19 +34,23 @@ class ActiveSegment:
         self.txnindex = txnindex
         self._folder = folder
         self._file: WritableFile | None = None
+        self._is_open = False
         self._held: WritableFile | None = None
         self._is_closing = False
 
     @property
     def is_open(self) -> bool:
-        """Whether its log file is open."""
-        return self._file is not None
+        """Whether it is written to; its log file is there."""
+        return self._is_open
 
     def open(self) -> None:
-        """Open the log file; when it is missing it is made, and its name is on disk then."""
+        """Open the log file, also behind ``rest``; when it is missing it is made, and its name is on disk then."""
+        if self._file is not None:
+            return
         path = segment_file(self._folder, self.base_offset)
         is_new = disk().entry(path) is None
         self._file = disk().open_append(path)
+        self._is_open = True
         if is_new:
             disk().sync_folder(self._folder)
 
@@ -75,12 +79,19 @@ class ActiveSegment:
         if self._is_closing and held is not None:
             held.close()
 
+    def rest(self) -> None:
+        """Close the log file, all of which is on disk, until ``open``; not while it is held."""
+        if self._held is None and self._file is not None:
+            self._file.close()
+            self._file = None
+
     def index_files(self) -> dict[Path, bytes]:
         """Return the index files that belong to what is in it; no ``.txnindex`` that would be new and empty."""
         return index_files(self._folder, self.base_offset, self.state, self.txnindex)
 
     def close(self) -> None:
         """Close the log file; a second time does nothing."""
+        self._is_open = False
         if self._file is not None and self._file is self._held:
             self._file, self._is_closing = None, True
         elif self._file is not None:

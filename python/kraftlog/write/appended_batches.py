@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from kraftlog._native.scanner import HEADER_DTYPE
-from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.types import Buffer
 
 
 def headers_of(batches: memoryview) -> Headers:
@@ -28,6 +29,12 @@ def headers_of(batches: memoryview) -> Headers:
     if scan.torn_at >= 0:
         raise ValueError(f"{len(batches) - scan.torn_at} bytes at the end are no whole batch")
     return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def largest_batch(batches: Buffer) -> int:
+    """Return the bytes of the largest one of whole batches; 0 when there is none."""
+    headers = headers_of(memoryview(batches).cast("B"))
+    return int(np.diff(ends(headers), prepend=0).max()) if len(headers) else 0
 
 
 def check_offsets(headers: Headers, next_offset: int, folder: Path) -> None:

@@ -47,6 +47,8 @@ class PartitionLog:
     epochs : LeaderEpochs
     failure : BaseException or None
         Why nothing more is written.
+    least_timestamp : int
+        As ``LogOptions`` has it; whoever keeps a log open for long sets it anew.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class PartitionLog:
     ) -> None:
         self.epochs = end.epochs
         self.failure: BaseException | None = None
+        self.least_timestamp = options.least_timestamp
         self._folder = end.folder
         self._options = options
         self._recovery_point = recovery_point
@@ -127,6 +130,8 @@ class PartitionLog:
         view = memoryview(batches).cast("B")
         headers = headers_of(view)
         check_offsets(headers, self.next_offset, self._folder)
+        if self._segment.is_open:
+            self._segment.open()
         before = self._segment.base_offset, self._segment.state.size
         self._started.clear()
         try:
@@ -262,6 +267,10 @@ class PartitionLog:
         found = Segment(self._folder, path.name, segment.state.size, segment.base_offset, topic, partition)
         return found, segment.state.index.position_before(offset)
 
+    def rest(self) -> None:
+        """Close the log file, all of which is on disk; the next append opens it again."""
+        self._segment.rest()
+
     def producer_states(self) -> list[ProducerState]:
         """Return the state of each producer at the end of the log."""
         return self._producers.states()
@@ -346,7 +355,8 @@ class PartitionLog:
         """Return the ``.snapshot`` file at an offset; Kafka has none at the beginning."""
         if offset == 0:
             return {}
-        data = self._producers.snapshot(self._options.least_timestamp)
+        self._producers.expire(self.least_timestamp)
+        data = self._producers.snapshot()
         return {segment_file(self._folder, offset, "snapshot"): data}
 
     def _sync(self) -> None:

@@ -48,19 +48,28 @@ class LogProducers:
         """Return the state of each producer, in the order in which they were met first."""
         return self._states.states()
 
-    def snapshot(self, least_timestamp: int = EVER) -> bytes:
-        """Return a ``.snapshot`` file without the producers that were idle, as Kafka leaves them out.
+    def expire(self, least_timestamp: int) -> None:
+        """Forget the producers that were idle, as Kafka does.
 
         Parameters
         ----------
         least_timestamp : int
-            In milliseconds: a producer that wrote nothing since then is left out, unless it has an open transaction.
+            In milliseconds: a producer that wrote nothing since then is forgotten, unless it has an open transaction.
         """
-        return producer_snapshot_bytes(
+        if least_timestamp == EVER:
+            return
+        states = self.states()
+        kept = [
             state
-            for state in self.states()
+            for state in states
             if state.last_timestamp >= least_timestamp or state.current_transaction_first_offset is not None
-        )
+        ]
+        if len(kept) < len(states):
+            self._states = ProducerStates(kept)
+
+    def snapshot(self) -> bytes:
+        """Return a ``.snapshot`` file."""
+        return producer_snapshot_bytes(self.states())
 
 
 def producers_before(folder: Path, segments: Sequence[Segment], snapshots: Sequence[int], offset: int) -> LogProducers:

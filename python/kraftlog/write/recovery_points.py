@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
@@ -48,10 +48,11 @@ def record_recovery_points(log_directory: Path, offsets: Mapping[Partition, int]
         _write(log_directory, {**known, **offsets})
 
 
-def remove_recovery_point(log_directory: Path, partition: Partition) -> None:
-    """Remove the recovery point of a partition; without any other one, the file goes as well."""
+def remove_recovery_points(log_directory: Path, partitions: Iterable[Partition]) -> None:
+    """Remove the recovery points of partitions; without any other one, the file goes as well."""
     known = read_recovery_points(log_directory)
-    if known.pop(partition, None) is None:
+    removed = [partition for partition in partitions if known.pop(partition, None) is not None]
+    if not removed:
         return
     if known:
         _write(log_directory, known)
@@ -108,12 +109,13 @@ class RecoveryPointFile:
                 assert self._file is not None
                 self._file.pwrite(b"%0*d" % (_DIGITS, offset), self._positions[partition])
 
-    def remove(self, partition: Partition) -> None:
-        """Remove the recovery point of a partition."""
+    def remove(self, partitions: Collection[Partition]) -> None:
+        """Remove the recovery points of partitions; without any other one, the file goes as well."""
         with self._lock:
             self._close()
-            if self._known.pop(partition, None) is not None:
-                remove_recovery_point(self._log_directory, partition)
+            for partition in partitions:
+                self._known.pop(partition, None)
+            remove_recovery_points(self._log_directory, partitions)
 
     def close(self) -> None:
         """Close the file; a second time does nothing."""
@@ -179,7 +181,7 @@ class RecoveryPoint:
         if self._keeps:
             self.record(offset)
         elif self._partition is not None:
-            self._file.remove(self._partition)
+            self._file.remove([self._partition])
 
     def close(self) -> None:
         """Close the file, unless others have it; a second time does nothing."""

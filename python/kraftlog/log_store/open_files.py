@@ -1,0 +1,43 @@
+"""Bounds how many partitions keep their log file open."""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+
+class Resting(Protocol):
+    """What can close its file and opens it again when it is used."""
+
+    def rest(self) -> None:
+        """Close the file."""
+
+
+class OpenFiles:
+    """The partitions whose log files are open; those that were used least recently close them. For any thread.
+
+    Parameters
+    ----------
+    most : int
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._used: dict[Resting, None] = {}  # in the order in which they were used last
+        self._lock = threading.Lock()
+
+    def use(self, partition: Resting) -> None:
+        """Note that a partition is about to be written; it holds no lock that ``rest`` of another one takes."""
+        with self._lock:
+            self._used.pop(partition, None)
+            self._used[partition] = None
+            oldest = next(iter(self._used))
+            if len(self._used) <= self._most or oldest is partition:
+                return
+            del self._used[oldest]
+        oldest.rest()
+
+    def forget(self, partition: Resting) -> None:
+        """Forget a partition that is closed."""
+        with self._lock:
+            self._used.pop(partition, None)
