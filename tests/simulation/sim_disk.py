@@ -408,6 +408,7 @@ class SimDisk(Disk):
             node = self.nodes[number]
             if isinstance(node, File):
                 self.nodes[number] = node.sync_failed()
+                self._done(Step(-1, name, path, "failed: what it should have written counts as clean"))
             raise
         self._sync_node(number, step)
 

@@ -81,6 +81,7 @@ class StoreWorkload(Workload):
             else:
                 store.create_topic(TOPIC, PARTITIONS, {"internal.segment.bytes": 1500})
             seen = committed_rows()
+            process.note("shown", tuple(seen.items()))
             if not any(LAST in rows for rows in seen.values()):
                 with store.producer("last") as producer, producer.transaction():
                     producer.send(TOPIC, pa.table({"value": [LAST]}), partition=0)
@@ -101,6 +102,8 @@ class StoreWorkload(Workload):
         assert (("created",) in notes) <= (("topic",) in notes), "a topic that was created is gone"
         assert seen["offsets"] == {(each, "committed") for each in seen["committed"].values() if each}
         rows = {at: list(values) for at, values in seen["rows"].items()}
+        for _, shown in (note for note in notes if note[0] == "shown"):
+            assert all(set(values) <= set(rows[at]) for at, values in shown), "shown by a recovery, and gone"
         assert rows[0].count(LAST) == 1, "the store cannot be written to"
         rows[0].remove(LAST)
         whole = units_of(notes)

@@ -14,10 +14,10 @@ from workloads import WORKLOADS
 NAMES = {make().name: make for make in WORKLOADS}
 NOTICED = {
     "disk/durable.py _renamed_file: file.sync()": "MetadataWorkload(commit)",
-    "disk/durable.py cut_file: file.sync()": "RecoveryWorkload(torn)",
     "disk/durable.py delete_file: disk().sync_folder(path.parent)": "PartitionWorkload(batch, no recovery point)",
     "disk/durable.py new_file: disk().sync_folder(path.parent)": "MetadataWorkload(commit)",
     "disk/durable.py set_aside: disk().sync_folder(path.parent)": "RecoveryWorkload(cut)",
+    "disk/durable.py write_again: file.sync()": "PartitionWorkload(commit)",
     "disk/durable.py write_files: disk().sync_folder(changed[0].parent)": "PartitionWorkload(commit)",
     "store/decision.py decide: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
     "store/finish.py _delete_older: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
@@ -32,12 +32,10 @@ NOTICED = {
     "store/write.py make_write_folder: disk().make_folder(folder)": "SinkWorkload(append)",
     "write/active_segment.py ActiveSegment.open: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/active_segment.py ActiveSegment.sync: self._file.sync()": "PartitionWorkload(commit)",
-    "write/log_repair.py repair: disk().sync_file(segment.local_path)": "PartitionWorkload(commit)",
     "write/metadata_writer.py MetadataLogWriter.__init__: disk().make_folder(self._folder)": "MetadataWorkload(commit)",
     "write/partition_log.py PartitionLog.sync: file.sync()": "StoreWorkload(1)",
     "write/partition_log.py PartitionLog.adopt: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/recover.py Recovery.actions: disk().sync_folder(Path(str(folder.path)))": "RecoveryWorkload(torn)",
-    "write/recover.py _do: disk().sync_file(action.path)": "RecoveryWorkload(torn)",
 }
 NOT_NOTICED = {
     "store/write.py _known_decision: disk().sync_folder(folder)": "needed where a process is killed between the rename"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
@@ -11,6 +11,7 @@ from kraftlog.disk.writing import WritableFile
 from kraftlog.types import Buffer
 
 UNFINISHED = ".unfinished"  # Kafka and readers pass over names that end so
+_PIECE = 1 << 20  # bytes that are written again at once
 SET_ASIDE = ".deleted"  # Kafka removes these when it starts
 
 
@@ -81,10 +82,20 @@ def remove_unfinished(folder: Path) -> None:
             disk().unlink(path)
 
 
-def cut_file(path: Path, size: int) -> None:
-    """Cut a file to a size in bytes."""
-    with disk().open_update(path) as file:
-        file.truncate(size)
+def write_again(path: Path, start: int, size: int | None = None) -> None:
+    """Cut a file to a size, write its bytes from a position on over themselves, and wait for the disk.
+
+    An fsync that fails leaves what it did not write in the page cache, where it counts as written: it is read as
+    before, the next fsync passes over it, and a loss of power takes it. Written again, it comes to the disk or is an
+    error.
+    """
+    source = disk().open(path)
+    with closing(source), disk().open_update(path) as file:
+        end = source.size if size is None else size
+        if size is not None:
+            file.truncate(size)
+        for position in range(start, end, _PIECE):
+            file.pwrite(source.read(position, min(position + _PIECE, end)), position)
         file.sync()
 
 

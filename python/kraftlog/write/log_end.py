@@ -62,6 +62,8 @@ class LogEnd:
     epochs : LeaderEpochs
     producers : LogProducers
         At the end.
+    recovery_point : int or None
+        The offset up to which everything is known to be on disk.
     """
 
     folder: Path
@@ -73,6 +75,7 @@ class LogEnd:
     index_interval_bytes: int
     epochs: LeaderEpochs
     producers: LogProducers
+    recovery_point: int | None = None
 
     @property
     def next_offset(self) -> int:
@@ -140,7 +143,7 @@ def find_log_end(
             epochs.add(
                 read_segment(segment.local_path, segment.base_offset or 0, interval, sound_before=NO_BOUND).epochs
             )
-    return LogEnd(folder, kept, checked, behind, snapshots, start_offset, interval, epochs, producers)
+    return LogEnd(folder, kept, checked, behind, snapshots, start_offset, interval, epochs, producers, recovery_point)
 
 
 def _first_to_check(segments: list[Segment], recovery_point: int | None) -> int:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
-from kraftlog.disk.durable import cut_file, delete_file, remove_unfinished, set_aside, write_files
+from kraftlog.disk.durable import delete_file, remove_unfinished, set_aside, write_again, write_files
 from kraftlog.layout.segment import Segment
 from kraftlog.write.active_segment import index_files
 from kraftlog.write.log_end import LogEnd
@@ -15,18 +15,21 @@ from kraftlog.write.log_files import segment_file
 
 
 def repair(end: LogEnd) -> None:
-    """Cut off what lies behind the end of a log, and wait until what is left is on disk.
+    """Cut off what lies behind the end of a log, and bring what is left to disk.
 
-    The folder can be opened again after each step: segments go from the last one on, so that there is never a hole.
+    What lies behind the recovery point is written again: an fsync of it may have failed. The folder can be opened again
+    after each step: segments go from the last one on, so that there is never a hole.
     """
     remove_unfinished(end.folder)
     for segment in reversed(end.behind):
         _set_aside_segment(segment)
     for checked, segment in zip(end.checked, end.segments[len(end.segments) - len(end.checked) :], strict=True):
-        if checked.state.size < segment.size:
-            cut_file(segment.local_path, checked.state.size)
-        else:
-            disk().sync_file(segment.local_path)
+        size, start = checked.state.size, 0
+        if end.recovery_point is not None:
+            is_on_disk = end.recovery_point >= checked.state.next_offset
+            start = size if is_on_disk else checked.state.index.position_before(end.recovery_point)
+        if start < size or size < segment.size:
+            write_again(segment.local_path, start, size if size < segment.size else None)
         write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex))
     for checked in end.checked[1:]:
         if checked.base_offset not in end.snapshots:
@@ -72,7 +75,7 @@ def cut_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) 
         if started:
             disk().sync_folder(folder)
         if base_offset not in started:
-            cut_file(path, size)
+            write_again(path, size, size)
     except OSError as error:
         return f"{path} could not be cut back to {size} bytes: {error}"
     return f"{path} was cut back to {size} bytes, and nothing more is written to it"

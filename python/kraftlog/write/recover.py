@@ -157,13 +157,13 @@ def _do(action: Action) -> None:
     if action.action == "write":
         durable.write_file(action.path, action.data)
     elif action.action == "cut":
-        durable.cut_file(action.path, action.size_after or 0)
+        durable.write_again(action.path, 0, action.size_after or 0)
     elif action.action == "remove" and action.path.name.endswith(durable.UNFINISHED):
         durable.delete_file(action.path)
     elif action.action == "remove":
         durable.set_aside(action.path)
     elif action.action == "keep" and action.path.suffix == ".log" and not action.is_trusted:
-        disk().sync_file(action.path)  # as above: it may have been cut
+        durable.write_again(action.path, 0)  # as above: it may have been cut, or an fsync of it may have failed
 
 
 def file_of(action: Action) -> str:
