@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from partition_state import state_faults
+from partition_workload import verified
 from process import Process
 from runner import Notes, Workload
 from units import assert_closed, assert_possible
 
-import kraftlog
 from kraftlog import MetadataLogWriter
 from kraftlog.disk.disk import disk
 from kraftlog.errors import InvalidTransactionStateError
@@ -78,7 +78,7 @@ class MetadataWorkload(Workload):
         self.lead(process)
         rows = visible(FOLDER)
         process.note("file", str(FOLDER / "partition.metadata"), PARTITION_METADATA)
-        messages = [fault.message for fault in kraftlog.open(FOLDER).verify()]
+        messages = verified(FOLDER)
         return {
             "files": process.disk.files(),
             "before": found,

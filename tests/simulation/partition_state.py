@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+
+from known_reads import read_once
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED
@@ -22,6 +25,12 @@ def state_faults(folder: Path, *, is_closed: bool) -> list[str]:
     is_closed : bool
         Whether all files are looked at, as after a close.
     """
+    beside = [folder.parent / entry.name for entry in disk().entries(folder.parent) if not entry.is_dir]
+    read = partial(_faults, folder, is_closed=is_closed)
+    return list(read_once(("state", is_closed), [folder, *beside], read))
+
+
+def _faults(folder: Path, *, is_closed: bool) -> list[str]:
     if disk().entry(folder) is None:
         return []
     state = LogDirectoryState.of(folder.parent)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from known_reads import read_once
 from partition_state import state_faults
 from process import Process
 from runner import Notes, Workload
@@ -16,6 +17,7 @@ from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
+from kraftlog.write.log_directory_state import LOG_STARTS
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
@@ -121,7 +123,7 @@ class PartitionWorkload(Workload):
                 process.note("done")
             log.close()
         process.note("closed")
-        messages = [fault.message for fault in kraftlog.open(FOLDER).verify()]
+        messages = verified(FOLDER)
         faults = messages + state_faults(FOLDER, is_closed=True)
         return {"before": before, "rows": rows_of(), "faults": faults}
 
@@ -161,8 +163,18 @@ def adopt(log: PartitionLog, process: Process, row: str, epoch: int) -> None:
     log.adopt(staged, headers)
 
 
+def verified(folder: Path) -> list[str]:
+    """Return what ``verify`` finds in a partition or a log directory."""
+    read = lambda: [fault.message for fault in kraftlog.open(folder).verify()]  # noqa: E731
+    return list(read_once(("verify",), [folder, folder.parent / LOG_STARTS], read))
+
+
 def rows_of() -> tuple[str, ...]:
     """Return the values of all records."""
+    return read_once(("rows",), [FOLDER], _rows_of)
+
+
+def _rows_of() -> tuple[str, ...]:
     if not disk().matches(FOLDER, "*.log"):
         return ()
     table = kraftlog.open(FOLDER).records(["value"], strict=True).to_table()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from known_reads import read_once
+from partition_workload import verified
 from process import Process
 from runner import Notes, Workload
 
@@ -76,11 +79,14 @@ class RecoveryWorkload(Workload):
         done = [action.reason for _, action in recover(FOLDERS, self.options(write=True)) if action.is_refusal]
         process.note("recovered")
         rows = {folder.name: sound(folder) for folder in FOLDERS}
-        faults = [fault.message for folder in FOLDERS for fault in kraftlog.open(folder).verify()]
+        faults = [message for folder in FOLDERS for message in verified(folder)]
         return {"refused": done, "rows": rows, "faults": faults, "to_do": self.to_do()}
 
     def to_do(self) -> int:
-        return sum(action.action != "keep" for _, action in recover(FOLDERS, self.options(write=False)))
+        def read() -> int:
+            return sum(action.action != "keep" for _, action in recover(FOLDERS, self.options(write=False)))
+
+        return read_once(("to do", self.cuts_damage), [FOLDERS[0].parent], read)
 
     def judge(self, notes: Notes, seen: Any) -> None:
         is_recovered = False
@@ -97,6 +103,10 @@ class RecoveryWorkload(Workload):
 
 def sound(folder: Path) -> tuple[str, ...]:
     """Return the rows of the sound batches, up to the first that is not."""
+    return read_once(("sound",), [folder], partial(_sound, folder))
+
+
+def _sound(folder: Path) -> tuple[str, ...]:
     found: list[str] = []
     for path in sorted(disk().matches(folder, "*.log")):
         log = kraftlog.open(path)

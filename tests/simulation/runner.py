@@ -165,6 +165,7 @@ class Simulation:
 
     def _recover(self, disk: SimDisk) -> _Recovered:
         disk = SimDisk(disk.nodes, None, self._ignored, self._reordered)
+        disk.is_recovery = True
         process = Process(disk, f"recover {disk.state_key().hex()}")
         seen, error = None, None
         with process.running():

@@ -14,6 +14,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -102,7 +103,7 @@ class SimDisk(Disk):
         self.moments: list[Moment] = []
         self.notes: list[object] = []
         self.sites: set[str] = set()
-        self.has_failed = False
+        self.has_failed = self.is_recovery = False
         self._late: set[int] = set()  # files that are synced behind their rename
         self._device = next(_devices)
         pending = [0]
@@ -203,7 +204,7 @@ class SimDisk(Disk):
     def _find(self, path: Path) -> int | None:
         """Return the node at a path; None when there is none."""
         number = ROOT
-        for part in path.absolute().parts[1:]:
+        for part in _parts(str(path)):
             node = self.nodes[number]
             if isinstance(node, File):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
@@ -432,6 +433,11 @@ class SimDisk(Disk):
         number, node = self._folder(path.parent)
         entries = {name: each for name, each in node.view.items() if name != path.name}
         self.nodes[number] = Folder(entries, entries)
+
+
+@lru_cache(maxsize=4096)
+def _parts(path: str) -> tuple[str, ...]:
+    return Path(path).absolute().parts[1:]
 
 
 class SimFile(WritableFile):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from partition_state import state_faults
+from partition_workload import verified
 from process import Process
 from runner import Notes, Workload
 
@@ -102,7 +103,7 @@ class SinkWorkload(Workload):
         self.write(7, {("t", 0): ["last"]})  # a repetition is dropped
         process.note("last")
         abort_unfinished(LOGS)
-        messages = [fault.message for fault in kraftlog.open(LOGS).verify()]
+        messages = verified(LOGS)
         left = [name for name in process.disk.files() if ".kraftlog" in name]
         states = set(kraftlog.open(LOGS).transactions()["state"].to_pylist())
         return {"rows": visible(), "faults": messages + left + closed_faults(), "states": states}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from known_reads import read_once
 from process import Process
 from runner import Notes, Workload
 
@@ -87,13 +89,10 @@ class StoreWorkload(Workload):
                     producer.send(TOPIC, pa.table({"value": [LAST]}), partition=0)
             offsets = {key: each.offset for key, each in store.committed(GROUP).items()}
             assert all(not state.is_pending for state in store.transactional_ids())
-        log = kraftlog.open(LOGS)
         return {
             "rows": committed_rows(),
             "committed": {who: offsets.get(key, 0) for who, key in SOURCES.items()},
-            "errors": [row["message"] for row in log.errors().to_pylist()],
-            "open": [row for row in log.transactions().to_pylist() if row["state"] == "open"],
-            "offsets": {(row["offset"], row["state"]) for row in log.offsets().to_pylist()},
+            **read_once(("tables",), [LOGS], tables),
         }
 
     def judge(self, notes: Notes, seen: Any) -> None:
@@ -189,13 +188,24 @@ def sends(process: Process, producer: Producer, numbers: Iterator[int]) -> Itera
         yield
 
 
+def tables() -> dict[str, Any]:
+    """Return what the tables of the log directory say."""
+    log = kraftlog.open(LOGS)
+    return {
+        "errors": [row["message"] for row in log.errors().to_pylist()],
+        "open": [row for row in log.transactions().to_pylist() if row["state"] == "open"],
+        "offsets": {(row["offset"], row["state"]) for row in log.offsets().to_pylist()},
+    }
+
+
 def committed_rows() -> dict[int, tuple[str, ...]]:
     """Return the committed values of each partition, as another reader of the directory finds them."""
-    found: dict[int, list[str]] = {at: [] for at in range(PARTITIONS)}
-    if any(disk().matches(folder, "*.log") for folder in disk().matches(LOGS, f"{TOPIC}-*")):
-        log = kraftlog.open(LOGS, topics=[TOPIC])
-        for row in (
-            log.records(["partition", "value"], isolation_level="read_committed", strict=True).to_table().to_pylist()
-        ):
-            found[row["partition"]].append(row["value"].decode())
-    return {at: tuple(values) for at, values in found.items()}
+    folders = [(at, LOGS / f"{TOPIC}-{at}") for at in range(PARTITIONS)]
+    return {at: read_once(("rows",), [folder], partial(_rows_of, folder)) for at, folder in folders}
+
+
+def _rows_of(folder: Path) -> tuple[str, ...]:
+    if not disk().matches(folder, "*.log"):
+        return ()
+    rows = kraftlog.open(folder).records(["value"], isolation_level="read_committed", strict=True).to_table()
+    return tuple(value.decode() for value in rows["value"].to_pylist())

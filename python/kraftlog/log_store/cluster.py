@@ -29,6 +29,7 @@ from kraftlog.write.metadata_writer import MetadataLogWriter
 META_PROPERTIES = "meta.properties"
 FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
 PRODUCER_ID_BLOCK = 1000  # as many ids as a broker takes at once
+_LOADED = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord")
 _TOPIC_RESOURCE = 2  # the type of ConfigRecords of topics
 _FIRST_CONTROLLER_EPOCH = 1
 
@@ -176,7 +177,8 @@ class Cluster:
             raise error_from_fault(fault)
         self._epoch = max(at.epoch, 0)
         self.features = dict(at.image.feature_levels())
-        tables = {name: table.to_pylist() for name, table in at.image.tables().items()}
+        found = at.image.tables()
+        tables = {name: found[name].to_pylist() for name in _LOADED}
         epochs: dict[bytes, dict[int, int]] = {}
         for row in tables["PartitionRecord"]:
             if row["replicas"] != [self.node_id]:
