@@ -201,6 +201,7 @@ def numbers_of(spark: SparkSession, job: Job) -> DataFrame:
     if job.source is None:
         return spark.range(0, job.numbers, 1, TASKS).withColumnRenamed("id", "number")
     options = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "700", "minPartitions": str(TASKS)}
+    options["subscribe"] = "numbers"
     records = spark.readStream.format("kraftlog").options(**options).load(job.source)
     return records.selectExpr("bigint(string(value)) number")
 

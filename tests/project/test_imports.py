@@ -94,7 +94,7 @@ except SystemExit:
 def test_a_command_imports_what_it_uses():
     found = imported(command("image", str(METADATA), "--output", "/dev/null"))
     assert "kraftlog.cli.image" in found
-    assert not {"numba", "pandas", "rich", "pyarrow.parquet", "kraftlog.cli.dump", "kraftlog.store"} & found
+    assert not {"numba", "pandas", "rich", "pyarrow.parquet", "kraftlog.cli.dump", "kraftlog.log_store"} & found
 
 
 def test_version_and_help_import_no_command():

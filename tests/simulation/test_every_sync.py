@@ -19,36 +19,26 @@ NOTICED = {
     "disk/durable.py set_aside: disk().sync_folder(path.parent)": "RecoveryWorkload(cut)",
     "disk/durable.py write_again: file.sync()": "PartitionWorkload(commit)",
     "disk/durable.py write_files: disk().sync_folder(changed[0].parent)": "PartitionWorkload(commit)",
-    "store/decision.py decide: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
-    "store/finish.py _delete_older: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
-    "store/finish.py _make_folder: disk().make_folder(partition.folder(log_directory))": "SinkWorkload(append)",
-    "store/placing.py write_headers: file.sync()": "SinkWorkload(overwrite)",
-    "store/staging.py Stager.finish: disk().sync_folder(self._folder)": "SinkWorkload(append)",
-    "store/staging.py _PartitionFiles.finish: disk().sync_file(headers_path(path))": "SinkWorkload(append)",
-    "store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "SinkWorkload(append)",
-    "store/write.py _remove: disk().sync_folder(folder.parent)": "SinkWorkload(overwrite)",
-    "store/write.py _remove_store: disk().sync_folder(store.parent)": "SinkWorkload(append)",
-    "store/write.py begin: disk().make_folder(log_directory)": "SinkWorkload(append)",
-    "store/write.py make_write_folder: disk().make_folder(folder)": "SinkWorkload(append)",
+    "log_store/staged_write.py _remove_store: disk().sync_folder(store.parent)": "SinkWorkload(append)",
+    "log_store/staged_write.py make_write_folder: disk().make_folder(folder)": "SinkWorkload(overwrite)",
+    "log_store/staged_write.py recover: disk().make_folder(log_directory)": "SinkWorkload(append)",
     "write/active_segment.py ActiveSegment.open: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/active_segment.py ActiveSegment.sync: self._file.sync()": "PartitionWorkload(commit)",
     "write/metadata_writer.py MetadataLogWriter.__init__: disk().make_folder(self._folder)": "MetadataWorkload(commit)",
+    "write/older_segments.py delete_segments_before: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
     "write/partition_log.py PartitionLog.sync: file.sync()": "StoreWorkload(1)",
     "write/partition_log.py PartitionLog.adopt: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/recover.py Recovery.actions: disk().sync_folder(Path(str(folder.path)))": "RecoveryWorkload(torn)",
 }
 NOT_NOTICED = {
-    "store/write.py _known_decision: disk().sync_folder(folder)": "needed where a process is killed between the rename"
-    " of a decision and its sync, and the power fails while the next one finishes the write: two crashes,"
-    " which the schedules of a test do not meet",
+    "log_store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "the commit syncs the file as well, but not"
+    " what another machine has in memory, where the task may have run",
     "log_store/store.py LogStore.__init__: disk().make_folder(self.path)": "the metadata log makes it durable as well",
     "log_store/partition_folders.py make_partition_folder: disk().make_folder(folder)": "the recovery point of a new"
     " partition, which is written before its first record, makes it durable as well",
 }
 RENAMED = {
-    "disk/durable.py _renamed_file: file.sync()": "SinkWorkload(append)",
-    "store/placing.py write_headers: file.sync()": "SinkWorkload(overwrite)",
-    "store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "SinkWorkload(append)",
+    "disk/durable.py _renamed_file: file.sync()": "SinkWorkload(overwrite)",
 }
 MOST = 3000  # schedules; most are noticed after a few
 

@@ -36,7 +36,12 @@ def test_each_row_once(retrying_spark, tmp_path: Path):
         writer.option("overwriteTopics", mode == "overwrite")
         writer.option("batchSize", "3000").option("segmentBytes", "9000").save(str(tmp_path))
         log = kraftlog.open(tmp_path)
-        rows = log.records(["value"], isolation_level="read_committed").to_table()["value"].to_pylist()
+        rows = (
+            kraftlog.open(tmp_path, topics=["t"])
+            .records(["value"], isolation_level="read_committed")
+            .to_table()["value"]
+            .to_pylist()
+        )
         assert sorted(rows) == sorted(str(n).encode() for n in range(first + 3000))
         assert [fault.message for fault in log.verify(ReadOptions())] == []
         assert not (tmp_path / ".kraftlog").exists()

@@ -14,7 +14,9 @@ import kraftlog
 from faulty_disk import FaultyDisk, Step, io_error, no_space, only, since
 from kraftlog import MetadataLogWriter
 from kraftlog.disk.disk import use_disk
-from kraftlog.store import BatchOptions, Stager, begin, commit, write_of_batch
+from kraftlog.log_store.staged_write import begin, commit
+from kraftlog.log_store.staging import Stager, StagingOptions
+from kraftlog.log_store.write_id import write_of_batch
 from kraftlog.write.leadership import find_metadata_log_end
 from metadata_oracle import visible
 
@@ -237,13 +239,11 @@ def test_files_belong_to_the_owner_of_the_folder(tmp_path: Path):
     store = tmp_path / "store"
     for number in range(2):
         write_id = write_of_batch("row", number)
-        stager = Stager(
-            begin(store, write_id), write_id.producer_id, BatchOptions(max_batch_bytes=200, segment_bytes=700), task=0
-        )
+        stager = Stager(begin(store, write_id), StagingOptions(max_batch_bytes=200, segment_bytes=700), task=0)
         stager.write("t", 0, pa.record_batch({"value": ["some value"] * 50}))
         commit(store, write_id, stager.finish(), topics={"t": 2})
     made = list(tmp_path.rglob("*"))
     assert {path.suffix for path in made} >= {".log", ".index", ".timeindex", ".snapshot", ".checkpoint", ".metadata"}
-    assert {path.name for path in made} >= {".lock", "leader-epoch-checkpoint", "kraftlog-streams.json"}
+    assert {path.name for path in made} >= {".lock", "leader-epoch-checkpoint", "kraftlog-coordinators.json"}
     others = {str(path) for path in made if (path.stat().st_uid, path.stat().st_gid) != owner}
     assert others == set()

@@ -53,6 +53,31 @@ class IndexBuilder:
         self._index: list[Entries] = []
         self._timeindex: list[Entries] = []
 
+    @classmethod
+    def resumed(
+        cls, base_offset: int, interval_bytes: int, index: Entries, timeindex: Entries, since_entry: int
+    ) -> IndexBuilder:
+        """Return a builder that goes on with the index files of a segment that was closed.
+
+        Parameters
+        ----------
+        base_offset, interval_bytes : int
+        index, timeindex : structured array of ENTRY_TYPES
+            All entries of both files.
+        since_entry : int
+            Bytes of batches from that of the last entry of ``index`` on.
+        """
+        builder = cls(base_offset, interval_bytes)
+        builder._since_entry = since_entry
+        if len(index):
+            builder._index.append(index)
+            builder._last_indexed_offset = int(index["offset"][-1])
+        if len(timeindex):
+            builder._timeindex.append(timeindex)
+            builder._max_timestamp = builder._last_indexed_timestamp = int(timeindex["timestamp"][-1])
+            builder._offset_of_max_timestamp = base_offset + int(timeindex["offset"][-1])
+        return builder
+
     def add(self, headers: Headers) -> None:
         """Take the next batches of the segment.
 

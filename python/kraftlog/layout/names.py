@@ -15,9 +15,9 @@ _PARTITION_IN_TRANSITION = re.compile(
     r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)"
 )
 
-# What writers of this package keep in a log directory: writes that are under way, and which batches they committed.
+# What writers of this package keep in a log directory: staged writes, and what the coordinators of a store know.
 STORE_FOLDER = ".kraftlog"
-COMMITTED_BATCHES_FILE = "kraftlog-streams.json"
+COORDINATORS_FILE = "kraftlog-coordinators.json"
 
 # Files that stand beside segments, or in the log directory, and hold something else than records.
 KNOWN_FILES = frozenset(
@@ -32,7 +32,7 @@ KNOWN_FILES = frozenset(
         "quorum-state",
         "recovery-point-offset-checkpoint",
         "replication-offset-checkpoint",
-        COMMITTED_BATCHES_FILE,
+        COORDINATORS_FILE,
     }
 )
 KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager", STORE_FOLDER})

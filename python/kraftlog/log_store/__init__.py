@@ -3,7 +3,8 @@
 ``store`` is the interface. ``transaction_state`` says what a transaction is, as a function without files;
 ``transaction_coordinator`` writes its states to ``__transaction_state`` and the markers to the partitions, in an order
 that a crash at any moment leaves decided or not. ``partition`` is a log with its producers, over
-``kraftlog.write.partition_log``. ``cluster`` keeps topics in ``__cluster_metadata``.
+``kraftlog.write.partition_log``. ``cluster`` keeps topics in ``__cluster_metadata``. ``staged_write`` is the
+interface for rows that other processes have prepared in files (``staging``), as Spark's sink does.
 
 Specification: "Transactions in Apache Kafka"; KIP-98 (transactions), KIP-890 (transaction version 2), KIP-915.
 """

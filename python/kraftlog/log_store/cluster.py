@@ -13,6 +13,7 @@ from kraftlog.disk.durable import write_file
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.log_store.directory import Found, found_partitions
 from kraftlog.log_store.topics import Topic
 from kraftlog.messages.api import encode_messages
 from kraftlog.messages.arrow_types import UUID_TEXT, message_schema
@@ -51,6 +52,8 @@ class Cluster:
         Of a new log directory.
     was_clean : bool
         Whether the log directory was closed in order; else the metadata log is recovered.
+    adopts_partitions : bool
+        Whether partitions of a log directory without a metadata log are taken over.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class Cluster:
         node_id: int,
         *,
         was_clean: bool,
+        adopts_partitions: bool = False,
     ) -> None:
         self._log_directory = log_directory
         self._folder = log_directory.path / f"{CLUSTER_METADATA}-0"
@@ -76,6 +80,10 @@ class Cluster:
         self._first_free_id = self._end_of_ids = 0
         self.topics: dict[str, Topic] = {}
         self.features: dict[str, int] = {}
+        found = Found()
+        if adopts_partitions and not self._is_there():
+            found = found_partitions(log_directory.path, new_uuid)
+        self._adopts = adopts_partitions
         properties = self._properties() or self._format(node_id)
         self.node_id = int(properties["node.id"])
         self.directory_id = properties.get("directory.id", uuid_text(bytes(16)))
@@ -83,8 +91,12 @@ class Cluster:
             self._recover()
         self._load()
         if not self.features:
-            self._append([self._encoded("FeatureLevelRecord", [_feature(*each) for each in FEATURES.items()])])
+            features = self._encoded("FeatureLevelRecord", [_feature(*each) for each in FEATURES.items()])
+            ids = [self._ids_row(found.next_producer_id)] if found.next_producer_id else []
+            self._append([features, *self._records_of(found.topics), self._encoded("ProducerIdsRecord", ids)])
             self.features = dict(FEATURES)
+            self.topics.update({topic.name: topic for topic in found.topics})
+            self._first_free_id = self._end_of_ids = found.next_producer_id
 
     def new_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Return a topic that is not written yet."""
@@ -93,6 +105,10 @@ class Cluster:
     def create(self, topics: Iterable[Topic]) -> None:
         """Write topics to the metadata log, all of them or none."""
         topics = list(topics)
+        self._append(self._records_of(topics))
+        self.topics.update({topic.name: topic for topic in topics})
+
+    def _records_of(self, topics: list[Topic]) -> list[pa.Array]:
         topic_rows: list[Row] = [{"name": topic.name, "topic_id": uuid_text(topic.topic_id)} for topic in topics]
         config_rows: list[Row] = [
             {"resource_type": _TOPIC_RESOURCE, "resource_name": topic.name, "name": key, "value": value}
@@ -100,14 +116,11 @@ class Cluster:
             for key, value in topic.configs.items()
         ]
         partition_rows = [self._partition_row(topic, at) for topic in topics for at in range(topic.partitions)]
-        self._append(
-            [
-                self._encoded("TopicRecord", topic_rows),
-                self._encoded("ConfigRecord", config_rows),
-                self._encoded("PartitionRecord", partition_rows),
-            ]
-        )
-        self.topics.update({topic.name: topic for topic in topics})
+        return [
+            self._encoded("TopicRecord", topic_rows),
+            self._encoded("ConfigRecord", config_rows),
+            self._encoded("PartitionRecord", partition_rows),
+        ]
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic from the metadata log."""
@@ -118,11 +131,13 @@ class Cluster:
         """Return a producer id that was never used; a block of them is written before its first one is."""
         if self._first_free_id >= self._end_of_ids:
             self._first_free_id, end = self._end_of_ids, self._end_of_ids + PRODUCER_ID_BLOCK
-            row: Row = {"broker_id": self.node_id, "broker_epoch": -1, "next_producer_id": end}
-            self._append([self._encoded("ProducerIdsRecord", [row])])
+            self._append([self._encoded("ProducerIdsRecord", [self._ids_row(end)])])
             self._end_of_ids = end
         self._first_free_id += 1
         return self._first_free_id - 1
+
+    def _ids_row(self, end: int) -> Row:
+        return {"broker_id": self.node_id, "broker_epoch": -1, "next_producer_id": end}
 
     def close(self) -> None:
         """Close the metadata log."""
@@ -142,7 +157,7 @@ class Cluster:
     def _format(self, node_id: int) -> dict[str, str]:
         path = self._log_directory.path / META_PROPERTIES
         other = [entry.name for entry in disk().entries(path.parent) if entry.name.rpartition("-")[2].isdigit()]
-        if other:
+        if other and not self._adopts:
             raise ValueError(
                 f"{path.parent}: {other[0]} is there, but no {META_PROPERTIES}; an empty folder or a log directory of "
                 "KRaft expected"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -67,6 +67,11 @@ class GroupCoordinator:
                     self._offsets.finish(Commit(row["group"], {(row["topic"], row["partition"]): found}))
         for fault in faults:
             raise error_from_fault(fault)
+
+    def take(self, groups: Mapping[str, Offsets]) -> None:
+        """Take committed offsets that ``__consumer_offsets`` is known to hold."""
+        for group, offsets in groups.items():
+            self._offsets.finish(Commit(group, dict(offsets)))
 
     def commit(self, member: GroupMetadata, offsets: Offsets) -> None:
         """Commit offsets, which are on disk then.

@@ -40,6 +40,8 @@ class StoreOptions:
         How many partitions keep their log file open for writing; those that were written least recently close it.
     node_id : int
         Of a new store.
+    adopts_partitions : bool
+        Whether a folder that has partitions, and no metadata log, becomes a store of their topics; else it is refused.
     clock : callable
         Returns the time in milliseconds.
     new_uuid : callable
@@ -52,6 +54,7 @@ class StoreOptions:
     sync_threads: int = 4
     open_files: int = 256
     node_id: int = 1
+    adopts_partitions: bool = False
     clock: Callable[[], int] = milliseconds_now
     new_uuid: Callable[[], bytes] = random_uuid
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog._native.scanner import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kraftlog.codec.encode import Encoder
 from kraftlog.codec.end_transaction_marker import encode_marker
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.disk.disk import disk
 from kraftlog.errors import RecordTooLargeError
 from kraftlog.log_store.aborted_transactions import AbortedTransactions
 from kraftlog.log_store.errors import StorageError, storage_error
 from kraftlog.log_store.open_files import OpenFiles
+from kraftlog.log_store.placing import is_large, placed_bytes, placed_headers, write_headers
 from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.read.ranges import Range
 from kraftlog.types import Buffer
 from kraftlog.write.appended_batches import largest_batch
+from kraftlog.write.clean_end import clean_log_end
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
@@ -62,6 +66,8 @@ class Partition:
     open_files : OpenFiles
     log_start_offset : int
         As ``log-start-offset-checkpoint`` has it.
+    was_clean : bool
+        Whether the log directory was closed in order, and the files beside the log say what is in it.
 
     Attributes
     ----------
@@ -78,6 +84,8 @@ class Partition:
         recovery_points: RecoveryPointFile,
         open_files: OpenFiles,
         log_start_offset: int = 0,
+        *,
+        was_clean: bool = False,
     ) -> None:
         self.key = key
         self.folder = folder
@@ -86,7 +94,9 @@ class Partition:
         self._open_files = open_files
         self._syncs = options.fsync != "close"
         point = RecoveryPoint(folder, file=recovery_points)
-        end = find_log_end(folder, recovery_point=point.offset)
+        end = clean_log_end(folder, point.offset) if was_clean else None
+        if end is None:
+            end = find_log_end(folder, recovery_point=point.offset)
         states = end.producers.states()
         self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
         first = (end.segments[0].base_offset or 0) if end.segments else end.start_offset
@@ -155,6 +165,71 @@ class Partition:
             self.producers.add(stamp, base_offset, self.next_offset - 1, timestamp_ms)
             self._expire(timestamp_ms)
             return base_offset, self.next_offset
+
+    def append_staged(self, path: Path, staged: Headers, stamp: Stamp, timestamp_ms: int) -> int:
+        """Append a staged file: a large one becomes a segment by a rename, the batches of a small one are copied.
+
+        Parameters
+        ----------
+        path : Path
+        staged : structured array of HEADER_DTYPE
+            Of its batches, as they were staged.
+        stamp : Stamp
+            Of its first batch.
+        timestamp_ms : int
+            The time.
+
+        Returns
+        -------
+        int
+            The offset of its first record.
+
+        Raises
+        ------
+        RecordTooLargeError
+            When a batch is larger than ``max.message.bytes``.
+        StorageError
+            When the log can no longer be written.
+        """
+        largest = int(staged["batch_length"].max()) + LOG_OVERHEAD
+        if largest > self.topic.max_message_bytes:
+            raise RecordTooLargeError(self._too_large(f"a batch of {largest} bytes, more than"))
+        self._open_files.use(self)
+        with self._lock:
+            self._check_open()
+            count = int(last_offsets(staged)[-1]) + 1 - int(staged["base_offset"][0])
+            written = self.producers.check(stamp, count, "-".join(map(str, self.key)))
+            if written is not None:
+                return written.base_offset
+            base_offset = self.next_offset
+            headers = placed_headers(
+                staged, base_offset=base_offset, stamp=stamp, partition_leader_epoch=self.leader_epoch
+            )
+            if is_large(headers):
+                write_headers(path, headers)
+                with _storage_errors():
+                    self._log.adopt(path, headers)
+            else:
+                self._append(placed_bytes(disk().read_bytes(path), headers))
+            self.producers.add(stamp, base_offset, self.next_offset - 1, timestamp_ms)
+            return base_offset
+
+    def roll(self) -> int:
+        """Begin a new segment, unless the last one is empty; return the offset at which it begins."""
+        self._open_files.use(self)
+        with self._lock, _storage_errors():
+            self._check_open()
+            self._log.roll()
+            return self.next_offset
+
+    def delete_before(self, offset: int, producer_id: int) -> None:
+        """Delete what lies before a segment, with all producers but one, which has written behind it."""
+        self._open_files.use(self)
+        with self._lock, _storage_errors():
+            self._check_open()
+            self._log.delete_before(offset, producer_id)
+            self.log_start_offset = max(self.log_start_offset, offset)
+            self.producers.keep(producer_id)
 
     def append_records(self, encode: Callable[[int, int], Buffer]) -> None:
         """Append batches that a function makes for an offset and a leader epoch."""
@@ -261,10 +336,8 @@ class Partition:
 
     def _append(self, batches: Buffer) -> None:
         self._check_open()
-        try:
+        with _storage_errors():
             self._log.append(batches, commit=False)
-        except OSError as error:
-            raise storage_error(error) from error
 
     def _expire(self, now: int) -> None:
         """Forget producers that were idle for ``producer.id.expiration.ms``."""
@@ -300,3 +373,11 @@ class Partition:
 
     def _too_large(self, what: str) -> str:
         return f"{'-'.join(map(str, self.key))}: {what} max.message.bytes of the topic (MESSAGE_TOO_LARGE)"
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error) from error

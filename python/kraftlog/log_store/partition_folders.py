@@ -6,10 +6,22 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
-from kraftlog.metadata.uuids import uuid_text
+from kraftlog.metadata.uuids import uuid_bytes, uuid_text
 
 PARTITION_METADATA = "partition.metadata"
 LONGEST_FOLDER_NAME = 255
+
+
+def topic_id_of(folder: Path) -> bytes | None:
+    """Return the topic id that the folder of a partition says; None when it says none."""
+    path = folder / PARTITION_METADATA
+    if disk().entry(path) is None:
+        return None
+    rows = dict(line.split(": ", 1) for line in disk().read_bytes(path).decode().splitlines() if ": " in line)
+    try:
+        return uuid_bytes(rows["topic_id"].strip())
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{path}: no topic_id in it") from error
 
 
 def make_partition_folder(folder: Path, topic_id: bytes) -> None:

@@ -106,6 +106,11 @@ class ProducerEntries:
         """Return what is known of a producer."""
         return self._entries.get(producer_id)
 
+    def keep(self, producer_id: int) -> None:
+        """Forget all producers but one."""
+        self._entries = {key: entry for key, entry in self._entries.items() if key == producer_id}
+        self._open = {key: start for key, start in self._open.items() if key == producer_id}
+
     def open_transactions(self) -> dict[int, ProducerEntry]:
         """Return the producers whose transactions are open."""
         return {producer_id: self._entries[producer_id] for producer_id in self._open}

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.log_store.errors import UnknownTopicOrPartitionError
-from kraftlog.store.rows import COLUMNS, Routing, check_columns, rows_by_partition
+from kraftlog.log_store.rows import COLUMNS, Routing, check_columns, rows_by_partition
 from kraftlog.stream import Stream
 
 Sent: TypeAlias = "pa.RecordBatch | pa.Table | Stream | Any"

@@ -19,12 +19,15 @@ from kraftlog.layout.discover import PathLike
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import Consumer
+from kraftlog.log_store.coordinator_file import Known, read_known, write_known
+from kraftlog.log_store.directory import with_found_epochs
 from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_error
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.options import StoreOptions
+from kraftlog.log_store.overwrites import decided_overwrites
 from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, Partition
 from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder
 from kraftlog.log_store.parts import StoreParts
@@ -33,6 +36,7 @@ from kraftlog.log_store.topics import INTERNAL, Topic, check_name, check_not_int
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 from kraftlog.log_store.transaction_records import transaction_states
 from kraftlog.log_store.transaction_state import TopicPartition, TransactionState
+from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
@@ -102,7 +106,9 @@ class LogStore:
                 self.options.new_uuid,
                 self.options.node_id,
                 was_clean=was_clean,
+                adopts_partitions=self.options.adopts_partitions,
             )
+            self._was_clean = was_clean
             threads = self.options.sync_threads
             self._executor = ThreadPoolExecutor(threads, "kraftlog-sync") if threads else None
             self._recover(was_clean=was_clean)
@@ -137,14 +143,35 @@ class LogStore:
             self._next_producer_id,
             self.options.clock,
         )
-        for key in self._present(TRANSACTION_STATE):
-            transactions.load(transaction_states(list(PartitionFolder.of(self._folder(key)).segments)))
+        known = read_known(self.path, self._ends_of_coordinators()) if was_clean else None
+        if known is not None:
+            transactions.load(known.transactions)
+            groups.take(known.groups)
+        else:
+            for key in self._present(TRANSACTION_STATE):
+                transactions.load(transaction_states(list(PartitionFolder.of(self._folder(key)).segments)))
+        for overwrite in decided_overwrites(self.path, transactions.states()):
+            overwrite.finish(self._partition)
         transactions.recover()
         for partition in list(self._partitions.values()):
             transactions.end_left_open(partition)
         transactions.expire()
-        for key in self._present(CONSUMER_OFFSETS):
+        for key in self._present(CONSUMER_OFFSETS) if known is None else ():
             groups.load(PartitionFolder.of(self._folder(key)).segments)
+
+    def _write_known(self) -> None:
+        ends = self._ends_of_coordinators()
+        if ends:
+            groups = {group: self._parts.groups.committed(group) for group in self._parts.groups.groups()}
+            write_known(self.path, ends, Known(self._parts.transactions.states(), groups))
+
+    def _ends_of_coordinators(self) -> dict[TopicPartition, tuple[str, int]]:
+        """Return where the topics of the coordinators end, by their recovery points."""
+        return {
+            key: (uuid_text(self._topic(name).topic_id), self._log_directory.recovery_points.get(key) or 0)
+            for name in INTERNAL
+            for key in self._present(name)
+        }
 
     def _present(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic that have a folder."""
@@ -204,7 +231,7 @@ class LogStore:
             check_name(name, self._cluster.topics)
             check_partitions(name, partitions)
             topic = self._cluster.new_topic(name, partitions, configs)
-            self._cluster.create([topic])
+            self._cluster.create([with_found_epochs(topic, self.path)])
             return topic
 
     # clients
@@ -303,7 +330,7 @@ class LogStore:
 
     def _close(self) -> None:
         with self._guard:
-            if not self._is_open:
+            if not self._is_open or self._is_abandoned:
                 return
             self._is_open = False
         try:
@@ -315,6 +342,7 @@ class LogStore:
             self._log_directory.recovery_points.close()
             if any(partition.has_failed for partition in self._partitions.values()):
                 return  # what opens the directory next is to recover it
+            self._write_known()
             write_file(self.path / CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
         finally:
             self._abandon()
@@ -387,7 +415,9 @@ class LogStore:
         points, log_start = self._log_directory.recovery_points, self._log_starts.get(key, 0)
         try:
             make_partition_folder(folder, topic.topic_id)
-            opened = Partition(key, folder, topic, options, points, self._open_files, log_start)
+            opened = Partition(
+                key, folder, topic, options, points, self._open_files, log_start, was_clean=self._was_clean
+            )
         except OSError as error:
             raise storage_error(error) from error
         self._open_files.use(opened)

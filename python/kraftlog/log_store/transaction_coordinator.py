@@ -154,7 +154,11 @@ class TransactionCoordinator:
                 self._complete(known)  # its markers could not be written before
             needs_id = known.state is None or known.state.is_exhausted
             new_id = self._next_producer_id() if needs_id else -1
-            return self._write(transactional_id, known, InitProducerId(timeout_ms, self._clock(), new_id))
+            begun = self._write(transactional_id, known, InitProducerId(timeout_ms, self._clock(), new_id))
+            self._log_of(
+                transactional_id
+            ).sync()  # else a crash could leave records of an epoch that is given out again
+            return begun
 
     def add_partitions(self, state: TransactionState, partitions: frozenset[TopicPartition]) -> TransactionState:
         """Take partitions into the transaction of a producer, and begin it when it has none."""
@@ -163,8 +167,17 @@ class TransactionCoordinator:
             event = AddPartitions(state.producer_id, state.producer_epoch, partitions, self._clock(), self._version)
             return self._write(state.transactional_id, known, event)
 
-    def end(self, state: TransactionState, *, is_commit: bool) -> TransactionState:
+    def end(
+        self, state: TransactionState, *, is_commit: bool, on_decision: Callable[[], None] | None = None
+    ) -> TransactionState:
         """Commit or abort the transaction of a producer; return the state with which its next one begins.
+
+        Parameters
+        ----------
+        state : TransactionState
+        is_commit : bool
+        on_decision : callable, optional
+            Is called when PrepareCommit is on disk, before the first marker is written.
 
         Raises
         ------
@@ -186,6 +199,8 @@ class TransactionCoordinator:
             if is_commit:
                 self._log_of(state.transactional_id).sync()
             self._take(known, prepared)
+            if on_decision is not None:
+                on_decision()
             completed = self._complete(known)
         if self._settler is not None:
             with suppress(RuntimeError):  # the store is being closed, which does it as well

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 MIGRATING = bytes(16)  # Kafka's DirectoryId.MIGRATING: the directory of a replica whose record has no directories
 _SIGNED = struct.Struct(">qq")
@@ -18,6 +18,25 @@ def uuid_text(uuid: bytes) -> str:
     'AAAAAAAAAAAAAAAAAAAAAA'
     """
     return urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def uuid_bytes(text: str) -> bytes:
+    """Return the 16 bytes that Kafka prints as 22 characters.
+
+    Raises
+    ------
+    ValueError
+        When they are not such characters.
+
+    Examples
+    --------
+    >>> uuid_bytes("AAAAAAAAAAAAAAAAAAAAAA") == bytes(16)
+    True
+    """
+    uuid = urlsafe_b64decode(text + "==")
+    if len(uuid) != 16:
+        raise ValueError(f"{text!r} is not the text of a uuid")
+    return uuid
 
 
 def uuid_order(uuid: bytes) -> tuple[int, int]:

@@ -15,15 +15,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from kraftlog.disk.lock import LogDirectoryLockedError
+from kraftlog.log_store.rows import check_columns, rows_by_partition
+from kraftlog.log_store.staged_write import abort, begin, commit, is_repetition, make_write_folder, recover
+from kraftlog.log_store.staging import StagedFile, Stager
+from kraftlog.log_store.write_id import WriteId, new_write, write_of_batch
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.paths import local_folder
 from kraftlog.spark.sink_options import SinkOptions, parse_sink_options
 from kraftlog.spark.unpickled import reduced
-from kraftlog.store import StagedFile, Stager, WriteId, abort, begin, commit, make_write_folder, new_write, recover
-from kraftlog.store.committed_batches import is_repetition
-from kraftlog.store.rows import check_columns, rows_by_partition
-from kraftlog.store.topics import check_log_directory
-from kraftlog.store.write_id import write_of_batch
 
 # properties of Spark with the batch and the query of a stream's tasks; the id of a query belongs to its checkpoint, and
 # does not depend on the checkpoint's path
@@ -133,8 +132,6 @@ def _query_of(checkpoint: str | None) -> str | None:
 
 def _at_its_place(options: SinkOptions) -> SinkOptions:
     """Finish what others have decided, so that all partitions of their topics are there; then look for topics."""
-    check_log_directory(options.log_directory)
-    options.log_directory.mkdir(parents=True, exist_ok=True)
     recover(options.log_directory)
     return options.with_existing_topics()
 
@@ -147,8 +144,8 @@ def _write_of_job(options: SinkOptions) -> WriteId:
 
 def _stage(options: SinkOptions, write: WriteId, batches: Iterator[pa.RecordBatch]) -> StagedMessage:
     task = _task().partitionId()
-    stager = Stager(write.folder(options.log_directory), write.producer_id, options.batch, task=task)
-    spread = write.producer_id % 2**32 + task  # other writes begin elsewhere, other attempts at this one do not
+    stager = Stager(write.folder(options.log_directory), options.staging, task=task)
+    spread = write.spread + task  # other writes begin elsewhere, other attempts at this one do not
     for number, batch in enumerate(batches):
         for topic, partition, rows in rows_by_partition(batch, options.routing, spread=spread + number):
             stager.write(topic, partition, rows)
@@ -163,7 +160,14 @@ def _commit(
     if options.routing.topic is not None:
         topics.add(options.routing.topic)
     counts = {topic: options.routing.partitions(topic) or 1 for topic in topics}
-    commit(options.log_directory, write, staged, overwrite=overwrite, topics=counts)
+    commit(
+        options.log_directory,
+        write,
+        staged,
+        overwrite=overwrite,
+        topics=counts,
+        segment_bytes=options.staging.segment_bytes,
+    )
 
 
 def _task() -> TaskContext:

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.compression import COMPRESSION_TYPES
+from kraftlog.log_store.directory import existing_topics
+from kraftlog.log_store.rows import Routing
+from kraftlog.log_store.staging import MARKER_BYTES, StagingOptions, check_topic
 from kraftlog.spark.option_tables import SINK
 from kraftlog.spark.options import flag
 from kraftlog.spark.paths import local_folder
-from kraftlog.store import BatchOptions
-from kraftlog.store.rows import Routing
-from kraftlog.store.staging import MARKER_BYTES, check_topic
-from kraftlog.store.topics import existing_topics
 
 OPTIONS = tuple(option.name for option in SINK)
 _SET_BY_SPARK = ("queryname",)
@@ -32,7 +31,7 @@ class SinkOptions:
     log_directory : Path
         That the driver and the executors share.
     routing : Routing
-    batch : BatchOptions
+    staging : StagingOptions
     transactional_id : str or None
         As the user gave it.
     batch_id : int or None
@@ -43,7 +42,7 @@ class SinkOptions:
 
     log_directory: Path
     routing: Routing
-    batch: BatchOptions
+    staging: StagingOptions
     transactional_id: str | None
     batch_id: int | None
     checkpoint: str | None
@@ -103,7 +102,7 @@ def parse_sink_options(options: Mapping[str, str], *, is_streaming: bool, overwr
     return SinkOptions(
         local_folder("path", given["path"]).absolute(),
         Routing(topic, {}, _partitions(given)),
-        _batch_options(given),
+        _staging_options(given),
         transactional_id,
         batch_id,
         given.get("checkpointlocation"),
@@ -123,7 +122,7 @@ def _check_overwrite(given: Mapping[str, str], *, is_streaming: bool, overwrite:
         raise ValueError(f"option overwriteTopics goes with {mode}; the mode is append, which keeps what topics have")
 
 
-def _batch_options(given: Mapping[str, str]) -> BatchOptions:
+def _staging_options(given: Mapping[str, str]) -> StagingOptions:
     compression = given.get("compression", "none").lower()
     if compression not in COMPRESSION_TYPES:
         raise ValueError(f"option compression is {compression!r}, not one of {', '.join(COMPRESSION_TYPES)}")
@@ -135,8 +134,8 @@ def _batch_options(given: Mapping[str, str]) -> BatchOptions:
         raise ValueError(
             f"option compressionLevel is {level}, not between {levels[0]} and {levels[-1]} of {compression}"
         )
-    batch_size = _number(given, "batchSize", RECORD_BATCH_OVERHEAD + 1, BatchOptions.max_batch_bytes) or 0
-    segment_bytes = _number(given, "segmentBytes", 1, BatchOptions.segment_bytes) or 0
+    batch_size = _number(given, "batchSize", RECORD_BATCH_OVERHEAD + 1, StagingOptions.max_batch_bytes) or 0
+    segment_bytes = _number(given, "segmentBytes", 1, StagingOptions.segment_bytes) or 0
     if segment_bytes > _LARGEST_SIZE:
         raise ValueError(f"option segmentBytes is {segment_bytes}, more than 2^31 - 1")
     if batch_size + MARKER_BYTES > segment_bytes:
@@ -144,7 +143,7 @@ def _batch_options(given: Mapping[str, str]) -> BatchOptions:
             f"option batchSize is {batch_size}; a batch and a marker of {MARKER_BYTES} bytes do not fit segmentBytes, "
             f"which is {segment_bytes}"
         )
-    return BatchOptions(compression, level, batch_size, segment_bytes)
+    return StagingOptions(compression, level, batch_size, segment_bytes)
 
 
 def _partitions(given: Mapping[str, str]) -> int | dict[str, int] | None:

@@ -20,6 +20,7 @@ from kraftlog.write.log_end import LogEnd
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.log_repair import cut_back, repair
+from kraftlog.write.older_segments import delete_segments_before, forget_producers
 from kraftlog.write.producers import LogProducers
 from kraftlog.write.recovery_points import RecoveryPoint
 from kraftlog.write.segment_state import empty_segment
@@ -159,7 +160,7 @@ class PartitionLog:
         Parameters
         ----------
         staged : Path
-            In the same file system; what is in it is on disk already.
+            In the same file system. What is not on disk of it is after the next sync, as after ``append``.
         headers : structured array of HEADER_DTYPE
             Of all batches in it, as ``append`` takes them.
 
@@ -275,9 +276,24 @@ class PartitionLog:
         """Return the state of each producer at the end of the log."""
         return self._producers.states()
 
-    def forget_producers(self) -> None:
-        """Begin anew with the producers: all that they wrote is about to be deleted."""
-        self._producers = LogProducers()
+    def delete_before(self, offset: int, producer_id: int) -> None:
+        """Delete the segments before one, and forget all producers but the one that has written behind them.
+
+        Parameters
+        ----------
+        offset : int
+            At which a segment begins.
+        producer_id : int
+
+        Raises
+        ------
+        OSError
+            When a step fails; it can be done again.
+        """
+        self.check()
+        self._producers = LogProducers([each for each in self.producer_states() if each.producer_id == producer_id])
+        forget_producers(self._folder, offset, producer_id)
+        delete_segments_before(self._folder, offset)
 
     def check(self) -> None:
         """Raise when an earlier write failed."""

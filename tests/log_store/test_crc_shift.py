@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlog._native.checksum import crc32c
-from kraftlog.store.crc_shift import changed_crcs
+from kraftlog.log_store.crc_shift import changed_crcs
 
 
 @settings(deadline=None)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.log_store.rows import Routing, check_columns, rows_by_partition
 from kraftlog.schema import HEADERS
-from kraftlog.store.rows import Routing, check_columns, rows_by_partition
 
 EXISTING = {"a": 5, "b": 1}
 ROUTING = Routing(None, EXISTING, {"c": 3})

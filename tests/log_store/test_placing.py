@@ -11,24 +11,31 @@ from written import rows
 import kraftlog
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import disk
-from kraftlog.store import BatchOptions, Stager
-from kraftlog.store.placing import placed_headers, write_headers
-from kraftlog.store.staging import read_headers
+from kraftlog.log_store.placing import placed_bytes, placed_headers, write_headers
+from kraftlog.log_store.producer_entries import Stamp
+from kraftlog.log_store.staging import Stager, StagingOptions, read_headers
 
 VALUES = [f"value {number} " * (number % 7 + 1) for number in range(200)]
 STAMPED = rows(VALUES).append_column("timestamp_ms", pa.array(range(200)))
-PRODUCER_ID = 1 << 62 | 5
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-@pytest.mark.parametrize(("base_offset", "base_sequence"), [(0, 0), (17, 3), (2**40, 2**31 - 50)])
-def test_bytes_are_those_of_the_encoder(tmp_path: Path, compression: str, base_offset: int, base_sequence: int):
-    stager = Stager(tmp_path, PRODUCER_ID, BatchOptions(compression, max_batch_bytes=400), task=0)
+@pytest.mark.parametrize(
+    ("base_offset", "producer_id", "producer_epoch", "base_sequence"),
+    [(0, 0, 0, 0), (17, 0, 1, 3), (2**40, 1 << 62 | 5, 2**15 - 1, 2**31 - 50), (1, 2**32 + 7, 256, 65536)],
+)
+def test_bytes_are_those_of_the_encoder(
+    tmp_path: Path, compression: str, base_offset: int, producer_id: int, producer_epoch: int, base_sequence: int
+):
+    stager = Stager(tmp_path, StagingOptions(compression, max_batch_bytes=400), task=0)
     stager.write("t", 0, STAMPED)
     (file,) = stager.finish()
     path = tmp_path / file.path
     headers = placed_headers(
-        read_headers(path), base_offset=base_offset, base_sequence=base_sequence, partition_leader_epoch=9
+        read_headers(path),
+        base_offset=base_offset,
+        stamp=Stamp(producer_id, producer_epoch, base_sequence, is_transactional=True),
+        partition_leader_epoch=9,
     )
     expected = kraftlog.encode(
         STAMPED,
@@ -36,11 +43,12 @@ def test_bytes_are_those_of_the_encoder(tmp_path: Path, compression: str, base_o
         max_batch_bytes=400,
         base_offset=base_offset,
         partition_leader_epoch=9,
-        producer_id=PRODUCER_ID,
-        producer_epoch=0,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
         base_sequence=base_sequence,
         is_transactional=True,
     ).to_pybytes()
+    assert placed_bytes(path.read_bytes(), headers).tobytes() == expected
     write_headers(path, headers)
     assert path.read_bytes() == expected
     write_headers(path, headers)
@@ -54,7 +62,7 @@ def test_bytes_are_those_of_the_encoder(tmp_path: Path, compression: str, base_o
 
 
 def test_files_of_at_most_a_size(tmp_path: Path):
-    stager = Stager(tmp_path, PRODUCER_ID, BatchOptions(max_batch_bytes=300, segment_bytes=1000), task=3)
+    stager = Stager(tmp_path, StagingOptions(max_batch_bytes=300, segment_bytes=1000), task=3)
     for at in range(0, 200, 9):
         stager.write("t", 0, rows(VALUES[at : at + 9]))
     files = stager.finish()
@@ -69,11 +77,11 @@ def test_files_of_at_most_a_size(tmp_path: Path):
 
 
 def test_what_kafka_does_not_allow(tmp_path: Path):
-    stager = Stager(tmp_path, PRODUCER_ID, BatchOptions(), task=0)
+    stager = Stager(tmp_path, StagingOptions(), task=0)
     for topic in ("..", "", "a/b", "x" * 250, "é", "__cluster_metadata"):
         with pytest.raises(ValueError, match="topic"):
             stager.write(topic, 0, rows(["v"]))
     with pytest.raises(ValueError, match="partition -1 of t"):
         stager.write("t", -1, rows(["v"]))
     with pytest.raises(ValueError, match=r"segment_bytes 1000 is not between 1078"):
-        BatchOptions(max_batch_bytes=1000, segment_bytes=1000)
+        StagingOptions(max_batch_bytes=1000, segment_bytes=1000)

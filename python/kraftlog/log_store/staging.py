@@ -1,8 +1,10 @@
-"""What a task does: it encodes rows into files of its own, which nobody reads before the write is decided."""
+"""What a task does: it encodes rows into files of its own, of which a commit makes parts of logs.
+
+Offsets and sequences count from 0 through the files of a partition, of no producer: the commit gives them theirs.
+"""
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from dataclasses import dataclass
@@ -18,13 +20,14 @@ from kraftlog.codec.headers import Headers
 from kraftlog.disk.disk import disk
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.names import LARGEST_PARTITION
-from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.log_store.errors import InvalidTopicError
+from kraftlog.log_store.partition import BatchOptions
+from kraftlog.log_store.placing import is_large
+from kraftlog.log_store.topics import check_name, check_not_internal
 from kraftlog.write.active_segment import fitting
 
 SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
 MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment
-PRODUCER_EPOCH = 0
-_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class WriteEndedError(RuntimeError):
@@ -32,22 +35,15 @@ class WriteEndedError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class BatchOptions:
+class StagingOptions(BatchOptions):
     """How rows become batches and files.
 
     Attributes
     ----------
-    compression : {"none", "gzip", "snappy", "lz4", "zstd"}
-    compression_level : int or None
-    max_batch_bytes : int
-        Most bytes of a batch before compression. The default is what brokers take of producers by default.
     segment_bytes : int
         Most bytes of a file, as Kafka's ``segment.bytes``.
     """
 
-    compression: str = "none"
-    compression_level: int | None = None
-    max_batch_bytes: int = 1 << 20
     segment_bytes: int = SEGMENT_BYTES
 
     def __post_init__(self) -> None:
@@ -87,9 +83,7 @@ class Stager:
     ----------
     folder : Path
         Of the write.
-    producer_id : int
-        Of the write.
-    options : BatchOptions
+    options : StagingOptions
     task : int
         Number of the task; attempts at the same one share it, and only one of them may be committed.
 
@@ -99,10 +93,9 @@ class Stager:
         When the write's folder is gone.
     """
 
-    def __init__(self, folder: Path, producer_id: int, options: BatchOptions, *, task: int) -> None:
+    def __init__(self, folder: Path, options: StagingOptions, *, task: int) -> None:
         self._write_folder = folder
         self._folder = folder / f"{task}-{uuid.uuid4().hex}"
-        self._producer_id = producer_id
         self._options = options
         self._task = task
         self._partitions: dict[tuple[str, int], _PartitionFiles] = {}
@@ -134,12 +127,12 @@ class Stager:
             if not 0 <= partition <= LARGEST_PARTITION:
                 raise ValueError(f"partition {partition} of {topic} is not between 0 and {LARGEST_PARTITION}")
             number = len(self._partitions)
-            files = _PartitionFiles(self._folder / str(number), self._producer_id, self._options)
+            files = _PartitionFiles(self._folder / str(number), self._options)
             self._partitions[topic, partition] = files
         files.write(rows)
 
     def finish(self) -> list[StagedFile]:
-        """Close all files, and wait until they are on disk.
+        """Close all files, and wait until the large ones are on disk: the others are copied.
 
         Returns
         -------
@@ -152,16 +145,16 @@ class Stager:
                 at = str(path.relative_to(self._write_folder))
                 size, count = int(ends(headers)[-1]), int(headers["records_count"].sum(dtype=np.int64))
                 staged.append(StagedFile(topic, partition, at, self._task, number, size, count, len(headers)))
-        disk().sync_folder(self._folder)
         return staged
 
 
 def check_topic(topic: str) -> None:
-    """Raise a ValueError for a name that is not one of a topic of Kafka, or is that of the metadata log."""
-    if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise ValueError(f"topic {topic!r} is not 1 to 249 letters, digits, '.', '_' or '-'")
-    if topic == CLUSTER_METADATA:
-        raise ValueError(f"{CLUSTER_METADATA} is no topic for records")
+    """Raise a ValueError for a name that no topic of Kafka has, or that is one of Kafka's own."""
+    try:
+        check_name(topic, ())
+        check_not_internal(topic)
+    except InvalidTopicError as error:
+        raise ValueError(str(error)) from None
 
 
 def headers_path(path: Path) -> Path:
@@ -177,7 +170,7 @@ def read_headers(path: Path) -> Headers:
 class _PartitionFiles:
     """The staged files of one partition; offsets and sequences count from 0 through all of them."""
 
-    def __init__(self, stem: Path, producer_id: int, options: BatchOptions) -> None:
+    def __init__(self, stem: Path, options: StagingOptions) -> None:
         self._stem = stem
         self._most_bytes = options.segment_bytes - MARKER_BYTES
         self._encoder = Encoder(
@@ -185,8 +178,8 @@ class _PartitionFiles:
             compression_level=options.compression_level,
             max_batch_bytes=options.max_batch_bytes,
             base_offset=0,
-            producer_id=producer_id,
-            producer_epoch=PRODUCER_EPOCH,
+            producer_id=0,
+            producer_epoch=0,
             base_sequence=0,
             is_transactional=True,
         )
@@ -202,10 +195,11 @@ class _PartitionFiles:
     def finish(self) -> list[tuple[Path, Headers]]:
         """Return the files with their headers."""
         self._append(self._encoder.finish())
-        for path in self._files:
-            disk().sync_file(path)
-            disk().sync_file(headers_path(path))
-        return [(path, read_headers(path)) for path in self._files]
+        found = [(path, read_headers(path)) for path in self._files]
+        for path, headers in found:
+            if is_large(headers):
+                disk().sync_file(path)
+        return found
 
     def _append(self, batches: pa.Buffer) -> None:
         view = memoryview(batches).cast("B")

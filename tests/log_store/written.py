@@ -10,23 +10,28 @@ import pyarrow as pa
 
 import kraftlog
 from kraftlog.codec.options import ReadOptions
-from kraftlog.store import BatchOptions, StagedFile, Stager, WriteId, begin
+from kraftlog.log_store.directory import partition_folders
+from kraftlog.log_store.staged_write import begin
+from kraftlog.log_store.staging import StagedFile, Stager, StagingOptions
+from kraftlog.log_store.write_id import WriteId
 
 Values = dict[tuple[str, int], list[str]]  # of each partition
 
-SMALL = BatchOptions(max_batch_bytes=200, segment_bytes=700)
+SMALL = StagingOptions(max_batch_bytes=200, segment_bytes=700)
 
 
 def rows(values: Iterable[str]) -> pa.RecordBatch:
     return pa.record_batch({"value": pa.array(values, pa.string())})
 
 
-def stage(log_directory: Path, write: WriteId, tasks: list[Values], options: BatchOptions = SMALL) -> list[StagedFile]:
+def stage(
+    log_directory: Path, write: WriteId, tasks: list[Values], options: StagingOptions = SMALL
+) -> list[StagedFile]:
     """Begin a write, and stage the rows of each of its tasks."""
     folder = begin(log_directory, write)
     staged = []
     for task, values in enumerate(tasks):
-        stager = Stager(folder, write.producer_id, options, task=task)
+        stager = Stager(folder, options, task=task)
         for (topic, partition), each in values.items():
             stager.write(topic, partition, rows(each))
         staged += stager.finish()
@@ -36,14 +41,21 @@ def stage(log_directory: Path, write: WriteId, tasks: list[Values], options: Bat
 def visible(log_directory: Path, isolation_level: str = "read_committed") -> Values:
     """Return the values that a reader sees, in the order of their offsets."""
     shown: Values = defaultdict(list)
-    if not any(log_directory.glob("*-*/*.log")):
+    topics = topics_of(log_directory)
+    if not topics:
         return shown
-    table = kraftlog.open(log_directory).records(
+    table = kraftlog.open(log_directory, topics=topics).records(
         ["topic", "partition", "offset", "value"], isolation_level=isolation_level
     )
     for row in table.to_table().sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pylist():
         shown[row["topic"], row["partition"]].append(row["value"].decode())
     return shown
+
+
+def topics_of(log_directory: Path) -> list[str]:
+    """Return the topics that have segments, but for those of Kafka itself."""
+    topics = [topic for topic in partition_folders(log_directory) if not topic.startswith("__")]
+    return [topic for topic in topics if any(log_directory.glob(f"{topic}-*/*.log"))]
 
 
 def assert_sound(log_directory: Path) -> None:
@@ -56,4 +68,5 @@ def assert_sound(log_directory: Path) -> None:
 
 
 def states(log_directory: Path) -> set[str]:
-    return set(kraftlog.open(log_directory).transactions()["state"].to_pylist())
+    topics = topics_of(log_directory)
+    return set(kraftlog.open(log_directory, topics=topics).transactions()["state"].to_pylist())

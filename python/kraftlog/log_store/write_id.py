@@ -1,4 +1,4 @@
-"""What a write is called. Its folder and its producer id follow from that."""
+"""What a staged write is called. Its folder and its transactional id follow from that."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from kraftlog.layout.names import STORE_FOLDER
 
 LARGEST_BATCH_ID = 2**63 - 1
-_HIGH_BIT = 1 << 62  # above all producer ids of a cluster, which are given out from 0 on
+ONCE = "kraftlog-once"  # the transactional id of all writes that are tried once: none of them goes on with another
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class WriteId:
     name : str
         Of its folder.
     transactional_id : str or None
-        Of a sequence of micro-batches, each of which is written once however often it is tried.
+        Of a sequence of micro-batches, each of which is written once however often it is tried; also the group whose
+        committed offset says how far the sequence has come.
     batch_id : int or None
         Its number in that sequence.
     """
@@ -32,9 +33,9 @@ class WriteId:
     batch_id: int | None = None
 
     @property
-    def producer_id(self) -> int:
-        """The producer id of all of its batches."""
-        return _HIGH_BIT | int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big") >> 2
+    def spread(self) -> int:
+        """A number that differs from that of other writes: at which partition rows without keys begin."""
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4], "big")
 
     def folder(self, log_directory: Path) -> Path:
         """Return where it is prepared."""

@@ -1,0 +1,353 @@
+"""Rows that tasks have staged in files become one transaction of a store: begin, stage, commit or abort.
+
+The commit opens a ``LogStore`` for as long as it takes, so that between two of them a broker, another job or another
+store can have the log directory. Staged batches are appended like those of any producer, before PrepareCommit: what a
+driver leaves behind that dies before that is aborted by whoever opens the log directory next, and what it leaves behind
+that dies after it is finished. Nothing has to be written down about a write for that, but for one that overwrites
+topics (``overwrites``). How far a sequence of batches has come is a committed offset, in the same transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from kraftlog.disk.disk import disk
+from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError, containing_directories
+from kraftlog.layout.names import STORE_FOLDER
+from kraftlog.log_store.cluster import META_PROPERTIES
+from kraftlog.log_store.coordinator_file import read_known
+from kraftlog.log_store.directory import check_log_directory, partition_folders
+from kraftlog.log_store.overwrites import has_manifest
+from kraftlog.log_store.staged_transaction import StagedTransaction, committed_batch, last_batch
+from kraftlog.log_store.staging import StagedFile, WriteEndedError, headers_path
+from kraftlog.log_store.store import LogStore
+from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.log_store.write_id import WriteId, row_name
+from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN
+
+LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
+_LOCK_PAUSE = 0.05
+_REMOVED = ".removed"  # what the name of a write's folder ends in when nothing of it is needed
+
+_LOGGER = logging.getLogger("kraftlog.log_store")
+_T = TypeVar("_T")
+
+
+class CommitUnfinishedError(RuntimeError):
+    """A write that is decided and not finished, or of which that is not known, as the disk has failed.
+
+    The next one that opens the log directory finishes it, or aborts it when it is not decided.
+    """
+
+
+def begin(log_directory: Path, write: WriteId) -> Path:
+    """Begin a write, and finish what others have decided.
+
+    Parameters
+    ----------
+    log_directory : Path
+        Which the driver and all tasks see under this name. It is made when it is missing.
+    write : WriteId
+
+    Returns
+    -------
+    Path
+        The write's folder, for ``Stager``.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker has the log directory.
+    FileExistsError
+        When the folder holds other things, and nothing of a log directory.
+    """
+    recover(log_directory)
+    return make_write_folder(log_directory, write)
+
+
+def make_write_folder(log_directory: Path, write: WriteId) -> Path:
+    """Make the folder of a write, if it is missing, without a look at what others do."""
+    folder = write.folder(log_directory)
+    while not _is_there(folder):
+        with suppress(FileNotFoundError):  # the folder of all writes goes at the end of another write
+            disk().make_folder(folder)
+    return folder
+
+
+def commit(
+    log_directory: Path,
+    write: WriteId,
+    staged: Iterable[StagedFile],
+    *,
+    overwrite: bool = False,
+    topics: Mapping[str, int] | None = None,
+    segment_bytes: int | None = None,
+) -> dict[TopicPartition, int] | None:
+    """Make what was staged visible, all of it or nothing.
+
+    A log directory without a metadata log becomes a store with the topics that it has. Behind an open transaction of
+    another producer, readers at read_committed see the rows when that has ended; a warning names the producer and where
+    it began. With ``overwrite`` such transactions go with their rows.
+
+    Parameters
+    ----------
+    log_directory : Path
+    write : WriteId
+    staged : iterable of StagedFile
+        Of one attempt at each task.
+    overwrite : bool
+        Whether the topics lose what they had.
+    topics : mapping of str to int, optional
+        How many partitions topics get that do not exist. With ``overwrite`` these lose what they had even if there are
+        no rows for them.
+    segment_bytes : int, optional
+        Of topics that do not exist; by default Kafka's default.
+
+    Returns
+    -------
+    dict of (str, int) to int, or None
+        The offset of the first row of each partition; None when the batch was committed before, and what was staged is
+        dropped.
+
+    Raises
+    ------
+    WriteEndedError
+        When the write was aborted, or a recovery has ended it; nothing is written then.
+    CommitUnfinishedError
+        When something failed at the decision, or behind it.
+    LogDirectoryLockedError
+        When a broker has the log directory.
+    StoreError
+        When a topic cannot be made or has fewer partitions, or the disk fails; nothing is visible then.
+    RecordError
+        When a log is damaged.
+
+    Examples
+    --------
+    >>> import tempfile, kraftlog, pyarrow as pa
+    >>> from kraftlog.log_store.staging import Stager, StagingOptions
+    >>> from kraftlog.log_store.write_id import new_write
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     log_directory, write = Path(name), new_write()
+    ...     stager = Stager(begin(log_directory, write), StagingOptions(), task=0)
+    ...     stager.write("orders", 0, pa.record_batch({"value": [b"one", b"two"]}))
+    ...     offsets = commit(log_directory, write, stager.finish())
+    ...     log = kraftlog.open(log_directory, topics=["orders"])
+    ...     log.records(["value"], isolation_level="read_committed").to_table()["value"].to_pylist()
+    [b'one', b'two']
+    """
+    files = sorted(staged, key=lambda each: (each.topic, each.partition, each.task, each.number))
+    transaction: StagedTransaction | None = None
+    try:
+        with _opened(log_directory) as store:
+            done = committed_batch(store, write)
+            if done is not None:
+                _LOGGER.warning(
+                    "%s: batch %s of transactional id %s was committed before; what was staged of it is dropped",
+                    log_directory,
+                    write.batch_id,
+                    write.transactional_id,
+                )
+                _remove_row(log_directory, write)
+                return None
+            _check_staged(write.folder(log_directory), files)
+            transaction = StagedTransaction(store, write, write.folder(log_directory))
+            offsets = transaction.append(files, topics or {}, overwrite=overwrite, segment_bytes=segment_bytes)
+            try:
+                transaction.commit()
+            except BaseException:
+                store._abandon()  # no markers before what is overwritten is gone: the next store sees to it
+                raise
+            _remove_row(log_directory, write)
+    except Exception as error:
+        if transaction is None or not transaction.may_be_decided:
+            raise
+        state = "is decided, but not finished" if transaction.is_decided else "may be decided, or not"
+        raise CommitUnfinishedError(
+            f"{log_directory}: the write {write.name} {state} ({error}); do not repeat it before "
+            "kraftlog.log_store.staged_write.recover, or the next write, has finished it"
+        ) from error
+    return offsets
+
+
+def is_repetition(log_directory: Path, write: WriteId) -> bool:
+    """Whether a write is a batch that was committed before, as far as that is known without opening the store."""
+    known = read_known(log_directory) if write.transactional_id is not None else None
+    return known is not None and last_batch(known.groups, write) is not None
+
+
+def abort(log_directory: Path, write: WriteId) -> None:
+    """Remove what was staged of a write; one that may be decided is finished."""
+    folder = write.folder(log_directory)
+    if not _is_there(folder):
+        return
+    try:
+        if has_manifest(folder):
+            recover(log_directory)
+        with _locked(log_directory):
+            if _is_there(folder):
+                _remove(folder)
+    except LogDirectoryLockedError:  # a broker has it, beside which nobody can decide the write any more
+        if _is_there(folder) and not has_manifest(folder):
+            _remove(folder)
+
+
+def recover(log_directory: Path) -> None:
+    """Finish the writes that are decided and whose drivers ended before they had finished them.
+
+    Parameters
+    ----------
+    log_directory : Path
+        Which is made when it is missing.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker or another writer has the log directory.
+    FileExistsError
+        When the folder holds other things, and nothing of a log directory.
+    """
+    check_log_directory(log_directory)
+    disk().make_folder(log_directory)
+    with _locked(log_directory):
+        is_store = _is_there(log_directory / META_PROPERTIES)
+        if not is_store or _is_there(log_directory / CLEAN_SHUTDOWN):
+            return
+    with _opened(log_directory):
+        pass
+
+
+def abort_unfinished(log_directory: Path) -> list[str]:
+    """Finish the writes that are decided, and remove all others; to be called only when no job runs.
+
+    Parameters
+    ----------
+    log_directory : Path
+
+    Returns
+    -------
+    list of str
+        Names of the writes that were removed. A broker can start on the log directory then.
+
+    Raises
+    ------
+    LogDirectoryLockedError
+        When a broker or another writer has the log directory.
+    """
+    recover(log_directory)
+    with _locked(log_directory):
+        removed = []
+        for folder in _write_folders(log_directory):
+            if not has_manifest(folder):
+                removed.append(folder.name)
+            _remove(folder)
+        return removed
+
+
+@contextmanager
+def _opened(log_directory: Path) -> Iterator[LogStore]:
+    """Open the store of a log directory, when others have given up its lock."""
+    check_log_directory(log_directory)
+
+    def new_store() -> LogStore:
+        return LogStore(log_directory, sync_threads=0, adopts_partitions=True, new_uuid=lambda: uuid.uuid4().bytes)
+
+    with (
+        _patiently(lambda: LogDirectoryLock(*_directories_of_links(log_directory))),
+        _patiently(new_store) as store,
+    ):
+        for folder in _write_folders(log_directory):
+            if has_manifest(folder):  # of a driver that is dead; the store has finished the write, or aborted it
+                _remove(folder)
+        yield store
+
+
+def _patiently(lock: Callable[[], _T]) -> _T:
+    """Return what takes a lock, when others have given it up."""
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            return lock()
+        except LogDirectoryLockedError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_LOCK_PAUSE)
+
+
+def _locked(log_directory: Path) -> LogDirectoryLock:
+    return _patiently(lambda: LogDirectoryLock(log_directory, *_directories_of_links(log_directory)))
+
+
+def _directories_of_links(log_directory: Path) -> list[Path]:
+    """Return the other log directories that partitions lie in, whose folders here are symbolic links."""
+    folders = [
+        log_directory / f"{topic}-{partition}"
+        for topic, partitions in partition_folders(log_directory).items()
+        for partition in partitions
+    ]
+    return list(dict.fromkeys(each for folder in folders for each in containing_directories(folder)[1:]))
+
+
+def _is_there(folder: Path) -> bool:
+    return disk().entry(folder) is not None
+
+
+def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
+    if not _is_there(folder):
+        raise WriteEndedError(f"{folder}: the write was aborted or has ended; its folder is gone")
+    for file in staged:
+        path = folder / file.path
+        there = disk().entry(path)
+        if there is None or disk().entry(headers_path(path)) is None:
+            raise WriteEndedError(f"{path}: the write was aborted or has ended; this file of it is gone")
+        if there.size != file.size_in_bytes:
+            raise WriteEndedError(f"{path}: {file.size_in_bytes} bytes expected, {there.size} found")
+
+
+def _remove_row(log_directory: Path, write: WriteId) -> None:
+    """Remove what is left of a write, or of all of a transactional id: its earlier attempts can do no more."""
+    for folder in _write_folders(log_directory):
+        is_own = folder.name == write.name
+        if is_own or (
+            write.transactional_id is not None and folder.name.startswith(f"{row_name(write.transactional_id)}-")
+        ):
+            _remove(folder)
+
+
+def _write_folders(log_directory: Path) -> list[Path]:
+    """Return the folders of writes, rid of those that were to be removed already."""
+    store = log_directory / STORE_FOLDER
+    if not _is_there(store):
+        return []
+    folders = []
+    for entry in disk().entries(store):
+        if entry.name.endswith(_REMOVED):
+            disk().remove_tree(store / entry.name)
+        else:
+            folders.append(store / entry.name)
+    if not folders:
+        _remove_store(store)
+    return folders
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder of a write: first, in one step, from sight."""
+    removed = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}{_REMOVED}")  # an earlier one may still be there
+    disk().rename(folder, removed)
+    disk().remove_tree(removed)  # a task that nobody waits for may still write to it
+    _remove_store(folder.parent)
+
+
+def _remove_store(store: Path) -> None:
+    """Remove the folder of all writes, which a broker does not like, unless another write is under way."""
+    try:
+        disk().remove_folder(store)
+    except OSError:
+        return
+    disk().sync_folder(store.parent)

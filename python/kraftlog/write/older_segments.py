@@ -1,0 +1,34 @@
+"""Removes what lies before an offset of a log: segments, and producers that wrote nothing behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_files
+from kraftlog.layout.names import parse_segment_file
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
+
+
+def forget_producers(folder: Path, offset: int, kept: int) -> None:
+    """Leave one producer alone in the ``.snapshot`` files from an offset on: what the others wrote is deleted."""
+    snapshots = PartitionFolder.of(folder).producer_snapshots
+    write_files(
+        {
+            folder / path.name: producer_snapshot_bytes(
+                state for state in read_producer_snapshot(path) if state.producer_id == kept
+            )
+            for at, path in snapshots.items()
+            if at >= offset
+        }
+    )
+
+
+def delete_segments_before(folder: Path, offset: int) -> None:
+    """Delete the segments that begin before an offset, from the oldest on, each with the files beside it."""
+    for entry in disk().entries(folder):
+        name = parse_segment_file(entry.name)
+        if name is not None and not name.state and name.base_offset < offset:
+            disk().unlink(folder / entry.name)
+    disk().sync_folder(folder)
