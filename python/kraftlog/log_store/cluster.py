@@ -192,8 +192,8 @@ class Cluster:
             raise error_from_fault(fault)
         self._epoch = max(at.epoch, 0)
         self.features = dict(at.image.feature_levels())
-        found = at.image.tables()
-        tables = {name: found[name].to_pylist() for name in _LOADED}
+        every = at.image.tables()
+        tables = {name: every[name].to_pylist() for name in _LOADED}
         epochs: dict[bytes, dict[int, int]] = {}
         for row in tables["PartitionRecord"]:
             if row["replicas"] != [self.node_id]:

@@ -135,8 +135,8 @@ class StagedTransaction:
             self._state = self._parts.transactions.add_partitions(self._state, frozenset(keys))
         if progress is not None:
             stamp = Stamp(self._state.producer_id, self._state.producer_epoch, NONE, is_transactional=True)
-            group, offsets = progress
-            self._parts.groups.commit_in_transaction(GroupMetadata(group), offsets, stamp)
+            name, committed = progress
+            self._parts.groups.commit_in_transaction(GroupMetadata(name), committed, stamp)
 
     def _progress(self) -> tuple[str, dict[TopicPartition, OffsetAndMetadata]] | None:
         write = self._write
