@@ -32,8 +32,9 @@ enum kr_want {
 #undef X
     KR_WANT_ALL = (1 << KR_COLUMN_COUNT) - 1,
     /* no columns: */
-    KR_ONLY_MARKERS = 1 << 16, /* rows are only markers and feature levels of a metadata log, batches all */
-    KR_VIEWS = 1 << 17         /* keys and values are views */
+    KR_ONLY_MARKERS = 1 << 16, /* rows are only markers and feature levels of a metadata log */
+    KR_VIEWS = 1 << 17,        /* keys and values are views */
+    KR_EVERY_BATCH = 1 << 18   /* batches are all, those of no rows among them */
 };
 /* clang-format on */
 
@@ -54,7 +55,7 @@ typedef struct {
     int64_t max_copied;       /* bytes that views can have in `data`: 0 or max_bytes */
     int64_t view_origin;      /* byte of the input that offsets of views count from */
     const uint8_t *view_from; /* where that is in memory; NULL while what is decoded does not stay there */
-    kr_batch_header *batch;   /* one for each batch with rows; with KR_ONLY_MARKERS for every one */
+    kr_batch_header *batch;   /* one for each batch with rows; with KR_EVERY_BATCH for every one */
 } kr_columns;
 
 /* Makes the columns what they were `before`, which is a copy of them from then; inlined, so that no more of it is

@@ -140,7 +140,7 @@ KR_ALWAYS_INLINE void kr_keep_rows(kr_decoder *d, kr_batch_header *h, const kr_c
     if ((kr_is_control(h) && !d->include_control) || d->is_hidden) kr_columns_return_to(c, before, d->want);
     h->rows = (int32_t)(c->rows - before->rows);
     c->bytes += bytes;
-    if (h->rows || (d->want & KR_ONLY_MARKERS)) c->batch[c->batches++] = *h;
+    if (h->rows || (d->want & KR_EVERY_BATCH)) c->batch[c->batches++] = *h;
 }
 
 /* What a walk over the records came to: a fault is noted, and KR_NEEDS_ROOM takes the batch back. */

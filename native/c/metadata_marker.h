@@ -26,19 +26,20 @@ static inline uint32_t kr_odd_api_key(const uint8_t *p, const uint8_t *end) {
                                                                                                                : 0;
 }
 
-KR_ALWAYS_INLINE uint32_t kr_api_key(const kr_record *r) {
-    const uint8_t *p = r->value;
-    if (r->value_length < 2) return 0;
-    if (KR_LIKELY((p[0] | p[1]) < 0x80)) return p[0] == KR_FRAME_VERSION ? p[1] : 0;
-    return kr_odd_api_key(p, p + r->value_length);
+KR_ALWAYS_INLINE uint32_t kr_api_key(const uint8_t *value, int64_t length) {
+    if (length < 2) return 0;
+    if (KR_LIKELY((value[0] | value[1]) < 0x80)) return value[0] == KR_FRAME_VERSION ? value[1] : 0;
+    return kr_odd_api_key(value, value + length);
 }
 
-KR_ALWAYS_INLINE int kr_is_marker(const kr_record *r) { return kr_is_marker_key(kr_api_key(r)); }
+KR_ALWAYS_INLINE int kr_is_marker(const kr_record *r) {
+    return kr_is_marker_key(kr_api_key(r->value, r->value_length));
+}
 
 /* Whether a record tells of transactions: a marker, or a FeatureLevelRecord, which may say that there are none. */
-KR_ALWAYS_INLINE int kr_is_marker_or_level(const kr_record *r) {
+KR_ALWAYS_INLINE int kr_is_marker_or_level(const uint8_t *value, int64_t length) {
     enum { MARKERS = 7 << KR_FIRST_MARKER_KEY, WANTED = MARKERS | 1 << KR_FEATURE_LEVEL_KEY };
-    uint32_t key = kr_api_key(r);
+    uint32_t key = kr_api_key(value, length);
     return key <= KR_LAST_MARKER_KEY && ((uint32_t)WANTED >> key & 1);
 }
 

@@ -49,7 +49,7 @@ static inline int16_t kr_control_type_of(const kr_record *r) {
 KR_ALWAYS_INLINE int kr_record_put(kr_columns *c, const kr_batch_header *h, const kr_record *r, const int padded,
                                    const uint32_t want) {
     int64_t row = c->rows;
-    int is_row = !(want & KR_ONLY_MARKERS) || !KR_LIKELY(!kr_is_marker_or_level(r));
+    int is_row = !(want & KR_ONLY_MARKERS) || !KR_LIKELY(!kr_is_marker_or_level(r->value, r->value_length));
     if (r->headers_count && !KR_LIKELY(kr_headers_put(c, r, padded, (want & KR_WANT_HEADERS) && is_row))) return 0;
     if (!is_row) return 1;
     if (want & KR_WANT_OFFSET) c->offset[row] = kr_add_wrapping(h->base_offset, r->offset_delta);

@@ -37,7 +37,8 @@ KR_ALWAYS_INLINE void kr_run_ahead(kr_walk *w) {
 
 /* Column sets that are usual, each with loops of its own. */
 #define KR_WANT_COMMON  (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
-#define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUE | KR_WANT_OFFSET)
+#define KR_WANT_VALUES  (KR_EVERY_BATCH | KR_WANT_VALUE | KR_WANT_OFFSET)
+#define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUES)
 
 /* Well-formed records, until one is not. */
 KR_ALWAYS_INLINE void kr_walk_on(kr_walk *w, kr_columns *c, const kr_batch_header *h, const uint32_t want) {
@@ -68,6 +69,8 @@ enum { KR_FEW_RECORDS = 4 };
 static __attribute__((noinline)) void kr_walk_few(kr_walk *w, kr_columns *c, const kr_batch_header *h, uint32_t want) {
     if (want == KR_WANT_MARKERS)
         kr_walk_on(w, c, h, KR_WANT_MARKERS);
+    else if (want == KR_WANT_VALUES)
+        kr_walk_on(w, c, h, KR_WANT_VALUES);
     else
         kr_walk_on(w, c, h, want);
 }
@@ -174,6 +177,8 @@ KR_TARGET_SHAPE static __attribute__((noinline)) void kr_walk_by_shape(kr_walk *
         kr_walk_shaped(w, c, h, KR_WANT_COMMON | KR_WANT_HEADERS);
     else if (want == (KR_WANT_COMMON | KR_VIEWS))
         kr_walk_shaped(w, c, h, KR_WANT_COMMON | KR_VIEWS);
+    else if (want == KR_WANT_VALUES)
+        kr_walk_shaped(w, c, h, KR_WANT_VALUES);
     else
         kr_walk_shaped(w, c, h, want);
 }
@@ -200,6 +205,8 @@ static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_he
         return kr_records_walk(w, c, h, start, e, KR_WANT_COMMON | KR_VIEWS);
     case KR_WANT_MARKERS:
         return kr_records_walk(w, c, h, start, e, KR_WANT_MARKERS);
+    case KR_WANT_VALUES:
+        return kr_records_walk(w, c, h, start, e, KR_WANT_VALUES);
     default:
         return kr_records_walk(w, c, h, start, e, want);
     }

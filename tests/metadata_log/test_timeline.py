@@ -17,7 +17,7 @@ from kraftlog.metadata.diff.change_filter import ChangeFilter
 from kraftlog.metadata.image import Image
 from kraftlog.metadata.timeline.happenings import Burst, Happening
 from kraftlog.metadata.timeline.partition_events import LISTS
-from kraftlog.metadata_log import changes as changes_module
+from kraftlog.metadata_log import replay as replay_module
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.timeline import At, timeline
@@ -83,7 +83,7 @@ def test_pieces_of_the_log_do_not_show(folder: Path, monkeypatch: pytest.MonkeyP
     last = min(at.what.offset for at in whole[len(before) :]) - 1
     assert found_in(folder, start=last) == whole[len(before) :]
     assert found_in(folder, end=last) == before
-    monkeypatch.setattr(changes_module, "STEP_BYTES", 300)
+    monkeypatch.setattr(replay_module, "_BATCH_BYTES", 300)
     assert found_in(folder) == whole
 
 

@@ -6,7 +6,10 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +21,17 @@ from metadata_logs import batch_bytes, write_log
 from metadata_twin import Batch, MetadataTwin
 
 import kraftlog
+from kraftlog.codec import markers
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.metadata.diff.diff import diff_rows
 from kraftlog.metadata.image import Image
+from kraftlog.metadata_log import replay
 from kraftlog.metadata_log.changes import changes
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
+from kraftlog.read import metadata_walk
 
 NOTHING = ImageAt(Image.empty(), -1, -1, -1)
 COLUMNS = ["begin_offset", "end_offset", "state", "records_count"]
@@ -48,6 +54,17 @@ def steps_behind(log: MetadataLog, before: ImageAt) -> list[tuple[int, list[int]
             found[row["group"]].append(int(row["key"][1:]))
     assert list(found) == sorted(found)
     return list(found.items())
+
+
+@contextmanager
+def in_pieces(most_waiting: int) -> Iterator[None]:
+    """Read a few batches at a time; records wait for the end of a transaction up to a size, else are read again."""
+    small = (markers, "BYTES_AT_ONCE"), (replay, "_BATCH_BYTES")
+    sizes = [*((*one, 100) for one in small), (metadata_walk, "MOST_WAITING", most_waiting)]
+    with ExitStack() as patches:
+        for module, name, size in sizes:
+            patches.enter_context(patch.object(module, name, size))
+        yield
 
 
 def codes(faults: list[Fault]) -> Counter[str]:
@@ -110,6 +127,10 @@ def test_all_readers_agree(
         assert topics_of(bounded) == sorted(at for at, seen in twin.visible_at.items() if seen <= offset)
         seen_at = {at: step for step, topics in steps_behind(log, bounded) for at in topics}
         assert seen_at == {at: seen for at, seen in twin.visible_at.items() if seen > offset}
+        with in_pieces(data.draw(st.sampled_from([0, 1 << 13, 1 << 20]))):
+            assert topics_of(image_at(log, offset, [])) == topics_of(bounded)
+            assert topics_of(image_at(log, None, told := [])) == topics_of(at)
+            assert sorted(map(str, told)) == sorted(map(str, faults))
 
 
 X, BEGUN, ABORT = ("data",), ("begin", "data"), ("abort",)

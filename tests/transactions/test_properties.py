@@ -114,10 +114,7 @@ def metadata_log(kinds: list[str], batch_records: int) -> tuple[MetadataModel, b
 
 
 def stretches_of(log: bytes, start: int, end: int) -> list[Stretch]:
-    return [
-        Stretch(block.headers, block.offsets, block.api_keys, block.values)
-        for block in scan_markers(log, [], start=start, end=end)
-    ]
+    return [Stretch(*block[:5]) for block in scan_markers(log, [], start=start, end=end)]
 
 
 def folded(stretches: list[Stretch]) -> tuple[list, list]:

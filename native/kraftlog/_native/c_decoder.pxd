@@ -60,6 +60,7 @@ cdef extern from "columns.h" nogil:
         KR_PADDING
 
     enum kr_column:
+        KR_COLUMN_VALUE
         KR_COLUMN_OFFSET
         KR_COLUMN_TIMESTAMP_MS
         KR_COLUMN_CONTROL_TYPE
@@ -67,6 +68,7 @@ cdef extern from "columns.h" nogil:
 
     enum kr_want:
         KR_ONLY_MARKERS
+        KR_EVERY_BATCH
         KR_VIEWS
 
     const char *kr_column_names[]

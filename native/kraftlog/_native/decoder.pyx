@@ -11,6 +11,7 @@ from kraftlog._native.c_decoder cimport (
     KR_DECOMPRESSION_FAILED,
     KR_DECOMPRESSION_LIMIT,
     KR_END,
+    KR_EVERY_BATCH,
     KR_NEEDS_DECOMPRESSION,
     KR_NEEDS_ROOM,
     KR_NEEDS_TRANSACTIONS,
@@ -39,6 +40,7 @@ kr_crc_init()
 
 WANT = {kr_column_names[i].decode(): 1 << i for i in range(KR_COLUMN_COUNT)}  # bits of kr_want
 ONLY_MARKERS = KR_ONLY_MARKERS
+EVERY_BATCH = KR_EVERY_BATCH
 VIEWS = KR_VIEWS
 
 END = KR_END

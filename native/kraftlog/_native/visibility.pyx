@@ -4,7 +4,9 @@ import numpy as np
 
 from libc.stdint cimport int8_t, int64_t, uint8_t
 
-from kraftlog._native.c_decoder cimport kr_batch_header
+from kraftlog._native.c_chunk cimport kr_chunk_has
+from kraftlog._native.c_decoder cimport KR_COLUMN_OFFSET, KR_COLUMN_VALUE, kr_batch_header, kr_columns
+from kraftlog._native.chunk cimport Chunk
 
 
 cdef extern from "metadata_visibility.h" nogil:
@@ -33,8 +35,27 @@ cdef extern from "metadata_stretch.h" nogil:
         int64_t *last_data
         uint8_t *is_data
 
-    int64_t kr_stretch(const kr_batch_header *batches, int64_t n, int64_t place, const kr_stretch_columns *to,
-                       int64_t *batch_of, int64_t rows)
+    ctypedef struct kr_stretch_sums:
+        int64_t records, batches, bytes
+
+    ctypedef struct kr_stretch_marker:
+        int64_t offset
+
+    ctypedef struct kr_marker_rows:
+        int64_t n
+        const int64_t *batches
+        const int64_t *offsets
+        const int64_t *api_keys
+
+    ctypedef struct kr_stretch_outline:
+        kr_stretch_sums sums
+        int64_t last, last_data
+        int is_whole, is_rising
+
+    void kr_stretch(const kr_batch_header *batches, int64_t n, int64_t place, const kr_stretch_columns *to)
+    kr_stretch_outline kr_stretch_look(const kr_batch_header *batches, int64_t n, int64_t place, int64_t expected,
+                                       kr_stretch_sums before, const kr_marker_rows *rows, kr_stretch_marker *markers)
+    int64_t kr_marker_rows_find(const kr_columns *c, int64_t before, int64_t *rows, int64_t *batches, int *is_rising)
 
 
 cdef const int64_t *numbers(const int64_t[::1] values) noexcept:
@@ -78,7 +99,88 @@ def visibility(const int64_t[::1] first not None, const int64_t[::1] last not No
     return states[:rows], shown[:rows].view(np.bool_), visible_at[:rows]
 
 
-def stretch(const uint8_t[::1] headers not None, int64_t place, int64_t rows):
+def marker_rows(Chunk chunk not None, int64_t before):
+    """Return which rows of a chunk are markers or feature levels, and which batch each of them is in.
+
+    Parameters
+    ----------
+    chunk : Chunk
+        With values, offsets and every batch.
+    before : int
+        The offset before the first row.
+
+    Returns
+    -------
+    rows, batches : int64[markers]
+    is_rising : bool
+        Whether each offset is larger than the one before.
+    """
+    cdef const kr_columns *columns = &chunk.state.columns
+    if not kr_chunk_has(&chunk.state, KR_COLUMN_VALUE) or not kr_chunk_has(&chunk.state, KR_COLUMN_OFFSET):
+        raise ValueError("a chunk without values or offsets")
+    found = np.empty((2, columns.rows + 1), np.int64)
+    cdef int64_t[:, ::1] to = found
+    cdef int is_rising
+    cdef int64_t count
+    with nogil:
+        count = kr_marker_rows_find(columns, before, &to[0, 0], &to[1, 0], &is_rising)
+    return found[0, :count].copy(), found[1, :count].copy(), bool(is_rising)
+
+
+def outline(const uint8_t[::1] headers not None, int64_t place, int64_t expected, before,
+            const int64_t[::1] batches not None, const int64_t[::1] offsets not None,
+            const int64_t[::1] api_keys not None):
+    """Return what there is of batches that lie one behind the other, and of the markers in them.
+
+    Parameters
+    ----------
+    headers : uint8
+        The bytes of the batches' headers.
+    place : int
+        Of byte 0 of their file.
+    expected : int
+        The offset at which they should begin.
+    before : tuple of int
+        Records, batches and bytes before them; control batches have none, and markers are no records.
+    batches, offsets, api_keys : int64[markers]
+        Of the markers; the first is the index of each one's batch.
+
+    Returns
+    -------
+    markers : int64[markers, 9]
+        As ``MARKER_DTYPE`` has them.
+    sums : tuple of int
+        As ``before``, behind them.
+    last : int
+        The last offset.
+    last_data : int
+        The index of the last batch that is no control batch; -1 for none.
+    is_whole, is_rising : bool
+        Whether no offset is missing, and whether none comes again.
+    """
+    cdef int64_t n = headers.shape[0] // sizeof(kr_batch_header), i
+    cdef kr_marker_rows rows
+    rows.n = batches.shape[0]
+    if not (offsets.shape[0] == api_keys.shape[0] == rows.n):
+        raise ValueError("the columns of markers are not of one length")
+    for i in range(rows.n):
+        if not (batches[i - 1] if i else 0) <= batches[i] < n:
+            raise ValueError(f"marker {i} in batch {batches[i]} of {n}")
+    rows.batches, rows.offsets, rows.api_keys = numbers(batches), numbers(offsets), numbers(api_keys)
+    markers = np.empty((rows.n + 1, sizeof(kr_stretch_marker) // 8), np.int64)
+    cdef int64_t[:, ::1] to = markers
+    cdef kr_stretch_sums sums
+    sums.records, sums.batches, sums.bytes = before
+    cdef const kr_batch_header *lent = <const kr_batch_header *>&headers[0] if n else NULL
+    cdef kr_stretch_outline found
+    with nogil:
+        found = kr_stretch_look(lent, n, place, expected, sums, &rows, <kr_stretch_marker *>&to[0, 0])
+    sums = found.sums
+    behind = sums.records, sums.batches, sums.bytes
+    return markers[: rows.n], behind, found.last, found.last_data, bool(found.is_whole), bool(found.is_rising)
+
+
+def stretch(const uint8_t[::1] headers not None, int64_t place):
     """Return what is compared of batches that lie one behind the other.
 
     Parameters
@@ -87,28 +189,22 @@ def stretch(const uint8_t[::1] headers not None, int64_t place, int64_t rows):
         The bytes of their headers.
     place : int
         Of byte 0 of their file.
-    rows : int
-        How many rows they have.
 
     Returns
     -------
     tuple of numpy.ndarray
         int64 for each batch: base offset, last offset, leader epoch, place; records, batches and bytes up to it, control
-        batches not counted; the last batch up to it that is no control batch, -1 for none. Then whether it is none, and
-        int64 for each row: its batch.
+        batches not counted; the last batch up to it that is no control batch, -1 for none. Then whether it is none.
     """
-    cdef int64_t n = headers.shape[0] // sizeof(kr_batch_header), found
-    numbered, flags, of_rows = np.empty((8, n + 1), np.int64), np.empty(n + 1, np.uint8), np.empty(rows + 1, np.int64)
+    cdef int64_t n = headers.shape[0] // sizeof(kr_batch_header)
+    numbered, flags = np.empty((8, n + 1), np.int64), np.empty(n + 1, np.uint8)
     cdef int64_t[:, ::1] to = numbered
     cdef uint8_t[::1] to_flags = flags
-    cdef int64_t[::1] to_rows = of_rows
     cdef kr_stretch_columns columns
     columns.base, columns.last, columns.epochs, columns.places = &to[0, 0], &to[1, 0], &to[2, 0], &to[3, 0]
     columns.records, columns.data_batches, columns.bytes = &to[4, 0], &to[5, 0], &to[6, 0]
     columns.last_data, columns.is_data = &to[7, 0], &to_flags[0]
     cdef const kr_batch_header *lent = <const kr_batch_header *>&headers[0] if n else NULL
     with nogil:
-        found = kr_stretch(lent, n, place, &columns, &to_rows[0], rows)
-    if found != rows:
-        raise ValueError(f"the batches have {found} rows, not {rows}")
-    return (*numbered[:, :n], flags[:n].view(np.bool_), of_rows[:rows])
+        kr_stretch(lent, n, place, &columns)
+    return (*numbered[:, :n], flags[:n].view(np.bool_))

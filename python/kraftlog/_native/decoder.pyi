@@ -6,6 +6,7 @@ from kraftlog.types import Buffer, InputFile
 
 WANT: dict[str, int]
 ONLY_MARKERS: int
+EVERY_BATCH: int
 VIEWS: int
 END: int
 CHUNK_FULL: int

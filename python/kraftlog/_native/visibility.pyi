@@ -1,6 +1,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from kraftlog._native.chunk import Chunk
+
 _Ints = npt.NDArray[np.int64]
 
 def visibility(
@@ -12,6 +14,16 @@ def visibility(
     headers: npt.NDArray[np.uint8],
     offsets: _Ints,
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_], _Ints]: ...
+def marker_rows(chunk: Chunk, before: int) -> tuple[_Ints, _Ints, bool]: ...
+def outline(
+    headers: npt.NDArray[np.uint8],
+    place: int,
+    expected: int,
+    before: tuple[int, int, int],
+    batches: _Ints,
+    offsets: _Ints,
+    api_keys: _Ints,
+) -> tuple[_Ints, tuple[int, int, int], int, int, bool, bool]: ...
 def stretch(
-    headers: npt.NDArray[np.uint8], place: int, rows: int
-) -> tuple[_Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, npt.NDArray[np.bool_], _Ints]: ...
+    headers: npt.NDArray[np.uint8], place: int
+) -> tuple[_Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, _Ints, npt.NDArray[np.bool_]]: ...

@@ -19,9 +19,10 @@ class DecodePlan:
     options : ReadOptions
     origin : Origin
         Values of the columns ``topic`` and ``partition``, and what is known of transactions.
+    every_batch : bool
+        Whether the headers of a chunk are those of all its batches, and not only of those that have rows.
     only_markers : bool
-        Whether rows are only the transaction markers and feature levels of a metadata log; headers are then those of
-        all batches.
+        Whether rows are only the transaction markers and feature levels of a metadata log.
     layout : {"plain", "view"}
         Of key and value, as the schema has it. Of a file, bytes are copied all the same: its window moves on.
 
@@ -45,6 +46,7 @@ class DecodePlan:
         options: ReadOptions,
         origin: Origin = Origin(),  # noqa: B008  (frozen)
         *,
+        every_batch: bool = False,
         only_markers: bool = False,
         layout: str = PLAIN,
     ) -> None:
@@ -58,6 +60,7 @@ class DecodePlan:
         self.hides_rows = self.hides_offsets or options.bounds_offsets or options.bounds_timestamps
         self.columns = None if self.hides_rows else selection.native
         want = selection.bits | (native.ONLY_MARKERS if only_markers else 0)
+        want |= native.EVERY_BATCH if every_batch else 0
         if self.hides_offsets or options.bounds_offsets:
             want |= native.WANT["offset"]
         if options.bounds_timestamps:

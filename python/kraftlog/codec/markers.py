@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog._native.visibility import marker_rows
 from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
-from kraftlog.codec.headers import Headers, copied
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import DecodedRows
@@ -31,10 +32,11 @@ class MarkerBlock(NamedTuple):
     Attributes
     ----------
     headers : numpy.ndarray
-        Of all batches that can be read; ``rows`` says how many markers each one has.
-    offsets, api_keys : numpy.ndarray of int64
-    values : tuple of bytes
-        Of the markers.
+        Of all batches that can be read.
+    batch_of, offsets, api_keys : numpy.ndarray of int64
+        Of the markers: the index of each one's batch, its offset, and its type.
+    values : tuple of bytes or None
+        Of the markers; None where they are not asked for.
     cut : numpy.ndarray of bool
         The batches of which some records at the end cannot be read.
     position : int
@@ -44,12 +46,33 @@ class MarkerBlock(NamedTuple):
     """
 
     headers: Headers
+    batch_of: npt.NDArray[np.int64]
     offsets: npt.NDArray[np.int64]
     api_keys: npt.NDArray[np.int64]
-    values: tuple[bytes, ...]
+    values: tuple[bytes | None, ...]
     cut: npt.NDArray[np.bool_]
     position: int
     levels: list[tuple[int, int]]
+
+
+class ValueBlock(NamedTuple):
+    """Batches one behind the other, and their records.
+
+    Attributes
+    ----------
+    markers : MarkerBlock
+        Of the same batches, without values.
+    rows : DecodedRows
+        With values and offsets.
+    values : pyarrow.BinaryArray
+    is_rising : bool
+        Whether each offset is larger than the one before.
+    """
+
+    markers: MarkerBlock
+    rows: DecodedRows
+    values: pa.BinaryArray
+    is_rising: bool
 
 
 def scan_markers(
@@ -57,31 +80,78 @@ def scan_markers(
 ) -> Iterator[MarkerBlock]:
     """Find the markers in the batches that start in [start, end) of a buffer, and compare the crc of each batch."""
     options = ReadOptions(strict=strict, batch_bytes=BYTES_AT_ONCE)
-    decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, options, only_markers=True))
-    seen = len(faults)
-    for rows in decoder.chunks(faults):
-        cut_at = [fault.position or 0 for fault in faults[seen:] if fault.record_index is not None]
-        seen = len(faults)
-        position = decoder.position if decoder.torn_at < 0 else decoder.torn_at
-        headers = rows.headers
-        cut = np.isin(headers["position"], cut_at) if cut_at else np.zeros(len(headers), bool)
-        yield _block(rows, cut, position)
+    decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, options, every_batch=True, only_markers=True))
+    for rows, cut, position in _cut(decoder, faults):
+        array = rows.array("value", pa.binary())
+        batch_of = np.repeat(np.arange(len(rows.headers)), rows.headers["rows"])
+        yield _block(rows.headers, batch_of, rows.numbers("offset"), array, cut, position, with_values=True)
 
 
-def _block(rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int) -> MarkerBlock:
-    headers, offsets = rows.headers, rows.numbers("offset")
-    array = rows.array("value", pa.binary())
-    values, keys = tuple(array.to_pylist()), _api_keys(array)
+class ValueReader:
+    """Decodes offsets and values of all records of the batches that start in [start, end), and finds the markers.
+
+    Parameters
+    ----------
+    buffer : buffer or file
+    start, end : int
+        Bytes.
+    options : ReadOptions
+        The size of chunks; nothing else counts.
+
+    Attributes
+    ----------
+    decoder : RecordDecoder
+    """
+
+    def __init__(self, buffer: Buffer | InputFile, start: int, end: int, options: ReadOptions) -> None:
+        sizes = ReadOptions(batch_rows=options.batch_rows, batch_bytes=options.batch_bytes)
+        self.decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, sizes, every_batch=True))
+
+    def blocks(self, faults: list[Fault]) -> Iterator[ValueBlock]:
+        """Return chunks; ``faults`` receives what cannot be read, and may be cleared between them."""
+        last = -NO_BOUND - 1
+        for rows, cut, position in _cut(self.decoder, faults):
+            array, offsets = rows.array("value", pa.binary()), rows.numbers("offset")
+            at, batch_of, is_rising = marker_rows(rows.chunk, last)
+            last = int(offsets[-1]) if len(offsets) else last
+            values = array.take(pa.array(at))
+            markers = _block(rows.headers, batch_of, offsets[at], values, cut, position)
+            yield ValueBlock(markers, rows, array, is_rising)
+
+
+def _cut(decoder: RecordDecoder, faults: list[Fault]) -> Iterator[tuple[DecodedRows, npt.NDArray[np.bool_], int]]:
+    """Return chunks, which of their batches lack records at the end, and the byte behind them."""
+    found: list[Fault] = []
+    for rows in decoder.chunks(found):
+        cut_at = [fault.position or 0 for fault in found if fault.record_index is not None]
+        faults += found
+        found.clear()
+        cut = np.isin(rows.headers["position"], cut_at) if cut_at else np.zeros(len(rows.headers), bool)
+        yield rows, cut, decoder.position if decoder.torn_at < 0 else decoder.torn_at
+    faults += found
+
+
+def _block(
+    headers: Headers,
+    batch_of: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    array: pa.BinaryArray,
+    cut: npt.NDArray[np.bool_],
+    position: int,
+    *,
+    with_values: bool = False,
+) -> MarkerBlock:
+    """Return markers, among which feature levels may be."""
+    keys, levels = _api_keys(array), []
     is_level = keys == FEATURE_LEVEL
-    if not is_level.any():
-        return MarkerBlock(headers, offsets, keys, values, cut, position, [])
-    found = [(int(offsets[at]), metadata_version(values[at])) for at in np.flatnonzero(is_level).tolist()]
-    batch_of = np.repeat(np.arange(len(headers)), headers["rows"])[~is_level]
-    headers = copied(headers)
-    headers["rows"] = np.bincount(batch_of, minlength=len(headers))
-    values = tuple(values[at] for at in np.flatnonzero(~is_level).tolist())
-    levels = [(offset, level) for offset, level in found if level is not None]
-    return MarkerBlock(headers, offsets[~is_level], keys[~is_level], values, cut, position, levels)
+    if is_level.any():
+        at = np.flatnonzero(is_level)
+        found = zip(offsets[at].tolist(), array.take(pa.array(at)).to_pylist(), strict=True)
+        levels = [(offset, level) for offset, value in found if (level := metadata_version(value)) is not None]
+        batch_of, offsets, keys = batch_of[~is_level], offsets[~is_level], keys[~is_level]
+        array = array.filter(pa.array(~is_level))
+    values = tuple(array.to_pylist()) if with_values else (None,) * len(keys)
+    return MarkerBlock(headers, batch_of, offsets, keys, values, cut, position, levels)
 
 
 def _api_keys(markers: pa.BinaryArray) -> npt.NDArray[np.int64]:

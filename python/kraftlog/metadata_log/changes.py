@@ -19,8 +19,6 @@ from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.replay import Replay
 from kraftlog.read.records import Progress
 
-STEP_BYTES = 16 << 20  # of log between looks at what was published
-
 Ints = npt.NDArray[np.int64]
 _STEP = np.dtype([("offset", "i8"), ("epoch", "i8"), ("timestamp", "i8")])
 
@@ -81,7 +79,7 @@ class ChangeReader:
         batches_seen = Batches(end, keeps_all=True)
         replay = Replay(log, self.start, end, batches_seen, is_start_known=self._knows_start)
         waiting = np.empty(0, _STEP)  # the last step, which may go on
-        for records in replay.visible(faults, on_progress, range_bytes=STEP_BYTES):
+        for records in replay.visible(faults, on_progress):
             is_shown = (records.visible_at >= 0) & (records.visible_at < end)
             if is_shown.any():
                 batches = replay.batches.with_offsets(records.visible_at[is_shown])
@@ -109,7 +107,7 @@ class ChangeReader:
             yield _changes(waiting, image)
         if batches_seen.last is not None:
             self.offset, self.epoch = min(batches_seen.last.last_offset, end - 1), batches_seen.last.epoch
-            open_since = replay.scan.open_at(self.offset)
+            open_since = replay.open_at(self.offset)
             self.start, self._knows_start = self.offset + 1 if open_since is None else open_since, True
 
 

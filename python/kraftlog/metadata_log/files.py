@@ -17,7 +17,7 @@ from kraftlog.layout import names
 from kraftlog.layout.discover import discover
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.format_of import format_of_topic
-from kraftlog.read.metadata_scan import SNAPSHOT
+from kraftlog.read.metadata_decisions import SNAPSHOT
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import segment_file

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
@@ -66,11 +64,11 @@ def image_at(
     start, image = max(before.offset + 1, log.start_offset), before.image
     replay = Replay(log, start, end, Batches(end, before.quorum), is_start_known=before.offset >= 0)
     for records in replay.visible(faults, on_progress):
-        image.apply(records.tables(records.visible_at < end))
+        image.apply(records.tables(records.before(end)))
     at = _at(log, image, replay.batches.last, end, faults)
     if at is None:
         at = replace(before, image=image)
-    at = replace(at, open_since=replay.scan.open_at(at.offset), quorum=replay.batches.quorum)
+    at = replace(at, open_since=replay.open_at(at.offset), quorum=replay.batches.quorum)
     if cache is not None and len(faults) == known:
         cache.keep(log, at, at.offset + 1 - start)
     return at
@@ -116,7 +114,7 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     image = Image.empty()
     replay = Replay(log, -NO_BOUND, NO_BOUND, Batches())
     for records in replay.visible(faults, on_progress):
-        image.apply(records.tables(np.ones(len(records.offsets), bool)))
+        image.apply(records.tables())
     segment = log.segments[0]
     faults += [*unfinished(segment, replay.batches), *(located(segment, fault) for fault in image.faults)]
     image.faults.clear()

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kraftlog._native.scanner import LOG_OVERHEAD
-from kraftlog._native.visibility import stretch
+from kraftlog._native.visibility import outline, stretch
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_markers import ABORT_TRANSACTION
 from kraftlog.transactions.places import PLACE_BITS
@@ -96,7 +95,28 @@ class _Columns(NamedTuple):
     sizes: Ints
     last_data: Ints
     is_data: npt.NDArray[np.bool_]
-    batch_of: Ints
+
+
+class Outline(NamedTuple):
+    """What there is of a stretch.
+
+    Attributes
+    ----------
+    markers : numpy.ndarray
+        Of ``MARKER_DTYPE``.
+    last : Border
+        Its last offset, the place of its last batch, and what lies before its end.
+    last_data : int
+        The index of the last batch that is no control batch; -1 for none.
+    is_whole, is_rising : bool
+        Whether no offset is missing, and whether none comes again.
+    """
+
+    markers: Markers
+    last: Border
+    last_data: int
+    is_whole: bool
+    is_rising: bool
 
 
 @dataclass(frozen=True)
@@ -106,11 +126,11 @@ class Stretch:
     Attributes
     ----------
     headers : numpy.ndarray
-        Of all batches that can be read; ``rows`` says how many markers each one has.
-    offsets, api_keys : numpy.ndarray of int64
-        Of the markers.
-    values : tuple of bytes
-        Of the markers.
+        Of all batches that can be read.
+    batch_of, offsets, api_keys : numpy.ndarray of int64
+        Of the markers: the index of each one's batch, its offset, and its type.
+    values : sequence of bytes
+        Of the markers; None where they are not asked for.
     file : int
         Number of the segment.
     cut : numpy.ndarray of bool, optional
@@ -118,16 +138,25 @@ class Stretch:
     """
 
     headers: Headers
-    offsets: npt.NDArray[np.int64]
-    api_keys: npt.NDArray[np.int64]
-    values: tuple[bytes, ...]
+    batch_of: Ints
+    offsets: Ints
+    api_keys: Ints
+    values: tuple[bytes | None, ...]
     file: int = 0
     cut: npt.NDArray[np.bool_] | None = None
 
     @cached_property
     def _columns(self) -> _Columns:
-        headers = np.ascontiguousarray(self.headers).view(np.uint8)
-        return _Columns(*stretch(headers, self.file << PLACE_BITS, len(self.offsets)))
+        return _Columns(*stretch(self._cells, self.file << PLACE_BITS))
+
+    @property
+    def _cells(self) -> npt.NDArray[np.uint8]:
+        return np.ascontiguousarray(self.headers).view(np.uint8)
+
+    @property
+    def first(self) -> int:
+        """The base offset of the first batch."""
+        return int(self.headers["base_offset"][0])
 
     @property
     def base(self) -> Ints:
@@ -159,11 +188,6 @@ class Stretch:
         """Where the batches lie."""
         return self._columns.places
 
-    @property
-    def batch_of(self) -> Ints:
-        """The index of the batch of each marker."""
-        return self._columns.batch_of
-
     def totals(self, before: Totals, batches: int) -> Totals:
         """Return what lies before a batch, given what lies before the first one."""
         if batches == 0:
@@ -174,18 +198,13 @@ class Stretch:
         markers = int(np.searchsorted(self.batch_of, batches))
         return Totals(before.records + records - markers, before.batches + data, before.size + size)
 
-    def markers(self, before: Totals) -> Markers:
-        """Return the markers, given what lies before the first batch."""
-        at, columns = self.batch_of, self._columns
-        markers = np.empty(len(at), MARKER_DTYPE)
-        markers["offset"], markers["api_key"], markers["place"] = self.offsets, self.api_keys, self.places[at]
-        markers["base_offset"], markers["partition_leader_epoch"] = self.base[at], self.epochs[at]
-        within = self.offsets - self.base[at] - self.headers["records_count"][at]
-        markers["records"] = before.records + columns.records[at] + within - np.arange(len(at))
-        markers["batches"] = before.batches + columns.data_batches[at]
-        markers["bytes_through"] = before.size + columns.sizes[at]
-        markers["bytes_before"] = markers["bytes_through"] - self.headers["batch_length"][at] - LOG_OVERHEAD
-        return markers
+    def outline(self, before: Totals, expected: int) -> Outline:
+        """Return what there is of batches, given what lies before the first one and where that is expected."""
+        place = self.file << PLACE_BITS
+        columns = self.batch_of, self.offsets, self.api_keys
+        rows, sums, last, last_data, is_whole, is_rising = outline(self._cells, place, expected, before, *columns)
+        border = Border(last, place + int(self.headers["position"][-1]), Totals(*sums))
+        return Outline(rows.view(MARKER_DTYPE)[:, 0], border, last_data, is_whole, is_rising)
 
     def border(self, before: Totals, batch: int) -> Border:
         """Return where a batch starts."""

@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION
@@ -180,25 +181,18 @@ class MetadataTransactionFold:
             return found
         if self._may_be_inside:
             self._begin_inside(stretch)
-        first = stretch.base[0] if self._expected is None else self._expected
-        expected = np.concatenate(([first], stretch.last[:-1] + 1))
-        is_gap = stretch.base > expected
+        first = stretch.first if self._expected is None else self._expected
+        outline = stretch.outline(self._totals, first)
         is_cut = np.zeros(count, bool) if stretch.cut is None else stretch.cut
-        gaps = np.flatnonzero(is_gap | np.append(self._is_cut, is_cut[:-1]))
-        markers = stretch.markers(self._totals)
         begin = 0
-        for gap in gaps.tolist():
-            self._go_on(stretch, markers, begin, gap)
-            if is_gap[gap]:
-                found.gaps.append((int(expected[gap]), int(stretch.base[gap])))
-            if gap:
-                self._leave(stretch, gap, int(stretch.last_data[gap - 1]))
-            self._doubt_from(stretch.border(self._totals, gap))
-            begin = gap
-        self._go_on(stretch, markers, begin, count)
-        self._leave(stretch, count, int(stretch.last_data[-1]))
+        if not outline.is_whole or self._is_cut or is_cut.any():
+            begin = self._doubt_gaps(stretch, outline.markers, first, is_cut)
+        self._go_on(stretch, outline.markers, begin, count)
+        if outline.last_data >= 0:
+            self._data_epoch = int(stretch.headers["partition_leader_epoch"][outline.last_data])
+        self._last = outline.last
         self._totals = self._last.totals
-        self._expected, self._is_cut = int(stretch.last[-1]) + 1, bool(is_cut[-1])
+        self._expected, self._is_cut = self._last.offset + 1, bool(is_cut[-1])
         return found
 
     def finish(self, end_offset: int = NONE) -> Found:
@@ -233,8 +227,24 @@ class MetadataTransactionFold:
         self._start = stretch.border(self._totals, 0)
         self._known = [at for at in self._nothing_open_at() if at >= self._start.offset]
 
-    def _leave(self, stretch: Stretch, end: int, data: int) -> None:
+    def _doubt_gaps(self, stretch: Stretch, markers: Markers, first: int, is_cut: npt.NDArray[np.bool_]) -> int:
+        """Take the batches before the last gap; return the index of the one behind it."""
+        expected = np.concatenate(([first], stretch.last[:-1] + 1))
+        is_gap = stretch.base > expected
+        begin = 0
+        for gap in np.flatnonzero(is_gap | np.append(self._is_cut, is_cut[:-1])).tolist():
+            self._go_on(stretch, markers, begin, gap)
+            if is_gap[gap]:
+                self._found.gaps.append((int(expected[gap]), int(stretch.base[gap])))
+            if gap:
+                self._leave(stretch, gap)
+            self._doubt_from(stretch.border(self._totals, gap))
+            begin = gap
+        return begin
+
+    def _leave(self, stretch: Stretch, end: int) -> None:
         """Note what lies before a batch, and the last data batch there."""
+        data = int(stretch.last_data[end - 1])
         if data >= 0:
             self._data_epoch = int(stretch.epochs[data])
         totals = stretch.totals(self._totals, end)

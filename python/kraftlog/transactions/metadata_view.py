@@ -11,6 +11,7 @@ import numpy.typing as npt
 from kraftlog._native.visibility import visibility
 from kraftlog.codec.headers import Headers
 from kraftlog.transactions.metadata_columns import METADATA_TRANSACTION_DTYPE, MetadataTransactions
+from kraftlog.transactions.producer import COMMITTED
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,6 +35,11 @@ class MetadataView:
 
     def aborted(self) -> None:
         """Return None: a batch may lie in a transaction with a part of its records only."""
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether all of them are."""
+        return bool((self.transactions["state"] == COMMITTED).all())
 
     @cached_property
     def _columns(self) -> tuple[Ints, Ints, Ints, npt.NDArray[np.int8], Ints]:

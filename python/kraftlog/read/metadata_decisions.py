@@ -1,0 +1,202 @@
+"""What becomes of the records of a metadata log, decided by its markers and headers as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import cached_property
+
+import numpy as np
+
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.markers import MarkerBlock, scan_markers
+from kraftlog.disk.disk import disk
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout import names
+from kraftlog.layout.segment import Segment
+from kraftlog.read.metadata_faults import faults_of, in_snapshot, unsupported
+from kraftlog.read.metadata_levels import MetadataLevels
+from kraftlog.transactions.metadata_columns import FOREVER, Stretch, Totals
+from kraftlog.transactions.metadata_fold import Found, MetadataTransactionFold
+from kraftlog.transactions.metadata_view import MetadataView
+from kraftlog.types import InputFile
+
+SNAPSHOT = ".checkpoint"
+
+Observer = Callable[[InputFile, Headers], None]
+
+
+class MetadataDecisions:
+    """Runs the state machine of a metadata log's transactions over blocks of it, and notes what is wrong with them.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Of one partition, in order; or one snapshot.
+    faults : list of Fault
+        Receives markers that are out of place, offsets that are missing, and what is left out because of that.
+    strict : bool
+        Raise at the first fault.
+    start_offset : int, optional
+        Where to start: an offset at which no transaction is open, the end of a snapshot.
+    bounds : tuple of int
+        Only faults at offsets in [start, end) are noted.
+    observe : callable, optional
+        Is called with a log file and the headers of some of its batches, all of them in order.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        faults: list[Fault],
+        *,
+        strict: bool,
+        start_offset: int | None,
+        bounds: tuple[int, int],
+        observe: Observer | None,
+    ) -> None:
+        self.segments = list(segments)
+        self.start_offset = start_offset
+        self._faults = faults
+        self._strict = strict
+        self._bounds = bounds
+        self._observe = observe
+        self._levels = MetadataLevels(self._level_before)
+        begin = self.segments[0].base_offset if start_offset is None else start_offset
+        is_log = self.segments[0].state != SNAPSHOT and begin is not None
+        self._fold = self._new_fold(begin or 0) if is_log else None
+        self._kept: list[Found] = []
+        self._is_finished = False
+
+    @property
+    def undecided(self) -> int:
+        """The first place from which on it is not decided yet what becomes of records, of those that were added."""
+        undecided = self._fold.undecided if self._fold and not self._is_finished else None
+        return FOREVER if undecided is None else undecided
+
+    def is_before_start(self, number: int) -> bool:
+        """Return whether a segment lies before the start."""
+        if self.start_offset is None or number + 1 == len(self.segments):
+            return False
+        return (self.segments[number + 1].base_offset or 0) <= self.start_offset
+
+    def add(self, number: int, file: InputFile, block: MarkerBlock) -> Found:
+        """Take the next batches, which are in a segment's file; return what is decided."""
+        segment = self.segments[number]
+        if self._observe is not None:
+            self._observe(file, block.headers)
+        stretch = Stretch(*block[:5], number, block.cut)
+        if self.start_offset is not None:
+            stretch = behind(stretch, self.start_offset)
+        if segment.state == SNAPSHOT:
+            markers = stretch.outline(Totals(), stretch.first).markers if len(stretch.headers) else Found().misplaced
+            found = Found(misplaced=markers, since=[-1] * len(markers))
+        else:
+            self._fold = self._fold or self._new_fold(stretch.first if len(stretch.headers) else 0)
+            found = self._fold.add(stretch)
+        self._report(segment, found, unsupported(stretch, self._levels.refused(stretch, block.levels)))
+        return found
+
+    def finish(self) -> Found:
+        """Return the transaction that is open behind the last batch, if there is one."""
+        found = Found() if self._fold is None else self._fold.finish(self.segments[-1].base_offset or 0)
+        self._is_finished = True
+        self._report(self.segments[-1], found)
+        return found
+
+    def keep(self, found: Found) -> None:
+        """Keep what was decided for ``view``, until it is forgotten."""
+        self._kept.append(found)
+
+    def forget(self, place: int) -> None:
+        """Forget transactions that end before a place."""
+        for found in self._kept:
+            keep = found.transactions["last_place"] >= place
+            found.transactions, found.begin_values, found.end_values = found.transactions[keep], [], []
+            found.misplaced = found.misplaced[found.misplaced["place"] >= place]
+        self._kept = [found for found in self._kept if len(found.transactions) or len(found.misplaced)]
+
+    def view(self) -> MetadataView:
+        """Return the transactions that are kept."""
+        nothing = Found()
+        return MetadataView(
+            np.concatenate([nothing.transactions, *(found.transactions for found in self._kept)]),
+            np.concatenate([nothing.misplaced, *(found.misplaced for found in self._kept)])["offset"],
+        )
+
+    def open_at(self, offset: int) -> int | None:
+        """Return where the transaction of those that are kept began that is open behind an offset; None without one."""
+        rows = self.view().transactions
+        ends = np.where(rows["end_offset"] >= 0, rows["end_offset"] - 1, rows["last_offset"])
+        for row in rows[(rows["first_offset"] <= offset) & (ends >= offset)]:
+            return int(max(row["first_offset"], self.segments[0].base_offset or 0))
+        return None
+
+    def _new_fold(self, start: int) -> MetadataTransactionFold:
+        return MetadataTransactionFold(
+            start_offset=start,
+            begun_before=start > 0 and self.start_offset is None,
+            nothing_open_at=self._ends_of_snapshots,
+        )
+
+    def _ends_of_snapshots(self) -> list[int]:
+        """Return the offsets at which the snapshots beside the segments end, by their names."""
+        return [end for end, _ in self._snapshots]
+
+    @cached_property
+    def _snapshots(self) -> list[tuple[int, LogPath]]:
+        """Where the finished snapshots beside the segments end, in order, and their files."""
+        folder = self.segments[0].path.absolute().parent
+        try:
+            found = [entry.name for entry in disk().entries(folder)]
+        except OSError as error:
+            self._note_unreadable(folder, error)
+            return []
+        finished = sorted(name for name in found if names.parse_checkpoint_file(name) == "" and name[0].isdigit())
+        return [(int(name.split("-")[0]), folder / name) for name in finished]
+
+    def _level_before(self) -> int | None:
+        """Return the level of metadata.version in the last snapshot up to the start; None when that is not known."""
+        start = self.start_offset or self.segments[0].base_offset or 0
+        before = [path for end, path in self._snapshots if end <= start]
+        if not before or self.segments[0].state == SNAPSHOT:
+            return None
+        try:
+            file = disk().open(before[-1])
+        except OSError as error:
+            self._note_unreadable(before[-1], error)
+            return None
+        with closing(file):
+            levels = [level for block in scan_markers(file, []) for _, level in block.levels]
+        return levels[-1] if levels else None
+
+    def _note_unreadable(self, path: LogPath, error: OSError) -> None:
+        what = names.printable(f"{path.parent.name}/{path.name}")
+        self._faults.append(Fault("unreadable_file", f"{what}: {error.strerror or error}"))
+
+    def _report(self, segment: Segment, found: Found, refused: Iterable[Fault] = ()) -> None:
+        if segment.state == SNAPSHOT:
+            faults = list(in_snapshot(segment, found.misplaced))
+        else:
+            faults = list(faults_of(self.segments, segment, found, self._bounds, refused))
+        if faults and self._strict:
+            raise error_from_fault(faults[0])
+        self._faults += faults
+
+
+def behind(stretch: Stretch, offset: int) -> Stretch:
+    """Return a stretch without batches that end before an offset, and without markers before it."""
+    keep = last_offsets(stretch.headers) >= offset
+    if keep.all() and (stretch.offsets >= offset).all():
+        return stretch
+    of_kept = keep[stretch.batch_of] & (stretch.offsets >= offset)
+    return Stretch(
+        stretch.headers[keep],
+        (np.cumsum(keep) - 1)[stretch.batch_of[of_kept]],
+        stretch.offsets[of_kept],
+        stretch.api_keys[of_kept],
+        tuple(value for value, kept in zip(stretch.values, of_kept.tolist(), strict=True) if kept),
+        stretch.file,
+        None if stretch.cut is None else stretch.cut[keep],
+    )

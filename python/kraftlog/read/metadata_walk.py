@@ -1,0 +1,245 @@
+"""One walk over a metadata log that decodes its records and decides what becomes of them.
+
+What a transaction holds waits for its end. Where that is far, what waits is dropped and only markers are looked at, up
+to where it is decided; then what was dropped is decoded again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from kraftlog._native.scanner import header_at
+from kraftlog.codec.header_scan import ends
+from kraftlog.codec.headers import last_offsets
+from kraftlog.codec.markers import MarkerBlock, ValueBlock, ValueReader, scan_markers
+from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.disk import ReadableFile
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.metadata_decisions import MetadataDecisions, Observer
+from kraftlog.read.ranges import Range, relevant
+from kraftlog.read.records import Progress, cut_off_batch
+from kraftlog.read.seek import seek
+from kraftlog.read.segment_reader import located, segment_file
+from kraftlog.transactions.metadata_view import MetadataView
+from kraftlog.transactions.places import place_of
+
+MOST_WAITING = 64 << 20  # bytes of chunks
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Some records, and the transactions around them.
+
+    Attributes
+    ----------
+    segment : Segment
+    block : ValueBlock
+    view : MetadataView
+    """
+
+    segment: Segment
+    block: ValueBlock
+    view: MetadataView
+
+
+class _Waiting:
+    """Batches of a segment of which it is not decided what becomes of their records.
+
+    Attributes
+    ----------
+    number : int
+        Of the segment.
+    start, end : int
+        Bytes.
+    base_offset : int
+        Of the first batch.
+    block : ValueBlock or None
+        Its records; None when they are to be decoded once it is decided.
+    faults : list of Fault or None
+        What cannot be read of them, and up to what waits next; None when that is found when they are decoded.
+    """
+
+    def __init__(self, number: int, start: int, markers: MarkerBlock, block: ValueBlock | None) -> None:
+        self.number, self.start, self.end = number, start, markers.position
+        self.base_offset = int(markers.headers["base_offset"][0])
+        self.block = block
+        self.faults: list[Fault] | None = None if block is None else []
+
+    @property
+    def place(self) -> int:
+        """Of the first batch."""
+        return place_of(self.number, self.start)
+
+    @property
+    def end_place(self) -> int:
+        """Behind the last batch."""
+        return place_of(self.number, self.end)
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return self.end - self.start if self.block is None else int(self.block.rows.chunk.capacity)
+
+
+class MetadataWalk:
+    """Walks over a metadata log, or a snapshot.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Of one partition, in order; or one snapshot.
+    faults : list of Fault
+        Receives what is wrong with transactions, and what cannot be read.
+    options : ReadOptions
+        Bounds of offsets, and the size of chunks. Records of batches beside the bounds may come as well.
+    bounds : tuple of int
+        Only faults at offsets in [start, end) are noted of transactions.
+    start_offset : int or None
+        Where to start: an offset at which no transaction is open, the end of a snapshot.
+    observe : callable
+        Is called with a log file and the headers of some of its batches, all of them in order.
+    on_progress : callable, optional
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        faults: list[Fault],
+        options: ReadOptions,
+        bounds: tuple[int, int],
+        start_offset: int | None,
+        observe: Observer,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self._faults = faults
+        self._options = options
+        self._on_progress = on_progress
+        self._wanted = {segment.path for segment in relevant(list(segments), options)}
+        self._waiting: deque[_Waiting] = deque()
+        self._reached = 0  # the place of the last ones that begin before the end of the bounds
+        self.decisions = MetadataDecisions(
+            segments, faults, strict=False, start_offset=start_offset, bounds=bounds, observe=observe
+        )
+
+    def blocks(self) -> Iterator[Decided]:
+        """Return the records in the order of the log, each when it is decided what becomes of it."""
+        for number, segment in enumerate(self.decisions.segments):
+            if self.decisions.is_before_start(number):
+                continue
+            if self._is_behind_bounds(segment) and not self._waiting:
+                return
+            missing: list[Fault] = []
+            with segment_file(segment, missing, strict=False) as file:
+                yield from self._segment(number, segment, file)
+            self._note(missing)
+        self.decisions.keep(self.decisions.finish())
+        yield from self._decided()
+
+    def _is_behind_bounds(self, segment: Segment) -> bool:
+        is_wanted = segment.path in self._wanted
+        return not is_wanted and (segment.base_offset or 0) >= self._options.end_offset
+
+    def _segment(self, number: int, segment: Segment, file: ReadableFile) -> Iterator[Decided]:
+        known = self.decisions.start_offset
+        position = 0 if known is None else seek(segment, file, ReadOptions(start_offset=known))[0]
+        begin, end = seek(segment, file, self._options) if segment.path in self._wanted else (NO_BOUND, NO_BOUND)
+        if position < begin and not self._is_behind_bounds(segment):
+            position = self._look(number, file, position, begin, is_wanted=False)
+        while position < min(end, file.size):
+            if self._waits_too_long:
+                position = self._look(number, file, position, end, is_wanted=True)
+            else:
+                position = yield from self._decode(number, segment, file, position, end)
+            yield from self._decided()
+        while self._waiting and position < file.size:
+            position = self._look(number, file, position, NO_BOUND, is_wanted=False)
+            yield from self._decided()
+
+    @property
+    def _waits_too_long(self) -> bool:
+        return sum(one.size for one in self._waiting) > MOST_WAITING
+
+    def _look(self, number: int, file: ReadableFile, position: int, end: int, *, is_wanted: bool) -> int:
+        """Look at markers up to a byte, or until the first of what waits is decided; return the byte reached."""
+        waits = bool(self._waiting)
+        for block in scan_markers(file, [], start=position, end=end):
+            self.decisions.keep(self.decisions.add(number, file, block))
+            if is_wanted:
+                self._waiting.append(_Waiting(number, position, block, None))
+            position = block.position
+            if waits and self._waiting[0].end_place <= self.decisions.undecided:
+                return position
+        return end
+
+    def _decode(
+        self, number: int, segment: Segment, file: ReadableFile, position: int, end: int
+    ) -> Generator[Decided, None, int]:
+        """Decode up to a byte, or until too much waits; return the byte that was reached."""
+        reader = ValueReader(file, position, end, self._options)
+        found: list[Fault] = []
+        for block in reader.blocks(found):
+            self._waiting.append(_Waiting(number, position, block.markers, block))
+            position = block.markers.position
+            self.decisions.keep(self.decisions.add(number, file, block.markers))
+            self._note(self._within_bounds(segment, file, found))
+            found.clear()
+            yield from self._decided()
+            if self._waits_too_long:
+                for one in self._waiting:
+                    one.block = None
+                return position
+        self._note(self._within_bounds(segment, file, found))
+        cut_off = cut_off_batch(Range(segment, position, end), reader.decoder, file)
+        self._note([] if cut_off is None else [cut_off])
+        return end
+
+    def _decided(self) -> Iterator[Decided]:
+        """Return what no longer has to wait."""
+        undecided = self.decisions.undecided
+        if not self._waiting or self._waiting[0].end_place > undecided:
+            return
+        if self._waiting[0].base_offset < self._options.end_offset:
+            self._reached = self._waiting[0].place
+        self.decisions.forget(self._reached)
+        view = self.decisions.view()
+        while self._waiting and self._waiting[0].end_place <= undecided:
+            one = self._waiting.popleft()
+            segment = self.decisions.segments[one.number]
+            self._faults += one.faults or []
+            if one.block is None:
+                yield from self._again(segment, one, view)
+            else:
+                yield Decided(segment, one.block, view)
+            if self._on_progress:
+                self._on_progress(one.end - one.start)
+
+    def _again(self, segment: Segment, one: _Waiting, view: MetadataView) -> Iterator[Decided]:
+        found: list[Fault] = []
+        missing: list[Fault] = []
+        with segment_file(segment, missing, strict=False) as file:
+            for block in ValueReader(file, one.start, one.end, self._options).blocks(found):
+                yield Decided(segment, block, view)
+            if one.faults is None:
+                self._faults += self._within_bounds(segment, file, found)
+        self._faults += missing
+
+    def _note(self, faults: list[Fault]) -> None:
+        """Note what cannot be read, behind what is wrong with the transactions of what waits."""
+        noted = self._waiting[-1].faults if self._waiting else self._faults
+        noted = self._faults if noted is None else noted
+        noted += faults
+
+    def _within_bounds(self, segment: Segment, file: ReadableFile, found: list[Fault]) -> list[Fault]:
+        """Return what cannot be read of batches within the bounds, or of the rest of the file."""
+        return [located(segment, fault) for fault in found if not self._is_beside_bounds(file, fault)]
+
+    def _is_beside_bounds(self, file: ReadableFile, fault: Fault) -> bool:
+        start, end = self._options.start_offset, self._options.end_offset
+        if fault.base_offset is None or start <= fault.base_offset < end:
+            return False
+        header = header_at(file, fault.position or 0)
+        is_alone = len(header) > 0 and (fault.size_in_bytes or 0) <= int(ends(header)[0] - header["position"][0])
+        return is_alone and (fault.base_offset >= end or int(last_offsets(header)[0]) < start)
