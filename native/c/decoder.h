@@ -134,13 +134,23 @@ static inline int kr_room(kr_decoder *d, const kr_batch_header *h, int64_t bytes
     return fits && (!is_copied || c->max_copied) ? KR_OK : status;
 }
 
+/* Where the next header is read to: where it stays if the batch has rows, so that it is not copied, or into `other`. */
+KR_ALWAYS_INLINE kr_batch_header *kr_next_header(const kr_columns *c, kr_batch_header *other) {
+    return c->batches < c->max_batches ? &c->batch[c->batches] : other;
+}
+
+KR_ALWAYS_INLINE void kr_keep_batch(kr_columns *c, const kr_batch_header *h) {
+    if (h != &c->batch[c->batches]) c->batch[c->batches] = *h;
+    c->batches++;
+}
+
 /* The rows of the batch are in the columns: keep them, or take them back if they are not to be seen. */
 KR_ALWAYS_INLINE void kr_keep_rows(kr_decoder *d, kr_batch_header *h, const kr_columns *before, int64_t bytes) {
     kr_columns *c = &d->columns;
     if ((kr_is_control(h) && !d->include_control) || d->is_hidden) kr_columns_return_to(c, before, d->want);
     h->rows = (int32_t)(c->rows - before->rows);
     c->bytes += bytes;
-    if (h->rows || (d->want & KR_EVERY_BATCH)) c->batch[c->batches++] = *h;
+    if (h->rows || (d->want & KR_EVERY_BATCH)) kr_keep_batch(c, h);
 }
 
 /* What a walk over the records came to: a fault is noted, and KR_NEEDS_ROOM takes the batch back. */
@@ -167,15 +177,49 @@ static inline int kr_place_views(kr_decoder *d, const kr_batch_header *h, int64_
     return h->position + bytes - c->view_origin <= INT32_MAX || c->bytes == 0;
 }
 
+/* A batch of one record, as controllers write them: nothing is put out before all of it is known to be sound, so
+ * nothing has to be taken back. Returns 0, with nothing done, for what is odd in any way; the batch has room. */
+KR_ALWAYS_INLINE int kr_decode_one(kr_decoder *d, kr_batch_header *h, const uint32_t want) {
+    kr_record r;
+    const uint8_t *start = d->input.start, *p = start + h->position, *end = start + kr_batch_end(h);
+    if (d->input.until + d->input.spare - KR_PADDING < kr_batch_end(h)) return 0;
+    if (!KR_LIKELY(kr_record_fast(p + KR_RECORD_BATCH_OVERHEAD, end, &r) && r.end == end)) return 0;
+    if (d->check_crc) {
+        if (kr_crc32c(0, p + KR_ATTRIBUTES_AT, (size_t)(end - p - KR_ATTRIBUTES_AT)) != h->crc) return 0;
+        h->crc_ok = 1;
+    }
+    kr_columns *c = &d->columns;
+    int64_t rows = c->rows;
+    if (!KR_LIKELY(kr_record_put(c, h, &r, 1, want))) return 0;
+    h->rows = (int32_t)(c->rows - rows);
+    c->bytes += end - p;
+    if (h->rows || (want & KR_EVERY_BATCH)) kr_keep_batch(c, h);
+    kr_pass(d, h);
+    return 1;
+}
+
+static __attribute__((noinline)) int kr_decode_alone(kr_decoder *d, kr_batch_header *h) {
+    if (kr_is_control(h) || d->is_hidden) return 0;
+    switch (d->want) {
+    case KR_WANT_VALUES:
+        return kr_decode_one(d, h, KR_WANT_VALUES);
+    case KR_WANT_MARKERS:
+        return kr_decode_one(d, h, KR_WANT_MARKERS);
+    default:
+        return kr_decode_one(d, h, d->want);
+    }
+}
+
 /* The batch at d->position, neither compressed nor torn. */
 static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
     int status;
     int64_t bytes = kr_batch_end(h) - h->position;
     kr_columns *c = &d->columns;
-    const kr_columns before = *c;
     if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
     if (!kr_place_views(d, h, bytes)) return KR_CHUNK_FULL;
+    if (h->records_count == 1 && h->magic >= 2 && kr_decode_alone(d, h)) return KR_OK;
+    const kr_columns before = *c;
     const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
     kr_walk w = {p + KR_RECORD_BATCH_OVERHEAD,
                  end,
@@ -267,39 +311,39 @@ static inline int kr_is_passed(kr_decoder *d, const kr_batch_header *h) {
 }
 
 static inline int kr_decode_next(kr_decoder *d) {
-    kr_batch_header h;
+    kr_batch_header other, *h = kr_next_header(&d->columns, &other);
     kr_error e;
     int64_t next, position = d->position;
-    int status = kr_batch_next(&d->input, position, d->check_crc ? KR_CHECK_LATER : KR_CHECK_LENGTH, &h, &e, &next);
+    int status = kr_batch_next(&d->input, position, d->check_crc ? KR_CHECK_LATER : KR_CHECK_LENGTH, h, &e, &next);
     if (status == KR_END) return KR_END;
     if (status != KR_OK) {
         if (status == KR_TORN_TAIL)
             d->torn_at = position;
         else
-            kr_note_fault(d, &e, position, status == KR_BAD_CRC ? h.base_offset : -1, next - position);
+            kr_note_fault(d, &e, position, status == KR_BAD_CRC ? h->base_offset : -1, next - position);
         d->position = next;
         return KR_OK;
     }
-    if (d->follows && position >= d->known && kr_is_of_transaction(&h)) return KR_NEEDS_TRANSACTIONS;
+    if (d->follows && position >= d->known && kr_is_of_transaction(h)) return KR_NEEDS_TRANSACTIONS;
     if (next < d->input.until) __builtin_prefetch(d->input.start + next);
-    if (kr_is_passed(d, &h)) {
-        kr_pass(d, &h);
+    if (kr_is_passed(d, h)) {
+        kr_pass(d, h);
         return KR_OK;
     }
     if (d->input.failed) return KR_OK;
-    if (h.records_count < 0 && h.magic >= 2) {
-        uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, &h) : (uint32_t)h.crc;
-        if (crc != h.crc)
-            kr_fail(&e, KR_BAD_CRC, position, h.crc, crc);
+    if (h->records_count < 0 && h->magic >= 2) {
+        uint32_t crc = d->check_crc ? kr_batch_crc(&d->input, h) : (uint32_t)h->crc;
+        if (crc != h->crc)
+            kr_fail(&e, KR_BAD_CRC, position, h->crc, crc);
         else
-            kr_fail(&e, KR_BAD_RECORDS_COUNT, position, 0, h.records_count);
-        kr_leave_out(d, &h, &e);
+            kr_fail(&e, KR_BAD_RECORDS_COUNT, position, 0, h->records_count);
+        kr_leave_out(d, h, &e);
         return KR_OK;
     }
-    status = kr_batch_need(&d->input, &h, d->check_crc, &e);
-    if (status == KR_BAD_CRC) kr_leave_out(d, &h, &e);
+    status = kr_batch_need(&d->input, h, d->check_crc, &e);
+    if (status == KR_BAD_CRC) kr_leave_out(d, h, &e);
     if (status != KR_OK) return KR_OK;
-    return kr_compression(&h) ? kr_open_compressed(d, &h) : kr_decode_plain(d, &h);
+    return kr_compression(h) ? kr_open_compressed(d, h) : kr_decode_plain(d, h);
 }
 
 static inline int kr_decoder_run(kr_decoder *d) {

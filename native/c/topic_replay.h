@@ -57,8 +57,17 @@ static inline int kr_lists_at(const kr_partition_rows *rows, int64_t row, kr_lis
     return given;
 }
 
-/* A PartitionRecord. */
-static inline int kr_partition_put(kr_topics *s, const kr_partition_rows *rows, int64_t row) {
+/* How many rows behind one, up to `end`, are of the same topic and of the partitions that follow. */
+static inline int64_t kr_partitions_following(const kr_partition_rows *rows, int64_t row, int64_t end) {
+    int64_t next = row + 1;
+    while (next < end && rows->partition_ids[next] == rows->partition_ids[row] + (next - row) &&
+           memcmp(rows->topic_ids + 16 * next, rows->topic_ids + 16 * row, 16) == 0)
+        next++;
+    return next - row - 1;
+}
+
+/* A PartitionRecord, of those up to `end`. */
+static inline int kr_partition_put(kr_topics *s, const kr_partition_rows *rows, int64_t row, int64_t end) {
     uint64_t low, high;
     kr_list lists[KR_LISTS];
     kr_topic_id_at(rows->topic_ids, row, &low, &high);
@@ -71,7 +80,10 @@ static inline int kr_partition_put(kr_topics *s, const kr_partition_rows *rows, 
     if (!kr_are_known(directories)) directories->count = 0;
     int32_t slot = kr_partition_find(s, &kr_topics_at(s)[topic], id);
     if (!kr_note_partition(s, topic, id, slot == KR_NOWHERE ? 0 : &kr_slots_at(s)[slot])) return KR_NO_MEMORY_LEFT;
-    if (slot == KR_NOWHERE) slot = kr_partition_add(s, topic, id);
+    if (slot == KR_NOWHERE) {
+        int is_in_room = id >= 0 && id < kr_topics_at(s)[topic].room;
+        slot = kr_partition_add(s, topic, id, is_in_room ? 0 : kr_partitions_following(rows, row, end));
+    }
     if (slot == KR_NOWHERE || !kr_words_reserve(s, kr_lists_units(lists))) return KR_NO_MEMORY_LEFT;
     kr_partition *p = &kr_slots_at(s)[slot];
     kr_lists_put(s, p, lists);
@@ -289,7 +301,7 @@ static int kr_topics_replay(kr_topics *s, kr_topic_chunk *chunk) {
             kr_note_group(s, offsets[kind][row]);
             int fault = kind == KR_OF_TOPIC       ? kr_topic_put(s, chunk, row)
                         : kind == KR_OF_REMOVAL   ? kr_topic_remove(s, chunk, row)
-                        : kind == KR_OF_PARTITION ? kr_partition_put(s, &chunk->partitions, row)
+                        : kind == KR_OF_PARTITION ? kr_partition_put(s, &chunk->partitions, row, end)
                                                   : kr_elr_clear(s, chunk, row);
             if (!kr_note_refusal(chunk, kind, row, fault)) return fault;
         }

@@ -248,12 +248,14 @@ static inline int kr_sparse_enlarge(kr_topics *s, kr_topic *topic) {
     return 1;
 }
 
-/* A partition that is not there yet; KR_NOWHERE when memory is short. */
-static inline int32_t kr_partition_add(kr_topics *s, int32_t of_topic, int32_t partition_id) {
+/* A partition that is not there yet, behind which so many come with the ids that follow; KR_NOWHERE when memory is
+ * short.
+ */
+static inline int32_t kr_partition_add(kr_topics *s, int32_t of_topic, int32_t partition_id, int64_t following) {
     kr_topic *topic = &kr_topics_at(s)[of_topic];
     int32_t slot;
     if (partition_id >= 0 && (partition_id < topic->room || partition_id <= 2 * (int64_t)topic->partitions + 3)) {
-        if (partition_id >= topic->room && !kr_slab_enlarge(s, topic, (int64_t)partition_id + 1)) return KR_NOWHERE;
+        if (partition_id >= topic->room && !kr_slab_enlarge(s, topic, partition_id + following + 1)) return KR_NOWHERE;
         slot = topic->first + partition_id;
         topic->partitions++;
     } else {

@@ -285,7 +285,7 @@ static void test_bad_lists(void) {
                 memcpy(id, &topic->low, 8);
                 memcpy(id + 8, &topic->high, 8);
                 if (kr_partition_find(&s, topic, rows.partition_ids[0]) == KR_NOWHERE)
-                    CHECK_TRUE(kr_partition_add(&s, 0, rows.partition_ids[0]) >= 0);
+                    CHECK_TRUE(kr_partition_add(&s, 0, rows.partition_ids[0], random_below(4)) >= 0);
             }
             CHECK_INT(KR_BAD_LIST, kr_topics_replay(&s, &chunk));
         }

@@ -101,6 +101,8 @@ _BATCH_AT = ("last_offset", "partition_leader_epoch", "max_timestamp")
 
 
 def _quorum_records(file: InputFile, headers: Headers, end: int) -> Iterator[tuple[str, bytes]]:
+    if not np.bitwise_or.reduce(headers["attributes"]) & CONTROL_BIT:
+        return
     control = headers[headers["attributes"] & CONTROL_BIT != 0]
     for start, stop in zip(control["position"].tolist(), ends(control).tolist(), strict=True):
         records = decode(file.read(start, stop), columns=["offset", "control_type", "value"], include_control=True)

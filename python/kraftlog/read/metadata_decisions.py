@@ -17,7 +17,7 @@ from kraftlog.layout import names
 from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_faults import faults_of, in_snapshot, unsupported
 from kraftlog.read.metadata_levels import MetadataLevels
-from kraftlog.transactions.metadata_columns import FOREVER, Stretch, Totals
+from kraftlog.transactions.metadata_columns import FOREVER, Stretch, Totals, joined
 from kraftlog.transactions.metadata_fold import Found, MetadataTransactionFold
 from kraftlog.transactions.metadata_view import MetadataView
 from kraftlog.types import InputFile
@@ -121,8 +121,8 @@ class MetadataDecisions:
         """Return the transactions that are kept."""
         nothing = Found()
         return MetadataView(
-            np.concatenate([nothing.transactions, *(found.transactions for found in self._kept)]),
-            np.concatenate([nothing.misplaced, *(found.misplaced for found in self._kept)])["offset"],
+            joined(nothing.transactions, *(found.transactions for found in self._kept)),
+            joined(nothing.misplaced, *(found.misplaced for found in self._kept))["offset"],
         )
 
     def open_at(self, offset: int) -> int | None:

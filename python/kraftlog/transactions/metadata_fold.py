@@ -37,6 +37,7 @@ from kraftlog.transactions.metadata_columns import (
     MetadataTransactions,
     Stretch,
     Totals,
+    joined,
     rows_between,
 )
 from kraftlog.transactions.producer import NONE, OPEN
@@ -74,7 +75,7 @@ class Found:
 
     def add(self, rows: MetadataTransactions, begin: list[bytes | None], end: list[bytes | None]) -> None:
         """Append transactions."""
-        self.transactions = np.concatenate((self.transactions, rows))
+        self.transactions = joined(self.transactions, rows)
         self.begin_values += begin
         self.end_values += end
 
@@ -344,7 +345,7 @@ class MetadataTransactionFold:
     def _match(self, markers: Markers, values: tuple[bytes | None, ...]) -> None:
         """Match markers among which no offset is missing, when it is known what is open before them."""
         if self._open is not None:
-            markers, values = np.concatenate((self._open.marker, markers)), (self._open.value, *values)
+            markers, values = joined(self._open.marker, markers), (self._open.value, *values)
         is_begin = markers["api_key"] == BEGIN_TRANSACTION
         before = np.append(False, is_begin[:-1])  # whether a transaction is open before each marker
         if self._start is not None:
@@ -352,17 +353,17 @@ class MetadataTransactionFold:
         legal = is_begin != before
         begins, ends = np.flatnonzero(legal & is_begin), np.flatnonzero(legal & ~is_begin)
         begin_at = np.append(NONE, begins)[np.searchsorted(begins, ends)]
-        at_start = markers if self._start is None else np.concatenate((markers, self._start.as_start()))  # index -1
+        at_start = markers if self._start is None else joined(markers, self._start.as_start())  # index -1
         if len(ends):
             self._found.add(
                 rows_between(at_start[begin_at], markers[ends]),
                 [None if at < 0 else values[at] for at in begin_at.tolist()],
                 [values[at] for at in ends.tolist()],
             )
-            self._found.begun_before = np.concatenate((self._found.begun_before, markers[ends[begin_at < 0]]))
+            self._found.begun_before = joined(self._found.begun_before, markers[ends[begin_at < 0]])
         misplaced = np.flatnonzero(~legal)
         if len(misplaced):
-            self._found.misplaced = np.concatenate((self._found.misplaced, markers[misplaced]))
+            self._found.misplaced = joined(self._found.misplaced, markers[misplaced])
             before_each = np.append(NONE, markers["offset"][begins])[np.searchsorted(begins, misplaced)]
             self._found.since += np.where(is_begin[misplaced], before_each, NONE).tolist()
         self._start = None
