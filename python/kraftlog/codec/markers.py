@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog._native.visibility import marker_rows
+from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.cursor import Cursor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
@@ -114,7 +115,7 @@ class ValueReader:
             array, offsets = rows.array("value", pa.binary()), rows.numbers("offset")
             at, batch_of, is_rising = marker_rows(rows.chunk, last)
             last = int(offsets[-1]) if len(offsets) else last
-            values = array.take(pa.array(at))
+            values = array.take(array_of(at))
             markers = _block(rows.headers, batch_of, offsets[at], values, cut, position)
             yield ValueBlock(markers, rows, array, is_rising)
 
@@ -146,10 +147,10 @@ def _block(
     is_level = keys == FEATURE_LEVEL
     if is_level.any():
         at = np.flatnonzero(is_level)
-        found = zip(offsets[at].tolist(), array.take(pa.array(at)).to_pylist(), strict=True)
+        found = zip(offsets[at].tolist(), array.take(array_of(at)).to_pylist(), strict=True)
         levels = [(offset, level) for offset, value in found if (level := metadata_version(value)) is not None]
         batch_of, offsets, keys = batch_of[~is_level], offsets[~is_level], keys[~is_level]
-        array = array.filter(pa.array(~is_level))
+        array = array.filter(array_of(~is_level))
     values = tuple(array.to_pylist()) if with_values else (None,) * len(keys)
     return MarkerBlock(headers, batch_of, offsets, keys, values, cut, position, levels)
 

@@ -8,12 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import array_of
+
 UUID = pa.binary(16)
 
 
 def numbers(column: pa.Array, kind: type) -> npt.NDArray[Any]:
-    """Return a column of numbers."""
-    return np.asarray(column.to_numpy(zero_copy_only=False), kind)
+    """Return a column of numbers without nulls."""
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    cells = column.buffers()[1]  # pyarrow would import pandas to make an array of NumPy
+    if cells is None or not len(column):
+        return np.empty(0, kind)
+    return np.asarray(np.frombuffer(cells, dtype, len(column), dtype.itemsize * column.offset), kind)
 
 
 def uuids(column: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint64]:
@@ -32,5 +38,5 @@ def uuid_array(values: npt.NDArray[np.uint64]) -> pa.FixedSizeBinaryArray:
 
 def list_array(ends: npt.NDArray[np.int32], items: pa.Array, *, empty_is_null: bool = False) -> pa.ListArray:
     """Return lists from where each ends."""
-    mask = pa.array(ends[1:] == ends[:-1]) if empty_is_null else None
-    return pa.ListArray.from_arrays(pa.array(ends), items, mask=mask)
+    mask = array_of(ends[1:] == ends[:-1]) if empty_is_null else None
+    return pa.ListArray.from_arrays(array_of(ends), items, mask=mask)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.codec.arrow_arrays import array_of, scalar_of
 from kraftlog.codec.metadata_version import METADATA_VERSION
 from kraftlog.errors import Fault
 from kraftlog.last_by_key import NOWHERE, Codes, Column, LastByKey, Rows, codes_of, last_of
@@ -99,7 +100,7 @@ class KeyedRecords(LastByKey):
             if keyed is FEATURES:
                 given_rows = _features(given_rows, faults)
             rows = _normalised(keyed, schemas.rows_of_type(given_rows, keyed.name))
-            is_removed = keyed.is_removed(rows) if keyed.is_removed else pa.repeat(False, rows.num_rows)
+            is_removed = keyed.is_removed(rows) if keyed.is_removed else array_of(np.zeros(rows.num_rows, bool))
             parts.append(pa.RecordBatch.from_arrays([*rows.columns, is_removed], schema=self._schema))
             offsets.append(schemas.offsets_of(given_rows))
         if keyed.remover in batches and batches[keyed.remover].num_rows:
@@ -109,7 +110,7 @@ class KeyedRecords(LastByKey):
             offsets.append(schemas.offsets_of(removing))
         if keyed is CONFIGS and len(removed_topics[0]):
             count = len(removed_topics[0])
-            given = {"resource_type": pa.repeat(pa.scalar(TOPIC_RESOURCE, pa.int8()), count)}
+            given = {"resource_type": pa.repeat(scalar_of(TOPIC_RESOURCE, pa.int8()), count)}
             parts.append(self._removals(given | {"resource_name": removed_topics[1]}, count))
             offsets.append(removed_topics[0])
         if not parts:
@@ -117,7 +118,7 @@ class KeyedRecords(LastByKey):
         rows, at = pa.concat_batches(parts), np.concatenate(offsets)
         if len(parts) > 1:
             order = np.argsort(at, kind="stable")
-            rows, at = rows.take(pa.array(order)), at[order]
+            rows, at = rows.take(array_of(order)), at[order]
         if self._index:
             self._index.apply(rows, groups_at(groups, at))
         self.add(rows)
@@ -135,7 +136,7 @@ class KeyedRecords(LastByKey):
         return rows.select(self._schema.names[:-1])
 
     def _removals(self, given: dict[str, pa.Array], count: int) -> pa.RecordBatch:
-        columns = given | {_IS_REMOVED: pa.repeat(True, count)}
+        columns = given | {_IS_REMOVED: array_of(np.ones(count, bool))}
         arrays = [columns.get(field.name, pa.nulls(count, field.type)) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -161,13 +162,14 @@ def _last_rows(codes: Codes) -> Rows:
 def _features(rows: pa.RecordBatch, faults: list[Fault]) -> pa.RecordBatch:
     """Leave out the version of KRaft, which control records say, and levels that metadata.version does not have."""
     names, levels = rows.column("name"), rows.column("feature_level")
-    is_refused = pc.and_(pc.equal(names, METADATA_VERSION), pc.less(levels, 1))
+    version, kraft = (scalar_of(name, names.type) for name in (METADATA_VERSION, KRAFT_VERSION))
+    is_refused = pc.and_(pc.equal(names, version), pc.less(levels, scalar_of(1, levels.type)))
     for offset, level in zip(
         rows.column(schemas.OFFSET).filter(is_refused).to_pylist(), levels.filter(is_refused).to_pylist(), strict=True
     ):
         words = f"offset {offset}: {FEATURES.name} of {METADATA_VERSION}: expected a level of 1 or more, found {level}"
         faults.append(Fault("bad_feature_level", words, base_offset=offset))
-    return rows.filter(pc.invert(pc.or_(is_refused, pc.equal(names, KRAFT_VERSION))))
+    return rows.filter(pc.invert(pc.or_(is_refused, pc.equal(names, kraft))))
 
 
 def _normalised(keyed: ImageType, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -178,6 +180,6 @@ def _normalised(keyed: ImageType, rows: pa.RecordBatch) -> pa.RecordBatch:
     if keyed is QUOTAS:
         columns["entity"] = sorted_entities(columns["entity"])
     elif keyed is PRODUCER_IDS:  # Kafka keeps the next id, not the broker that took the last block
-        columns["broker_id"] = pa.repeat(pa.scalar(-1, pa.int32()), rows.num_rows)
-        columns["broker_epoch"] = pa.repeat(pa.scalar(-1, pa.int64()), rows.num_rows)
+        columns["broker_id"] = pa.repeat(scalar_of(-1, pa.int32()), rows.num_rows)
+        columns["broker_epoch"] = pa.repeat(scalar_of(-1, pa.int64()), rows.num_rows)
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kraftlog.codec.arrow_arrays import scalar_of
 from kraftlog.metadata import kafka_names as names
 
 Numbers = Mapping[int, str]
@@ -56,7 +57,7 @@ FEATURES = ImageType(
     "FeatureLevelRecord",
     "feature",
     ("name",),
-    is_removed=lambda rows: pc.equal(rows.column("feature_level"), 0),
+    is_removed=lambda rows: pc.equal(rows.column("feature_level"), scalar_of(0, pa.int16())),
     shown=("feature_level",),
 )
 BROKERS = ImageType(
@@ -99,7 +100,7 @@ PRODUCER_IDS = ImageType(
     "ProducerIdsRecord",
     "producer_ids",
     (),
-    is_removed=lambda rows: pc.less(rows.column("next_producer_id"), 0),
+    is_removed=lambda rows: pc.less(rows.column("next_producer_id"), scalar_of(0, pa.int64())),
     shown=("next_producer_id",),
 )
 ACLS = ImageType(

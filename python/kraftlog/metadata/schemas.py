@@ -12,6 +12,7 @@ from kraftlog.messages import arrow_types
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.defaults import default_column
 from kraftlog.messages.definition import Field
+from kraftlog.metadata import columns
 
 OFFSET = "offset"
 
@@ -29,7 +30,7 @@ def _fields(name: str) -> dict[str, Field]:
 
 def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the offsets of records."""
-    return np.ascontiguousarray(batch.column(OFFSET).to_numpy(zero_copy_only=False), np.int64)
+    return columns.numbers(batch.column(OFFSET), np.int64)
 
 
 def column_of(batch: pa.RecordBatch, name: str, column: str) -> pa.Array:

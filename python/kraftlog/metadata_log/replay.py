@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.metadata_markers import MARKER_NAMES
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
@@ -42,11 +43,16 @@ class Visible:
         Of each record of the chunk.
     find_visible_at : callable
         Returns ``visible_at``.
+    is_rising : bool
+        Whether each offset is larger than the one before.
     """
 
-    def __init__(self, typed: dict[str, Typed], offsets: Ints, find_visible_at: Callable[[], Ints]) -> None:
+    def __init__(
+        self, typed: dict[str, Typed], offsets: Ints, find_visible_at: Callable[[], Ints], *, is_rising: bool
+    ) -> None:
         self.typed = typed
         self.offsets = offsets
+        self._has_every_offset = is_rising and int(offsets[-1]) - int(offsets[0]) == len(offsets) - 1
         self._find_visible_at = find_visible_at
 
     @cached_property
@@ -69,12 +75,14 @@ class Visible:
         for name, typed in self.typed.items():
             begin, stop = np.searchsorted(typed.rows, (first, end)).tolist()
             batch = self._table(typed, begin, stop)
-            found[name] = batch if are_together else batch.filter(pa.array(wanted[typed.rows[begin:stop]]))
+            found[name] = batch if are_together else batch.filter(array_of(wanted[typed.rows[begin:stop]]))
         return found
 
     def _table(self, typed: Typed, begin: int, stop: int) -> pa.RecordBatch:
-        offsets = self.offsets[typed.rows[begin:stop]]
-        return typed.fields.slice(begin, stop - begin).add_column(0, "offset", pa.array(offsets))
+        rows = typed.rows[begin:stop]
+        offsets = rows + self.offsets[0] if self._has_every_offset else self.offsets[rows]
+        fields = typed.fields if len(rows) == len(typed.rows) else typed.fields.slice(begin, stop - begin)
+        return fields.add_column(0, "offset", array_of(offsets))
 
 
 class Replay:
@@ -119,7 +127,8 @@ class Replay:
                 messages = reader.read(None, block.values)
                 typed = _without_markers(messages.every_typed())
                 if not messages.faults:
-                    yield Visible(typed, offsets, partial(decided.view.visible_at, block.rows.headers, offsets))
+                    find = partial(decided.view.visible_at, block.rows.headers, offsets)
+                    yield Visible(typed, offsets, find, is_rising=True)
                     continue
             yield from self._shown(decided, offsets, reader, faults)
 
@@ -144,11 +153,11 @@ class Replay:
         keep = (visible_at != _NEVER) & (offsets >= start) & (offsets < end)
         if keep.any():
             offsets, visible_at = offsets[keep], visible_at[keep]
-            messages = reader.read(None, decided.block.values.filter(pa.array(keep)))
+            messages = reader.read(None, decided.block.values.filter(array_of(keep)))
             typed = _without_markers(messages.every_typed())
-            records = pa.record_batch({"offset": pa.array(offsets)})
+            records = pa.record_batch({"offset": array_of(offsets)})
             faults += faults_of_messages(decided.segment, records, messages.faults)
-            yield Visible(typed, offsets, lambda: visible_at)
+            yield Visible(typed, offsets, lambda: visible_at, is_rising=False)
 
 
 def _without_markers(every: dict[str, Typed]) -> dict[str, Typed]:

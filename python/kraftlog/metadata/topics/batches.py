@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog._native.topic_slots import LISTS, NONE, SCALARS, PartitionRows, TopicSlots
+from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.metadata import columns, schemas
 from kraftlog.metadata.topics.names import Names
 from kraftlog.metadata.topics.types import CLEAR_ELR
@@ -60,7 +61,7 @@ def partitions_of(batches: Mapping[str, pa.RecordBatch], name: str) -> Partition
         return _no_partitions(name)
     schema = _lent(name)
     if batch.schema != schema:
-        offsets, rows = pa.array(schemas.offsets_of(batch)), schemas.rows_of_type(batch, name)
+        offsets, rows = array_of(schemas.offsets_of(batch)), schemas.rows_of_type(batch, name)
         batch = pa.RecordBatch.from_arrays([offsets, *rows.columns], schema=schema)
     return PartitionRows(batch, _places(name))
 
@@ -77,7 +78,8 @@ def _places(name: str) -> tuple[int, ...]:
 
 @cache
 def _no_partitions(name: str) -> PartitionRows:
-    return PartitionRows(pa.RecordBatch.from_pylist([], schema=_lent(name)), _places(name))
+    none = [pa.nulls(0, field.type) for field in _lent(name)]
+    return PartitionRows(pa.RecordBatch.from_arrays(none, schema=_lent(name)), _places(name))
 
 
 def clearings_of(

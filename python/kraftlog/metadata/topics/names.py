@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kraftlog.codec.arrow_arrays import array_of
+
 
 @dataclass(frozen=True)
 class Names:
@@ -30,5 +32,5 @@ class Names:
 
     def take(self, numbers: npt.NDArray[np.int64]) -> pa.Array:
         """Return names by their numbers."""
-        taken = pa.chunked_array(self.pieces, pa.string()).take(pa.array(numbers))
-        return pa.concat_arrays([pa.array([], pa.string()), *taken.chunks])
+        taken = pa.chunked_array(self.pieces, pa.string()).take(array_of(numbers))
+        return pa.concat_arrays([pa.nulls(0, pa.string()), *taken.chunks])

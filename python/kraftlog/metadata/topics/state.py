@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from kraftlog._native.topic_slots import TopicSlots
 from kraftlog.errors import Fault
-from kraftlog.metadata import schemas
+from kraftlog.metadata import columns, schemas
 from kraftlog.metadata.changed import ONE_GROUP, Changed, Groups
 from kraftlog.metadata.topics import batches as given
 from kraftlog.metadata.topics.faults import topic_faults
@@ -119,7 +119,7 @@ class TopicsState:
         numbers, names, ids = self._slots.topics()
         rows = topic_table(self._names.take(names), ids)
         order = pc.sort_indices(rows, [("name", "ascending"), ("topic_id", "ascending")])
-        rows, in_order = rows.take(order), order.to_numpy()
+        rows, in_order = rows.take(order), columns.numbers(order, np.int64)
         for first in range(0, max(1, len(numbers)), topics_at_once):
             some = numbers[in_order[first : first + topics_at_once]]
             held = self._slots.partitions(np.ascontiguousarray(some))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native.topic_slots import LISTS, SCALARS
+from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.metadata import columns, schemas
 from kraftlog.metadata.topics.types import PARTITION, TOPIC
 
@@ -27,11 +28,11 @@ def partition_table(held: Mapping[str, Any], ids: Uuids) -> pa.Table:
     """Return partitions as PartitionRecords; the ids are those of their topics."""
     found: dict[str, pa.Array] = {"topic_id": columns.uuid_array(ids)}
     for name in SCALARS[2:]:
-        found[name] = pa.array(held[name])
+        found[name] = array_of(held[name])
     for name in LISTS:
         ends, values = held[name]
         is_uuid = name == "directories"
-        items = columns.uuid_array(values.view(np.uint64).reshape(-1, 2)) if is_uuid else pa.array(values)
+        items = columns.uuid_array(values.view(np.uint64).reshape(-1, 2)) if is_uuid else array_of(values)
         found[name] = columns.list_array(ends, items, empty_is_null=name in _NULL_WHEN_EMPTY)
     return _table(PARTITION, found, len(ids))
 
