@@ -16,12 +16,17 @@ import corpus
 import kraftlog
 from kraftlog import LogStore
 from kraftlog.log_store import Consumer, Producer
+from kraftlog.log_store.staged_write import begin, commit
+from kraftlog.log_store.staging import Stager, StagingOptions
+from kraftlog.log_store.write_id import write_of_batch
 from rounds import Contender
 
 PRODUCED, ENCODED, IN_TRANSACTIONS = "producer.send, {} B", "encode, {} B", "a commit every 10 MB, {} B"
 CONSUMED = "consumer.poll, {} B, {}"
 SYNCED, FIRST, LATER = "commit of one record, on disk", "the same, not waited for", "the same, behind {} commits"
 FSYNC = "write and fsync of one record"
+STAGED, STAGED_LATER = "a staged batch of {} partitions, on disk", "the same, behind {} batches"
+STAGED_PARTITIONS, STAGED_BATCHES, STAGED_BEFORE = 4, 10, 300
 SIZES = (100, 1000)
 COMMITS, OLDER = 50, 5_000
 MB_PER_COMMIT = 10  # what a producer of 100 MB/s writes in 100 ms
@@ -43,7 +48,37 @@ def store(megabytes: float) -> list[Contender]:
     for name, where in ((SYNCED, synced), (FIRST, opened), (LATER.format(OLDER), older)):
         found.append(Contender(name, _commits(where.producer("p"), one, COMMITS), COMMITS, 100 * COMMITS))
     found.append(Contender(FSYNC, _fsyncs(home / "file"), COMMITS, 100 * COMMITS))
-    return found
+    return found + _staged(home)
+
+
+def _staged(home: Path) -> list[Contender]:
+    """Return what a stream of Spark does in each batch: it stages rows in files, and opens the store to commit them."""
+    first, later = _Batches(home / "staged"), _Batches(home / "staged-later")
+    first.write(1)
+    later.write(STAGED_BEFORE)
+    names = {STAGED.format(STAGED_PARTITIONS): first, STAGED_LATER.format(STAGED_BEFORE): later}
+    rows = STAGED_BATCHES * STAGED_PARTITIONS
+    return [
+        Contender(name, lambda each=each: each.write(STAGED_BATCHES), rows, 100 * rows) for name, each in names.items()
+    ]
+
+
+class _Batches:
+    """The batches of a query, each with a row for each partition."""
+
+    def __init__(self, log_directory: Path) -> None:
+        self._log_directory = log_directory
+        self._next = 0
+
+    def write(self, count: int) -> None:
+        rows = pa.record_batch({"value": [b"x" * 100]})
+        for batch_id in range(self._next, self._next + count):
+            write = write_of_batch("query", batch_id)
+            stager = Stager(begin(self._log_directory, write), StagingOptions(), task=0)
+            for partition in range(STAGED_PARTITIONS):
+                stager.write("t", partition, rows)
+            commit(self._log_directory, write, stager.finish())
+        self._next += count
 
 
 def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:

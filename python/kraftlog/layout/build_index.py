@@ -73,9 +73,13 @@ class IndexBuilder:
             builder._index.append(index)
             builder._last_indexed_offset = int(index["offset"][-1])
         if len(timeindex):
-            builder._timeindex.append(timeindex)
-            builder._max_timestamp = builder._last_indexed_timestamp = int(timeindex["timestamp"][-1])
+            builder._max_timestamp = int(timeindex["timestamp"][-1])
             builder._offset_of_max_timestamp = base_offset + int(timeindex["offset"][-1])
+            if timeindex["offset"][-1] > builder._last_indexed_offset:  # the close has added it
+                timeindex = timeindex[:-1]
+        if len(timeindex):
+            builder._timeindex.append(timeindex)
+            builder._last_indexed_timestamp = int(timeindex["timestamp"][-1])
         return builder
 
     def add(self, headers: Headers) -> None:

@@ -24,14 +24,24 @@ def topic_id_of(folder: Path) -> bytes | None:
         raise ValueError(f"{path}: no topic_id in it") from error
 
 
-def make_partition_folder(folder: Path, topic_id: bytes) -> None:
+def make_partition_folder(folder: Path, topic_id: bytes, *, was_clean: bool = False) -> None:
     """Make the folder of a partition, and the file that says of which topic it is.
 
     A folder of another topic, which had the name before, is removed: a crash has kept it.
+
+    Parameters
+    ----------
+    folder : Path
+    topic_id : bytes
+    was_clean : bool
+        Whether the log directory was closed in order: a folder that is there is on disk then.
     """
     path, content = folder / PARTITION_METADATA, f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
-    if disk().entry(path) is not None and disk().read_bytes(path).strip() != content:
-        remove_partition_folder(folder, topic_id)
+    if disk().entry(path) is not None:
+        if disk().read_bytes(path).strip() != content:
+            remove_partition_folder(folder, topic_id)
+        elif was_clean:
+            return
     disk().make_folder(folder)
     if disk().entry(path) is None:
         write_file(path, content)

@@ -414,7 +414,7 @@ class LogStore:
         )
         points, log_start = self._log_directory.recovery_points, self._log_starts.get(key, 0)
         try:
-            make_partition_folder(folder, topic.topic_id)
+            make_partition_folder(folder, topic.topic_id, was_clean=self._was_clean)
             opened = Partition(
                 key, folder, topic, options, points, self._open_files, log_start, was_clean=self._was_clean
             )

@@ -65,6 +65,7 @@ def clean_log_end(folder: Path, recovery_point: int | None) -> LogEnd | None:
         state.index.interval_bytes,
         epochs,
         LogProducers(known),
+        is_closed=True,
     )
 
 

@@ -64,6 +64,8 @@ class LogEnd:
         At the end.
     recovery_point : int or None
         The offset up to which everything is known to be on disk.
+    is_closed : bool
+        Whether the log was closed in order, so that all of it is on disk.
     """
 
     folder: Path
@@ -76,6 +78,7 @@ class LogEnd:
     epochs: LeaderEpochs
     producers: LogProducers
     recovery_point: int | None = None
+    is_closed: bool = False
 
     @property
     def next_offset(self) -> int:

@@ -21,6 +21,10 @@ def repair(end: LogEnd) -> None:
     after each step: segments go from the last one on, so that there is never a hole.
     """
     remove_unfinished(end.folder)
+    if end.is_closed:
+        for path in _superfluous(end):  # one that comes back after a crash is removed the next time
+            disk().unlink(path)
+        return
     for segment in reversed(end.behind):
         _set_aside_segment(segment)
     for checked, segment in zip(end.checked, end.segments[len(end.segments) - len(end.checked) :], strict=True):
@@ -34,7 +38,8 @@ def repair(end: LogEnd) -> None:
     for checked in end.checked[1:]:
         if checked.base_offset not in end.snapshots:
             write_files({segment_file(end.folder, checked.base_offset, "snapshot"): checked.snapshot})
-    _remove_snapshots(end)
+    for path in _superfluous(end):
+        delete_file(path)
 
 
 def _set_aside_segment(segment: Segment) -> None:
@@ -43,14 +48,16 @@ def _set_aside_segment(segment: Segment) -> None:
         set_aside(segment.local_path.with_name(path.name))
 
 
-def _remove_snapshots(end: LogEnd) -> None:
-    """Remove snapshots behind the end, and those between segments but for the newest, as Kafka does."""
+def _superfluous(end: LogEnd) -> list[Path]:
+    """Return the snapshots behind the end, and those between segments but for the newest, which Kafka removes, too."""
     wanted = {segment.base_offset for segment in end.segments}
     wanted.add(max((offset for offset in end.snapshots if offset <= end.next_offset), default=0))
     left = {segment.base_offset for segment in end.behind}  # which are set aside already
-    for offset in reversed(end.snapshots):
-        if offset not in wanted and offset not in left:
-            delete_file(segment_file(end.folder, offset, "snapshot"))
+    return [
+        segment_file(end.folder, offset, "snapshot")
+        for offset in reversed(end.snapshots)
+        if offset not in wanted and offset not in left
+    ]
 
 
 def cut_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) -> str:
