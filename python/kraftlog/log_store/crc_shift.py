@@ -7,6 +7,8 @@ reversed order, as the crc has them: the highest bit is x^0.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -57,8 +59,16 @@ def _product(left: Words, right: Words) -> Words:
 def _power_of_bytes(counts: npt.NDArray[np.int64]) -> Words:
     """Return x^(8 * count): the product of the powers that the bits of the count stand for."""
     powers = np.full(len(counts), _ONE, np.uint32)
-    factor = np.array([_EIGHT_BITS])
     for bit in range(int(counts.max(initial=0)).bit_length()):
-        powers = np.where(counts >> bit & 1, _product(powers, np.broadcast_to(factor, powers.shape)), powers)
-        factor = _product(factor, factor)
+        factor = np.broadcast_to(_factor(bit), powers.shape)
+        powers = np.where(counts >> bit & 1, _product(powers, factor), powers)
     return powers
+
+
+@cache
+def _factor(bit: int) -> Words:
+    """Return x^(8 * 2^bit)."""
+    if not bit:
+        return np.array([_EIGHT_BITS])
+    half = _factor(bit - 1)
+    return _product(half, half)
