@@ -210,6 +210,14 @@ cdef class Decompressor:
         finally:
             kr_busy_leave(&self.busy)
 
+    def plain_bytes(self):
+        """What was decompressed last, as a copy."""
+        enter(&self.busy, self)
+        try:
+            return PyBytes_FromStringAndSize(<const char *>self.plain.out, self.plain.size)
+        finally:
+            kr_busy_leave(&self.busy)
+
     cdef int run(self, const uint8_t *data, int64_t size, int compression, int magic) noexcept nogil:
         """KR_OK with ``plain``; KR_DECOMPRESSION_FAILED with ``detail``; KR_DECOMPRESSION_LIMIT; KR_UNREADABLE with
         ``error``, when what is wrong is not the data."""

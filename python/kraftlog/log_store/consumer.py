@@ -11,6 +11,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED, ReadOptions
+from kraftlog.errors import RecordError
 from kraftlog.log_store.errors import UnknownTopicOrPartitionError
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
@@ -47,6 +48,7 @@ class Consumer:
         self._reset = reset
         self._positions: dict[TopicPartition, int] = {}
         self._reading: dict[TopicPartition, tuple[Iterator[pa.RecordBatch], int]] = {}
+        self._changes: dict[TopicPartition, int] = {}  # of partitions when their reading began
         self._topic_ids: dict[TopicPartition, bytes] = {}
         self._unstable: list[TopicPartition] = []  # whose committed offsets wait for the end of a transaction
         self._member: GroupMetadata | None = None
@@ -266,6 +268,9 @@ class Consumer:
     def _reset_offset(self, key: TopicPartition) -> int:
         return self._store.partition_of(key).log_start_offset if self._reset == EARLIEST else self._end_of(key)
 
+    def _has_changed(self, key: TopicPartition) -> bool:
+        return self._store.partition_of(key).changes != self._changes[key]
+
     def _check_position(self, key: TopicPartition) -> None:
         """Begin anew in a partition of a topic that was created again, or that does not reach to the position."""
         partition, topic_id = self._store.partition_of(key), self._store.topic_of(key[0]).topic_id
@@ -289,8 +294,11 @@ class Consumer:
             batches, reached = self._reading[key]
             try:
                 batch = next(batches, None)
-            except BaseException:
+            except BaseException as error:
                 del self._reading[key]  # an iterator that has failed would seem to be at its end
+                if isinstance(error, OSError | RecordError) and self._has_changed(key):
+                    self._check_position(key)
+                    continue  # the segments were cleaned or removed meanwhile
                 raise
             if batch is None:
                 del self._reading[key]
@@ -306,6 +314,7 @@ class Consumer:
         The last segment is read from where the partition knows a batch to be; earlier ones by their index files.
         """
         start, partition = self._positions[key], self._store.partition_of(key)
+        self._changes[key] = partition.changes
         part = partition.tail(start, end)
         if part is None:
             end = min(end, partition.last_base_offset)

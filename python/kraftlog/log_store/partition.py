@@ -24,6 +24,7 @@ from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.read.ranges import Range
+from kraftlog.transactions.producer_state import ProducerState
 from kraftlog.types import Buffer
 from kraftlog.write.appended_batches import largest_batch
 from kraftlog.write.clean_end import clean_log_end
@@ -31,6 +32,7 @@ from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import RecoveryPoint, RecoveryPointFile
+from kraftlog.write.replaced_segments import finish_replacing
 
 PRODUCER_EXPIRATION_MS = 86_400_000  # producer.id.expiration.ms
 
@@ -73,6 +75,8 @@ class Partition:
     ----------
     log_start_offset : int
         Of the first record that a consumer may read.
+    changes : int
+        How often segments were removed or replaced: what was opened before may be gone.
     """
 
     def __init__(
@@ -93,12 +97,15 @@ class Partition:
         self.leader_epoch = topic.leader_epochs[key[1]]
         self._open_files = open_files
         self._syncs = options.fsync != "close"
+        finish_replacing(folder)
         point = RecoveryPoint(folder, file=recovery_points)
         end = clean_log_end(folder, point.offset) if was_clean else None
         if end is None:
             end = find_log_end(folder, recovery_point=point.offset)
         states = end.producers.states()
         self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
+        self._housekeeping = threading.Lock()
+        self.changes = 0
         first = (end.segments[0].base_offset or 0) if end.segments else end.start_offset
         self.log_start_offset = max(log_start_offset, first)
         self._log = PartitionLog(end, options, point)
@@ -307,6 +314,39 @@ class Partition:
                 self._synced = self._log.sync(self._lock)
             except OSError as error:
                 raise storage_error(error) from error
+
+    def roll(self) -> None:
+        """Begin a new segment, unless the last one is empty."""
+        with self._lock:
+            self._check_open()
+            try:
+                self._log.roll()
+            except OSError as error:
+                raise storage_error(error) from error
+
+    @contextmanager
+    def housekeeping(self) -> Iterator[None]:
+        """Let one thread at a time remove and replace closed segments."""
+        with self._housekeeping:
+            self._check_open()
+            try:
+                yield
+            except OSError as error:
+                raise storage_error(error) from error
+
+    def producer_states(self) -> list[ProducerState]:
+        """Return the producers as the log has them."""
+        with self._lock:
+            return self._log.producer_states()
+
+    def segments_changed(self) -> None:
+        """Note that closed segments are other files now."""
+        self.changes += 1
+
+    def move_log_start(self, offset: int) -> None:
+        """Let the log begin at an offset."""
+        self.log_start_offset = max(self.log_start_offset, offset)
+        self.changes += 1
 
     def rest(self) -> None:
         """Close the log file until the next append, when all of it is on disk; else leave it open."""

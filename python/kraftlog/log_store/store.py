@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +25,7 @@ from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionE
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
+from kraftlog.log_store.housekeeping import Freed, apply_retention, clean
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.options import StoreOptions
 from kraftlog.log_store.overwrites import decided_overwrites
@@ -40,8 +41,9 @@ from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
-from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, LogDirectoryState, remove_clean_shutdown
+from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, LOG_STARTS, LogDirectoryState, remove_clean_shutdown
 from kraftlog.write.log_options import LogOptions
+from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
 
 DEFAULT_TIMEOUT_MS = 60_000  # transaction.timeout.ms
 _TRANSACTION_STATE_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
@@ -221,7 +223,10 @@ class LogStore:
             self._parts.members.topic_deleted(name)
             for number in range(topic.partitions):
                 remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
-            self._log_directory.recovery_points.remove([(name, number) for number in range(topic.partitions)])
+            keys = [(name, number) for number in range(topic.partitions)]
+            self._log_directory.recovery_points.remove(keys)
+            for checkpoint in (LOG_STARTS, CLEANER_OFFSETS):
+                set_offsets(self.path / checkpoint, dict.fromkeys(keys))
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         with self._guard:
@@ -301,6 +306,45 @@ class LogStore:
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group."""
         return self._parts.groups.committed(group)
+
+    # retention and compaction
+
+    def clean(self, topics: Iterable[str] | None = None, *, roll: bool = False) -> list[Freed]:
+        """Compact topics whose ``cleanup.policy`` says so, as Kafka's log cleaner does: the last of each key stays.
+
+        Closed segments up to the last stable offset are cleaned. ``delete.retention.ms`` and ``min.compaction.lag.ms``
+        of the topics count.
+
+        Parameters
+        ----------
+        topics : iterable of str, optional
+            By default all, also those of Kafka itself.
+        roll : bool
+            Whether to begin new segments first, so that all that is stable is cleaned.
+
+        Returns
+        -------
+        list of Freed
+            Sizes before and after, of each partition.
+        """
+        found = [
+            clean(partition, self.path, self.options.clock(), roll=roll)
+            for partition in self._partitions_to_keep(topics)
+        ]
+        return [each for each in found if each is not None]
+
+    def apply_retention(self, topics: Iterable[str] | None = None) -> list[Freed]:
+        """Remove segments that are older or more than ``retention.ms`` and ``retention.bytes`` of their topics allow.
+
+        The last segment of a partition stays, and what is not stable. The parameter and the result are as of ``clean``.
+        """
+        found = [apply_retention(partition, self.options.clock()) for partition in self._partitions_to_keep(topics)]
+        return [each for each in found if each is not None]
+
+    def _partitions_to_keep(self, topics: Iterable[str] | None) -> list[Partition]:
+        self._check_open()
+        names = sorted(self._cluster.topics) if topics is None else [self._topic(name).name for name in topics]
+        return [self._open_partition(key) for name in names for key in self._present(name)]
 
     # the end
 

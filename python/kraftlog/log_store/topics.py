@@ -12,6 +12,8 @@ from kraftlog.write.log_options import LARGEST_SEGMENT_BYTES
 
 LONGEST_NAME = 249
 DEFAULT_SEGMENT_BYTES = 1 << 30
+DEFAULT_RETENTION_MS = 7 * 86_400_000
+DEFAULT_DELETE_RETENTION_MS = 86_400_000
 DEFAULT_MAX_MESSAGE_BYTES = (1 << 20) + 12
 INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)  # that a store makes when they are needed
 
@@ -23,6 +25,7 @@ _NUMBERS = {
     "retention.ms": 2**63 - 1,
     "retention.bytes": 2**63 - 1,
     "delete.retention.ms": 2**63 - 1,
+    "min.compaction.lag.ms": 2**63 - 1,
     "max.message.bytes": 2**31 - 1,
 }
 _WITHOUT_LIMIT = ("retention.ms", "retention.bytes")  # -1 means none
@@ -57,6 +60,31 @@ class Topic:
     def max_message_bytes(self) -> int:
         """Bytes that a batch may have."""
         return int(self.configs.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
+
+    @property
+    def cleanup_policy(self) -> set[str]:
+        """``delete``, ``compact`` or both."""
+        return {policy.strip() for policy in self.configs.get("cleanup.policy", "delete").split(",")}
+
+    @property
+    def retention_ms(self) -> int:
+        """How old records may be; -1: any."""
+        return int(self.configs.get("retention.ms", DEFAULT_RETENTION_MS))
+
+    @property
+    def retention_bytes(self) -> int:
+        """How large a partition may be; -1: any."""
+        return int(self.configs.get("retention.bytes", -1))
+
+    @property
+    def delete_retention_ms(self) -> int:
+        """How long tombstones and markers stay behind the first cleaning that could drop them."""
+        return int(self.configs.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))
+
+    @property
+    def min_compaction_lag_ms(self) -> int:
+        """How old records have to be to be cleaned."""
+        return int(self.configs.get("min.compaction.lag.ms", 0))
 
     @property
     def segment_bytes(self) -> int:

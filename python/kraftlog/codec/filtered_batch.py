@@ -1,0 +1,108 @@
+"""A record batch with some of its records, as Kafka's log cleaner rebuilds it (``MemoryRecords.filterTo``).
+
+Offsets and the last offset stay, and so do producer and sequence. The records follow a new base timestamp: that of the
+first of them, or, when the batch has a delete horizon, that time, which attribute bit 6 says.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from kraftlog._native.checksum import crc32c
+from kraftlog._native.compression import Decompressor
+from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPE_BIT
+from kraftlog.codec.compression import DEFAULT_LEVELS, compress_batches
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")  # as native/c/batch.h has it
+_CRC_AT = 17
+_BEHIND_CRC = 21
+_COMPRESSION_MASK = 7
+_NO_TIMESTAMP = -1
+
+
+def filtered_batch(
+    batch: bytes, keeps: Sequence[bool], delete_horizon_ms: int | None, decompressor: Decompressor
+) -> bytes:
+    """Return a batch with the records that are kept, one at least.
+
+    Parameters
+    ----------
+    batch : bytes
+        Of magic 2; its checksum was compared.
+    keeps : sequence of bool
+        Of each record.
+    delete_horizon_ms : int or None
+        When tombstones and markers in it may go; None as long as that is not said.
+    decompressor : Decompressor
+    """
+    header = list(_HEADER.unpack_from(batch))
+    attributes, base_timestamp, max_timestamp = header[5], header[7], header[8]
+    compression = attributes & _COMPRESSION_MASK
+    plain = batch[RECORD_BATCH_OVERHEAD:]
+    if compression:
+        decompressor.decompress(plain, compression, 2)
+        plain = decompressor.plain_bytes()
+    kept = [record for record, keep in zip(_records(plain), keeps, strict=True) if keep]
+    timestamps = [base_timestamp + delta for _, delta, _ in kept]
+    if delete_horizon_ms is not None:
+        base_timestamp, attributes = delete_horizon_ms, attributes | DELETE_HORIZON_BIT
+    else:
+        base_timestamp, attributes = timestamps[0], attributes & ~DELETE_HORIZON_BIT
+    if not attributes & TIMESTAMP_TYPE_BIT:
+        max_timestamp = max(timestamps)
+    payload = bytearray()
+    for (record_attributes, _, rest), timestamp in zip(kept, timestamps, strict=True):
+        body = record_attributes + _varint(timestamp - base_timestamp) + rest
+        payload += _varint(len(body)) + body
+    header[5], header[7], header[8], header[12] = attributes, base_timestamp, max_timestamp, len(kept)
+    return _sealed(header, bytes(payload))
+
+
+def empty_batch(batch: bytes) -> bytes:
+    """Return a batch without its records, which is kept for the sequence and the epoch of its producer."""
+    header = list(_HEADER.unpack_from(batch))
+    header[5] &= ~(DELETE_HORIZON_BIT | _COMPRESSION_MASK)
+    header[7], header[12] = _NO_TIMESTAMP, 0
+    return _sealed(header, b"")
+
+
+def _sealed(header: list[int], payload: bytes) -> bytes:
+    header[1] = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(payload)
+    sealed = bytearray(_HEADER.pack(*header) + payload)
+    compression = header[5] & _COMPRESSION_MASK
+    if compression:
+        return bytes(compress_batches(bytes(sealed), compression, DEFAULT_LEVELS[compression]))
+    struct.pack_into(">I", sealed, _CRC_AT, crc32c(memoryview(sealed)[_BEHIND_CRC:]))
+    return bytes(sealed)
+
+
+def _records(plain: bytes) -> Iterator[tuple[bytes, int, bytes]]:
+    """Return attributes, timestamp delta and all that follows these, of each record."""
+    at = 0
+    while at < len(plain):
+        length, at = _read_varint(plain, at)
+        delta, behind = _read_varint(plain, at + 1)
+        yield plain[at : at + 1], delta, plain[behind : at + length]
+        at += length
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+
+
+def _varint(value: int) -> bytes:
+    number = value << 1 if value >= 0 else ~(value << 1)
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,133 @@
+"""Retention and compaction of a store's partitions, when it is asked for them; a broker does it by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.layout.checkpoints import read_offset_checkpoint
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.segment import Segment
+from kraftlog.log_store.partition import Partition
+from kraftlog.transactions.producer_state import NONE
+from kraftlog.write.log_cleaner import CleanOptions, LogCleaner, largest_timestamp
+from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
+from kraftlog.write.replaced_segments import remove_segment, replace_segments, write_cleaned
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What retention or compaction has made of a partition.
+
+    Attributes
+    ----------
+    topic, partition : str, int
+    size_before, size_after : int
+        In bytes, of its log files.
+    """
+
+    topic: str
+    partition: int
+    size_before: int
+    size_after: int
+
+
+def clean(partition: Partition, log_directory: Path, now: int, *, roll: bool) -> Freed | None:
+    """Clean a partition, if its topic is compacted: its closed segments up to the last stable offset.
+
+    Parameters
+    ----------
+    partition : Partition
+    log_directory : Path
+    now : int
+        In milliseconds.
+    roll : bool
+        Whether to begin a new segment first, so that all that is stable is cleaned.
+    """
+    topic = partition.topic
+    if "compact" not in topic.cleanup_policy:
+        return None
+    with partition.housekeeping():
+        if roll:
+            partition.roll()
+        before = _size(partition)
+        segments = _within(_stable(partition), now - topic.min_compaction_lag_ms)
+        path = log_directory / CLEANER_OFFSETS
+        dirty = read_offset_checkpoint(path).get(partition.key, 0) if disk().entry(path) is not None else 0
+        options = CleanOptions(now, topic.delete_retention_ms, topic.segment_bytes, dirty)
+        cleaner = LogCleaner(segments, partition.producer_states(), options)
+        for group in cleaner.groups():
+            cleaned = write_cleaned(partition.folder, group[0].base_offset or 0, cleaner.cleaned(group))
+            if len(group) == 1 and disk().read_bytes(cleaned) == disk().read_bytes(group[0].path):
+                disk().unlink(cleaned)
+            else:
+                replace_segments(partition.folder, cleaned, group)
+                partition.segments_changed()
+        if segments:
+            set_offsets(path, {partition.key: _end(partition, segments)})
+        return Freed(*partition.key, before, _size(partition))
+
+
+def apply_retention(partition: Partition, now: int) -> Freed | None:
+    """Remove segments that are older, or more, than the topic keeps; never the last one, nor what is not stable."""
+    topic = partition.topic
+    with partition.housekeeping():
+        before = _size(partition)
+        doomed = _doomed(partition, now)
+        for segment, following in doomed:
+            partition.move_log_start(following)  # first: no reader begins there any more
+            remove_segment(partition.folder, segment.base_offset or 0)
+        return Freed(*partition.key, before, _size(partition)) if doomed or "delete" in topic.cleanup_policy else None
+
+
+def _doomed(partition: Partition, now: int) -> list[tuple[Segment, int]]:
+    """Return the segments to be removed, each with the base offset of the one behind it."""
+    topic, found = partition.topic, []
+    segments = _stable(partition)
+    if not segments:
+        return []
+    following = [segment.base_offset or 0 for segment in segments[1:]]
+    left = _size(partition)
+    for segment, end in zip(segments, [*following, _end(partition, segments)], strict=True):
+        is_before_start = end <= partition.log_start_offset
+        is_old = is_large = False
+        if "delete" in topic.cleanup_policy:
+            stamp = largest_timestamp(segment) if topic.retention_ms >= 0 else NONE
+            is_old = stamp >= 0 and stamp < now - topic.retention_ms
+            is_large = 0 <= topic.retention_bytes <= left - segment.size
+        if not (is_before_start or is_old or is_large):
+            break
+        left -= segment.size
+        found.append((segment, end))
+    return found
+
+
+def _stable(partition: Partition) -> list[Segment]:
+    """Return the closed segments all of whose transactions have ended."""
+    segments = PartitionFolder.of(partition.folder).segments
+    bases = [segment.base_offset or 0 for segment in segments]
+    most = min(partition.last_stable_offset, partition.last_base_offset)
+    return [segment for segment, end in zip(segments, bases[1:], strict=False) if end <= most]
+
+
+def _end(partition: Partition, segments: list[Segment]) -> int:
+    """Return the base offset of what follows segments."""
+    last = segments[-1].base_offset or 0
+    bases = [segment.base_offset or 0 for segment in PartitionFolder.of(partition.folder).segments]
+    return min((base for base in bases if base > last), default=partition.last_base_offset)
+
+
+def _within(segments: Iterable[Segment], newest: int) -> list[Segment]:
+    """Return the segments before the first one that has newer records."""
+    found = []
+    for segment in segments:
+        if largest_timestamp(segment) > newest:
+            break
+        found.append(segment)
+    return found
+
+
+def _size(partition: Partition) -> int:
+    return sum(segment.size for segment in PartitionFolder.of(partition.folder).segments)

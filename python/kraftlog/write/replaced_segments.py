@@ -1,0 +1,120 @@
+"""Puts a cleaned segment in the place of others, as Kafka does it: ``.cleaned``, then ``.swap``, then by its name.
+
+A ``.cleaned`` file is unfinished, and removed when the log is opened. What is named ``.swap`` is on disk and whole: the
+segments that it replaces are removed, now or when the log is opened again. Index files are made of the log file last;
+a closed segment that has none is one that was stopped there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import last_offsets
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import write_files
+from kraftlog.layout.names import parse_segment_file
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.segment import Segment
+from kraftlog.read.index_interval import shown_interval
+from kraftlog.write.active_segment import index_files
+from kraftlog.write.log_files import segment_file
+from kraftlog.write.producers import producers_before
+from kraftlog.write.segment_state import read_segment
+
+CLEANED, SWAP = ".cleaned", ".swap"
+_BESIDE = ("index", "timeindex", "txnindex", "snapshot")
+
+
+def write_cleaned(folder: Path, base_offset: int, pieces: Iterable[bytes]) -> Path:
+    """Write a cleaned log file, which is on disk then but for its name."""
+    path = segment_file(folder, base_offset, f"log{CLEANED}")
+    with disk().create(path) as file:
+        for piece in pieces:
+            if piece:
+                file.append(piece)
+        file.sync()
+    return path
+
+
+def replace_segments(folder: Path, cleaned: Path, replaced: Sequence[Segment]) -> None:
+    """Put a cleaned log file in the place of segments, the first of which has its base offset."""
+    swap = cleaned.with_name(cleaned.name.removesuffix(CLEANED) + SWAP)
+    disk().rename(cleaned, swap)
+    disk().sync_folder(folder)
+    _take_over(folder, replaced[0].base_offset or 0, [segment.base_offset or 0 for segment in replaced[1:]])
+
+
+def finish_replacing(folder: Path) -> None:
+    """Finish what a cleaner was stopped in, when a log is opened."""
+    if disk().entry(folder) is None:
+        return
+    swaps = []
+    for entry in disk().entries(folder):
+        parsed = parse_segment_file(entry.name)
+        if parsed is None or parsed.state not in (CLEANED, SWAP):
+            continue
+        if parsed.state == SWAP and parsed.kind == "log":
+            swaps.append(parsed.base_offset)
+        else:
+            disk().unlink(folder / entry.name)  # index files of a broker's cleaner are made anew
+    segments = PartitionFolder.of(folder).segments if swaps else []
+    for base_offset in swaps:
+        end = _end_offset(segment_file(folder, base_offset, f"log{SWAP}"), base_offset)
+        _take_over(folder, base_offset, [at for each in segments if base_offset < (at := each.base_offset or 0) < end])
+    listed = PartitionFolder.of(folder)
+    for segment in listed.segments[:-1]:
+        if "index" not in segment.kinds_beside:
+            _write_index_files(folder, segment.base_offset or 0)
+
+
+def remove_segment(folder: Path, base_offset: int) -> None:
+    """Remove a segment with the files beside it; it does not come back when those that follow it are gone."""
+    disk().unlink(segment_file(folder, base_offset))
+    disk().sync_folder(folder)
+    _remove_beside(folder, base_offset)
+
+
+def _take_over(folder: Path, base_offset: int, others: Iterable[int]) -> None:
+    for each in others:
+        disk().unlink(segment_file(folder, each))
+        _remove_beside(folder, each)
+    for kind in _BESIDE[:-1]:  # the snapshot of producers before the segment stays true
+        _unlink(segment_file(folder, base_offset, kind))
+    disk().sync_folder(folder)
+    disk().rename(segment_file(folder, base_offset, f"log{SWAP}"), segment_file(folder, base_offset))
+    disk().sync_folder(folder)
+    _write_index_files(folder, base_offset)
+
+
+def _remove_beside(folder: Path, base_offset: int) -> None:
+    for kind in _BESIDE:
+        _unlink(segment_file(folder, base_offset, kind))
+
+
+def _unlink(path: Path) -> None:
+    if disk().entry(path) is not None:
+        disk().unlink(path)
+
+
+def _write_index_files(folder: Path, base_offset: int) -> None:
+    """Make the index files of a segment of what it holds."""
+    listed = PartitionFolder.of(folder)
+    before = [segment for segment in listed.segments if (segment.base_offset or 0) < base_offset]
+    producers = producers_before(folder, before, sorted(listed.producer_snapshots), base_offset)
+    aborted: list[bytes] = []
+    state = read_segment(
+        segment_file(folder, base_offset),
+        base_offset,
+        shown_interval(listed.segments[-1:]),
+        on_headers=lambda headers: aborted.append(producers.add(headers)),
+    )
+    write_files(index_files(folder, base_offset, state, b"".join(aborted)))
+
+
+def _end_offset(path: Path, base_offset: int) -> int:
+    end = base_offset
+    for headers in HeaderScan(disk().open(path)).headers(strict=True):
+        end = int(last_offsets(headers)[-1]) + 1
+    return end
