@@ -47,6 +47,23 @@ def test_records_go_in_and_out(kraftlog_command: Command, mine: Path):
     assert done.stdout == "etl: producer 0, epoch 1, CompleteCommit\n"
 
 
+def test_tables_and_compaction(kraftlog_command: Command, mine: Path):
+    config = ("--config", "cleanup.policy=compact")
+    assert kraftlog_command("store", "create-topic", mine, "last", *config).returncode == 0
+    for number in range(3):
+        produce(mine, f'{{"key": "a", "value": "{number}"}}\n', "--transactional-id", "etl")
+    kraftlog_command("store", "consume", mine, "orders", "--group", "g")
+    done = kraftlog_command("store", "groups", mine, "--columns", "group,offset", "--format", "jsonl")
+    assert {"group": "g", "offset": 6} in [json.loads(line) for line in done.stdout.splitlines()]
+    done = kraftlog_command("store", "transactions", mine, "--columns", "transactional_id,status", "--format", "jsonl")
+    assert json.loads(done.stdout) == {"transactional_id": "etl", "status": "CompleteCommit"}
+    done = kraftlog_command("store", "compact", mine, "--roll")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["__transaction_state-0"]
+    done = kraftlog_command("store", "compact", mine, "nowhere")
+    assert (done.returncode, done.stderr) == (1, "kraftlog: topic 'nowhere': the store has no such topic\n")
+
+
 def test_a_line_that_cannot_be_read(kraftlog_command: Command, mine: Path):
     """In a transaction nothing of the input counts."""
     done = produce(mine, f"{LINES}not JSON\n", "--transactional-id", "etl")

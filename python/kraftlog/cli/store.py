@@ -10,7 +10,7 @@ import click
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.cli import options
+from kraftlog.cli import options, tables
 from kraftlog.cli.output import BINARY_TEXTS, Output
 from kraftlog.cli.pack_input import input_rows
 from kraftlog.codec.compression import COMPRESSION_TYPES
@@ -188,5 +188,29 @@ def abort(directory: str, transactional_id: str) -> None:
     state = found[transactional_id]
     click.echo(f"{transactional_id}: producer {state.producer_id}, epoch {state.producer_epoch}, {state.status_name}")
 
+
+@store.command()
+@EXISTING
+@click.argument("topics", metavar="[TOPIC...]", nargs=-1)
+@click.option(
+    "--roll", is_flag=True, help="Begin new segments first: the last segment of a partition is never cleaned."
+)
+def compact(directory: str, topics: tuple[str, ...], roll: bool) -> None:
+    """Compact topics, and remove what is older or more than they keep, as a broker does by itself.
+
+    \b
+    Example:
+      kraftlog store compact mine --roll
+    """  # noqa: D301  (\b keeps the example as it is)
+    with LogStore(directory) as opened:
+        done = [*opened.clean(topics or None, roll=roll), *opened.apply_retention(topics or None)]
+    for each in done:
+        if each.size_after != each.size_before:
+            click.echo(f"{each.topic}-{each.partition}: {each.size_before} bytes, now {each.size_after}")
+
+
+_TABLES = {command.name: command for command in tables.COMMANDS}
+store.add_command(_TABLES["offsets"], "groups")
+store.add_command(_TABLES["transactional-ids"], "transactions")
 
 COMMANDS = [store]
