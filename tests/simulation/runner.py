@@ -231,7 +231,8 @@ class Simulation:
         for kind, moments in (
             ("none", ends),
             ("none", dice.sample(noting, len(noting))),
-            ("one lost", behind("rename")),
+            ("one lost", behind("rename", "unlink")),
+            ("names", behind("rename")),
             (KILL, behind("truncate", "append")),
             (KILL, behind("rename")),
             *((kind, dice.sample(every, len(every))) for kind in ("none", KILL, "one lost", "one kept", *KINDS)),

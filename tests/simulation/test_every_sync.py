@@ -29,6 +29,9 @@ NOTICED = {
     "write/partition_log.py PartitionLog.sync: file.sync()": "StoreWorkload(1)",
     "write/partition_log.py PartitionLog.adopt: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
     "write/recover.py Recovery.actions: disk().sync_folder(Path(str(folder.path)))": "RecoveryWorkload(torn)",
+    "write/replaced_segments.py write_cleaned: file.sync()": "CompactWorkload",
+    "write/replaced_segments.py replace_segments: disk().sync_folder(folder)": "CompactWorkload",
+    "write/replaced_segments.py _take_over: disk().sync_folder(folder)": "CompactWorkload",
 }
 NOT_NOTICED = {
     "log_store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "the commit syncs the file as well, but not"
@@ -38,6 +41,7 @@ NOT_NOTICED = {
     " partition, which is written before its first record, makes it durable as well",
 }
 RENAMED = {
+    "write/replaced_segments.py write_cleaned: file.sync()": "CompactWorkload",
     "disk/durable.py _renamed_file: file.sync()": "SinkWorkload(overwrite)",
 }
 MOST = 3000  # schedules; most are noticed after a few

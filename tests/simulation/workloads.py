@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compact_workload import CompactWorkload
 from metadata_workload import MetadataWorkload
 from partition_workload import PartitionWorkload
 from recovery_workload import RecoveryWorkload
@@ -20,4 +21,5 @@ WORKLOADS = (
     lambda: RecoveryWorkload(cuts_damage=True),
     lambda: StoreWorkload(1),
     lambda: StoreWorkload(2),
+    lambda: CompactWorkload(),
 )
