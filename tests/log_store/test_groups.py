@@ -252,6 +252,7 @@ def test_a_deleted_topic_is_told_once(store: LogStore):
 def test_a_pattern_sees_new_topics(store: LogStore):
     consumer = member(store, None, re.compile("or.*s|log"))
     assert {topic for topic, _ in consumer.assignment()} == {"orders"}
+    assert consumer.subscription == re.compile("or.*s|log")
     send(store, "a")
     assert polled(consumer) == [b"a"]
     store.create_topic("log")

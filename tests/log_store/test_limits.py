@@ -252,3 +252,19 @@ def test_a_fenced_producer_writes_nothing_that_waits(opened: Opened):
         with pytest.raises(ProducerFencedError):
             producer.flush()
     assert values(store.path, level="read_uncommitted") == [b"kept"]
+
+
+@pytest.mark.parametrize("fsync", ["commit", "close"])
+def test_files_that_were_closed_are_synced(opened: Opened, without_waiting: FaultyDisk, fsync: str):
+    """All that a partition holds is synced when the store is closed, also of one whose file is not open."""
+    with opened(open_files=1, fsync=fsync) as store:
+        store.create_topic("orders", 3)
+        producer = store.producer()
+        for number in range(3):
+            producer.send("orders", pa.table({"value": ["x"]}), partition=number)
+            producer.send("orders", pa.table({"value": ["y"]}), partition=number)
+    for number in range(3):
+        path = store.path / f"orders-{number}" / f"{0:020d}.log"
+        names = [step.name for step in without_waiting.steps if step.path == path]
+        assert "append" in names
+        assert "sync" in names[len(names) - names[::-1].index("append") :]

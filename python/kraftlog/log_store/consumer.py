@@ -52,6 +52,7 @@ class Consumer:
         self._topic_ids: dict[TopicPartition, bytes] = {}
         self._unstable: list[TopicPartition] = []  # whose committed offsets wait for the end of a transaction
         self._member: GroupMetadata | None = None
+        self._subscription: tuple[str, ...] | re.Pattern[str] = ()
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions; those that were read before keep their positions.
@@ -89,6 +90,7 @@ class Consumer:
         for name in names if isinstance(names, tuple) else ():
             self._store.topic_of(name)
         self._leave()
+        self._subscription = names
         self._member = self._store.members.join(self.group, names)
         self._rebalance()
 
@@ -96,6 +98,11 @@ class Consumer:
         """Return the partitions that are read."""
         self._rebalance()
         return sorted([*self._positions, *self._unstable])
+
+    @property
+    def subscription(self) -> tuple[str, ...] | re.Pattern[str]:
+        """What ``subscribe`` was given."""
+        return self._subscription
 
     def group_metadata(self) -> GroupMetadata:
         """Return who this consumer is in its group, for ``send_offsets_to_transaction``.
@@ -216,7 +223,7 @@ class Consumer:
     def _leave(self) -> None:
         if self._member is not None:
             self._store.members.leave(self._member)
-            self._member = None
+            self._member, self._subscription = None, ()
 
     def _rebalance(self) -> None:
         """Take the partitions that are this consumer's when members of its group, or topics, have come or gone.

@@ -95,7 +95,7 @@ def _doomed(partition: Partition, now: int) -> list[tuple[Segment, int]]:
         is_old = is_large = False
         if "delete" in topic.cleanup_policy:
             stamp = largest_timestamp(segment) if topic.retention_ms >= 0 else NONE
-            is_old = stamp >= 0 and stamp < now - topic.retention_ms
+            is_old = 0 <= stamp < now - topic.retention_ms or segment.size == 0  # as a cleaner leaves one
             is_large = 0 <= topic.retention_bytes <= left - segment.size
         if not (is_before_start or is_old or is_large):
             break

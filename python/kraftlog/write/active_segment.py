@@ -65,11 +65,15 @@ class ActiveSegment:
 
     def sync(self) -> None:
         """Wait until all of it is on disk."""
+        if self._is_open:
+            self.open()
         if self._file is not None:
             self._file.sync()
 
     def hold(self) -> WritableFile | None:
         """Return the log file, which stays open until ``release``, for another thread to wait for the disk."""
+        if self._is_open:
+            self.open()
         self._held = self._file
         return self._file
 
@@ -80,7 +84,7 @@ class ActiveSegment:
             held.close()
 
     def rest(self) -> None:
-        """Close the log file, all of which is on disk, until ``open``; not while it is held."""
+        """Close the log file until it is used again; not while it is held."""
         if self._held is None and self._file is not None:
             self._file.close()
             self._file = None

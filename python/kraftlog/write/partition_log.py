@@ -269,7 +269,7 @@ class PartitionLog:
         return found, segment.state.index.position_before(offset)
 
     def rest(self) -> None:
-        """Close the log file, all of which is on disk; the next append opens it again."""
+        """Close the log file; the next append, or who waits for the disk, opens it again."""
         self._segment.rest()
 
     def producer_states(self) -> list[ProducerState]:
