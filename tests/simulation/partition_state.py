@@ -25,14 +25,14 @@ def state_faults(folder: Path, *, is_closed: bool) -> list[str]:
     is_closed : bool
         Whether all files are looked at, as after a close.
     """
+    if disk().entry(folder) is None:
+        return []
     beside = [folder.parent / entry.name for entry in disk().entries(folder.parent) if not entry.is_dir]
     read = partial(_faults, folder, is_closed=is_closed)
     return list(read_once(("state", is_closed), [folder, *beside], read))
 
 
 def _faults(folder: Path, *, is_closed: bool) -> list[str]:
-    if disk().entry(folder) is None:
-        return []
     state = LogDirectoryState.of(folder.parent)
     listed = PartitionFolder.of(folder)
     partition = (listed.topic or "", listed.partition or 0)

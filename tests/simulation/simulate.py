@@ -14,19 +14,21 @@ sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent)]
 from runner import Simulation, ViolationError  # noqa: E402
 from workloads import WORKLOADS  # noqa: E402
 
+PIECE = 2500  # schedules of a workload with one seed, by one process
+
 
 def explore(task: tuple[int, int, int]) -> tuple[str, int, int, float, str]:
-    """Explore one workload; return its name, schedules, different states, seconds and the violation."""
+    """Explore one workload; return its name and seed, schedules, different states, seconds and the violation."""
     number, seed, schedules = task
     logging.disable(logging.CRITICAL)
     simulation = Simulation(WORKLOADS[number](), seed)
     begin, violation = time.monotonic(), ""
     try:
-        simulation.explore(schedules, variants=max(1, schedules // 2000))
+        simulation.explore(schedules, variants=2)
     except ViolationError as found:
         violation = str(found)
     counts = simulation.counts
-    return simulation.workload.name, counts.schedules, counts.states, time.monotonic() - begin, violation
+    return f"{simulation.workload.name} {seed}", counts.schedules, counts.states, time.monotonic() - begin, violation
 
 
 def main() -> int:
@@ -41,9 +43,11 @@ def main() -> int:
     share = -(-options.schedules // len(chosen))
     begin, totals, violations = time.monotonic(), [0, 0], 0
     with Pool(options.processes) as pool:
-        tasks = [(number, options.seed, share) for number in chosen]
+        pieces = -(-share // PIECE)
+        seeds = [options.seed * 1000 + piece for piece in range(pieces)]
+        tasks = [(number, seed, -(-share // pieces)) for seed in seeds for number in reversed(chosen)]
         for name, schedules, states, seconds, violation in pool.imap_unordered(explore, tasks):
-            print(f"{name:45} {schedules:9,} schedules {states:8,} states {seconds:7.1f} s", flush=True)
+            print(f"{name:50} {schedules:9,} schedules {states:8,} states {seconds:7.1f} s", flush=True)
             totals = [totals[0] + schedules, totals[1] + states]
             if violation:
                 violations += 1
