@@ -16,6 +16,7 @@ from kraftlog import LogStore
 from kraftlog._native.scanner import CONTROL_BIT, DELETE_HORIZON_BIT
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.disk.disk import disk
+from kraftlog.errors import InvalidRecordError
 from kraftlog.layout.checkpoints import read_offset_checkpoint
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
@@ -177,6 +178,18 @@ def test_younger_records_wait(opened: Opened, clock: StandingClock):
         clock.now += 5000
         store.clean(["t"])
         assert len(rows(store)) == 1
+
+
+def test_records_without_keys_are_refused(opened: Opened):
+    with opened() as store:
+        store.create_topic("t", configs=COMPACT)
+        for rows_ in ({"value": ["x"]}, {"key": ["a", None], "value": ["x", "y"]}):
+            producer = store.producer()
+            with pytest.raises(InvalidRecordError, match="t-0: a record without a key") as refused:
+                producer.send("t", pa.table(rows_))
+            assert refused.value.kafka_code == 87
+        put(store, ("a", "1"))
+        assert [row[1:] for row in rows(store)] == [(b"a", b"1")]
 
 
 def test_the_topics_of_kafka_itself_are_cleaned(opened: Opened):

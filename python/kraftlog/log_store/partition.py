@@ -15,7 +15,7 @@ from kraftlog.codec.encode import Encoder
 from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
-from kraftlog.errors import RecordTooLargeError
+from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 from kraftlog.log_store.aborted_transactions import AbortedTransactions
 from kraftlog.log_store.errors import StorageError, storage_error
 from kraftlog.log_store.open_files import OpenFiles
@@ -158,10 +158,14 @@ class Partition:
             When the producer may not write this.
         RecordTooLargeError
             When a record does not fit a batch of ``max.message.bytes``.
+        InvalidRecordError
+            When a record of a compacted topic has no key.
         StorageError
             When the log can no longer be written.
         """
         where = "-".join(map(str, self.key))
+        if "compact" in self.topic.cleanup_policy:
+            self._check_keys(rows, where)
         self._open_files.use(self)
         with self._lock:
             written = self.producers.check(stamp, rows.num_rows, where)
@@ -378,6 +382,11 @@ class Partition:
         self._check_open()
         with _storage_errors():
             self._log.append(batches, commit=False)
+
+    @staticmethod
+    def _check_keys(rows: pa.RecordBatch, where: str) -> None:
+        if rows.num_rows and ("key" not in rows.schema.names or rows.column("key").null_count):
+            raise InvalidRecordError(f"{where}: a record without a key, which a compacted topic would lose")
 
     def _expire(self, now: int) -> None:
         """Forget producers that were idle for ``producer.id.expiration.ms``."""
