@@ -32,7 +32,12 @@ LIMITS = {
 }
 PARAMETERS = "kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version, int64_t i"
 RUN = "kr_message_decoder *d, kr_straight_run *run"
-NO_RUN = "0"
+SHAPED = "kr_message_decoder *d, const kr_message_shape *s, const uint8_t *p, int64_t i"
+NO_RUN = NO_SHAPED = "0"
+MOST_SHAPED = 16  # fields, as in message_shape.h
+FIXED_BELOW = 64 - 32  # bytes that there are behind every row, without those that are compared at once
+FRAMES = "frames"
+INT16_PREFIX = 2  # bytes in front of keys and values
 MOST_SOUGHT = 2  # tagged fields: each costs time in every message, whether it is there or not
 ONE_BYTE = 0x80  # a number below has one byte in a frame
 ROWS = "kr_message_decoder *d, const kr_versioned *v, int64_t from, int64_t to, int64_t at"
@@ -58,7 +63,7 @@ def header() -> str:
         parts += ["", *Decoder(definition).lines()]
     parts += ["", "static const kr_straight kr_straight_decoders[] = {"]
     parts += [
-        f'    {{"{one.name}", {digest(one)}u, kr_prompt_{one.name}, kr_rows_{one.name}, {Decoder(one).run}}},'
+        f'    {{"{one.name}", {digest(one)}u, kr_prompt_{one.name}, kr_rows_{one.name}, {Decoder(one).runs}}},'
         for one in definitions
     ]
     return "\n".join([*parts, "};", "", LOOK_UP])
@@ -74,6 +79,7 @@ class Decoder:
         self.versions = set(range(definition.versions.first, definition.versions.last + 1))
         self.rows_of_run = self.kind_of_run()
         self.run = f"kr_run_{self.name}" if self.rows_of_run else NO_RUN
+        self.runs = f"{self.run}, {int(self.has_shapes())}"
         self.compact = self.condition({one for one in self.versions if one in definition.flexible}, self.versions)
 
     def lines(self) -> Lines:
@@ -84,20 +90,91 @@ class Decoder:
             if node.field.kind == kinds.STRUCT:
                 yield from self.struct(node)
         one = self.function(self.layout.root)
+        shaped, parsed = NO_SHAPED, one
+        if self.has_shapes():
+            shaped, parsed = f"kr_shaped_{self.name}", f"{one}_parsed"
+            yield from self.shaped(shaped)
+            yield f"static __attribute__((noinline)) const uint8_t *{parsed}({PARAMETERS}) {{"
+            yield f"    return {one}(d, p, end, version, i);"
+            yield "}"
         yield f"static int64_t kr_rows_{self.name}({ROWS}) {{"
         yield f"    return kr_straight_each(d, v, from, to, at, {one});"
         yield "}"
         if self.run != NO_RUN:
             yield f"static void {self.run}({RUN}) {{"
-            yield f"    kr_straight_{self.rows_of_run}(d, run, {one});"
+            of_shapes = "" if self.rows_of_run == FRAMES else f", {shaped}, {self.fixed_bytes()}"
+            yield f"    kr_straight_{self.rows_of_run}(d, run, {parsed}{of_shapes});"
             yield "}"
 
     def kind_of_run(self) -> str:
         """Return which rows a pass finds its messages in: frames all of whose numbers have one byte, keys or values."""
         api_key, last = self.definition.api_key, self.definition.versions.last
         if self.definition.role == "metadata" and api_key is not None and api_key < ONE_BYTE and last < ONE_BYTE:
-            return "frames"
+            return FRAMES
         return {"coordinator-key": "keys", "coordinator-value": "values"}.get(self.definition.role, "")
+
+    def has_shapes(self) -> bool:
+        """Return whether keys or values have shapes: all fields are values, text or lists of values of fixed width."""
+        if self.rows_of_run in ("", FRAMES):
+            return False
+        fields = self.layout.root.children
+        can_be = all(self.is_flat(one) or not self.is_prompt(one) for one in fields)  # what is not prompt may be absent
+        return can_be and 0 < len(fields) <= MOST_SHAPED and self.fixed_bytes() < FIXED_BELOW
+
+    def is_flat(self, node: Node) -> bool:
+        """Return whether a field is a value, text or a list of values of fixed width."""
+        return node.field.kind in WIRE_WIDTHS or (node.field.kind != kinds.STRUCT and not node.field.is_array)
+
+    def may_be_null(self, node: Node) -> bool:
+        """Return whether a field is null in messages of some version."""
+        return bool(node.field.nullable) and any(one in node.field.nullable for one in self.of(node))
+
+    def fixed_bytes(self) -> int:
+        """Return how many bytes of a row come before the first that is not of a value of fixed width."""
+        at = INT16_PREFIX
+        return at + sum(WIRE_WIDTHS[child.field.kind] for child in self.at_fixed_places())
+
+    def at_fixed_places(self) -> list[Node]:
+        """Return the fields at the beginning of messages that are at the same places in all of them."""
+        found = []
+        for child in self.layout.root.children:
+            if self.placed(child, PLACE_IN_ORDER) != self.versions or not self.is_fixed(child):
+                break
+            found.append(child)
+        return found
+
+    def shaped(self, name: str) -> Lines:
+        """Return the function that writes the fields of a message that has a shape."""
+        yield f"KR_ALWAYS_INLINE int {name}({SHAPED}) {{"
+        yield "    kr_column *const columns = d->columns;"
+        at, fixed, others = INT16_PREFIX, self.at_fixed_places(), []
+        for child in fixed:
+            yield f"    {self.put(child, f'p + {at}')}"
+            at += WIRE_WIDTHS[child.field.kind]
+        for k, child in list(enumerate(self.layout.root.children))[len(fixed) :]:
+            always = int(self.placed(child, PLACE_IN_ORDER) == self.versions)
+            if self.is_fixed(child):
+                yield f"    {self.put(child, f'kr_shaped_at(&s->fields[{k}], p, {always})')}"
+            elif self.is_prompt(child):
+                yield from self.shaped_sized(child, k, always)
+            elif self.is_flat(child):
+                level = f"columns[{child.index}].{'list' if child.field.is_array else 'item'}"
+                lines = [self.reach(child), *self.shaped_sized(child, k, 1), f"    {level}.count = i + 1;"]
+                others += inside(f"s->fields[{k}].is_read", lines)
+        if others:
+            yield from inside("KR_UNLIKELY(s->has_others)", others)
+        yield "    return 1;"
+        yield "}"
+
+    def shaped_sized(self, node: Node, k: int, always: int) -> Lines:
+        """Return how a field that has no fixed width is written, which is number ``k`` of its message."""
+        is_list, prompt = node.field.is_array, int(self.is_prompt(node))
+        if self.may_be_null(node):
+            level = f"columns[{node.index}].{'list' if is_list else 'item'}"
+            valid = f"kr_body_valid(&{level}, i, s->fields[{k}].is_there, {prompt})"
+            yield f"    if (KR_UNLIKELY(!{valid})) return 0;"
+        how = f"{column(node)}, i, &s->fields[{k}], p"
+        yield f"    kr_shaped_{f'list(d, {how}, {kind(node)}' if is_list else f'text({how}'}, {always});"
 
     def function(self, node: Node) -> str:
         """Return the name of the function that reads a struct."""
@@ -156,11 +233,9 @@ class Decoder:
         field, index = node.field, node.index
         nullable = self.condition({version for version in versions if version in field.nullable}, versions)
         level = f"columns[{index}].{'list' if field.is_array else 'item'}"
-        if not self.is_prompt(node) and field.is_array:
-            null = int(field.default is None)
-            yield f"    if (KR_UNLIKELY(!kr_body_reach(d, kr_prompt_{self.name}, {index}, i, {null}))) return 0;"
-        elif not self.is_prompt(node):
-            yield f"    if ({level}.count != i && !kr_catch_up(d, kr_prompt_{self.name}, {index}, i)) return 0;"
+        how = f"{self.compact}, {nullable}, {int(self.is_prompt(node) and self.may_be_null(node))}"
+        if not self.is_prompt(node):
+            yield self.reach(node)
         if field.kind == kinds.STRUCT and not field.is_array and nullable != "0":
             yield from self.nullable_struct(node, end, is_tagged=is_tagged)
             return
@@ -168,7 +243,7 @@ class Decoder:
             yield f"    if (!(p = {self.function(node)}(d, p, {end}, version, i))) return 0;"
         elif field.kind == kinds.STRUCT:
             yield "    int64_t elements;"
-            yield f"    p = kr_body_elements(&{level}, i, p, {end}, 1, {self.compact}, {nullable}, &elements);"
+            yield f"    p = kr_body_elements(&{level}, i, p, {end}, 1, {how}, &elements);"
             yield f"    for (int64_t k = 0; p && k < elements; k++, columns[{index}].item.count++)"
             yield f"        p = {self.function(node)}(d, p, {end}, version, columns[{index}].item.count);"
             yield "    if (!p) return 0;"
@@ -176,11 +251,18 @@ class Decoder:
         else:
             body = "text" if not field.is_array else "list" if field.kind in WIRE_WIDTHS else "texts"
             decoder = "d, " if body == "list" else ""
-            how = f"{kind(node)}, {self.compact}, {nullable}"
-            yield f"    p = kr_body_{body}({decoder}{column(node)}, i, p, {end}, {how});"
+            yield f"    p = kr_body_{body}({decoder}{column(node)}, i, p, {end}, {kind(node)}, {how});"
             yield "    if (KR_UNLIKELY(!p)) return 0;"
         if not self.is_prompt(node):
             yield f"    {level}.count = i + 1;"
+
+    def reach(self, node: Node) -> str:
+        """Return how the column of a field that is not prompt gets the rows before this one."""
+        if node.field.is_array:
+            null = int(node.field.default is None)
+            return f"    if (KR_UNLIKELY(!kr_body_reach(d, kr_prompt_{self.name}, {node.index}, i, {null}))) return 0;"
+        count = f"columns[{node.index}].item.count"
+        return f"    if ({count} != i && !kr_catch_up(d, kr_prompt_{self.name}, {node.index}, i)) return 0;"
 
     def nullable_struct(self, node: Node, end: str, *, is_tagged: bool) -> Lines:
         """Return how a struct is read that may be null, behind what comes before it in its column."""
@@ -194,7 +276,7 @@ class Decoder:
         yield f"        if (!kr_body_null_struct(d, {prompt}, {node.index}, i)) return 0;"
         yield "        p++;"
         yield "    } else {"
-        yield f"        if (!kr_body_valid(&{item}, i, 1)) return 0;"
+        yield f"        if (!kr_body_valid(&{item}, i, 1, 0)) return 0;"
         yield f"        if (!(p = {self.function(node)}(d, p + 1, {end}, version, i))) return 0;"
         yield f"        {item}.count = i + 1;"
         yield "    }"

@@ -11,6 +11,8 @@
 typedef struct {
     atomic_int owners;
     int32_t count;
+    int64_t absent;   /* rows that are, of which every field is null */
+    kr_growing there; /* a bit for each row, when some are absent */
     kr_column columns[];
 } kr_column_owner;
 
@@ -22,7 +24,16 @@ static void kr_column_owner_close(void *owner) {
     kr_column_owner *o = (kr_column_owner *)owner;
     if (atomic_fetch_sub_explicit(&o->owners, 1, memory_order_acq_rel) != 1) return;
     for (int32_t i = 0; i < o->count; i++) kr_column_free(&o->columns[i]);
+    kr_growing_free(&o->there);
     free(o);
+}
+
+/* Gives an array a share. */
+static void kr_column_owner_keep(kr_array_parts *parts, kr_column_owner *owner) {
+    parts->viewed.owner = owner;
+    parts->viewed.share = kr_column_owner_share;
+    parts->viewed.close = kr_column_owner_close;
+    kr_column_owner_share(owner);
 }
 
 /* An owner that takes the columns of a decoder; NULL when memory is short. */
@@ -32,6 +43,8 @@ static kr_column_owner *kr_column_owner_take(kr_column *columns, int32_t count) 
     if (!o) return 0;
     atomic_init(&o->owners, 1);
     o->count = count;
+    o->absent = 0;
+    memset(&o->there, 0, sizeof o->there);
     memcpy(o->columns, columns, size);
     memset(columns, 0, size);
     return o;
@@ -53,20 +66,46 @@ static void kr_pack_bits(uint8_t *bytes, int64_t n) {
 /* What columns that no row had share: no bit is set, and every list and text is empty. Nobody writes it. */
 static uint8_t kr_zeros[4 * (KR_MOST_UNUSED + 1)];
 
+/* Says which rows are absent, a byte for each; 0 when memory is short. */
+static int kr_column_owner_absent(kr_column_owner *o, const uint8_t *is_absent, int64_t rows) {
+    o->absent = rows - kr_count_zeros(is_absent, rows);
+    if (!o->absent) return 1;
+    if (!kr_reserve(&o->there, rows)) return 0;
+    for (int64_t i = 0; i < rows; i++) o->there.bytes[i] = !is_absent[i];
+    kr_pack_bits(o->there.bytes, rows);
+    return 1;
+}
+
 /* An array of a level's values whose other buffers and children are still empty. */
 static kr_array_parts *kr_level_array(struct ArrowArray *out, kr_column_owner *owner, kr_level *l, int buffers,
                                       int children) {
     kr_array_parts *parts = kr_array_open(out, 0, l->count, buffers, children);
     if (!parts) return 0;
-    parts->viewed.owner = owner;
-    parts->viewed.share = kr_column_owner_share;
-    parts->viewed.close = kr_column_owner_close;
-    kr_column_owner_share(owner);
+    kr_column_owner_keep(parts, owner);
     out->null_count = l->nulls;
     if (!l->nulls) return parts;
     kr_pack_bits(l->valid.bytes, l->count);
     parts->buffers[0] = l->valid.bytes;
     return parts;
+}
+
+/* Makes the array of a field of the message, which has so many rows, null where these are absent. */
+static void kr_array_of_rows_there(struct ArrowArray *out, kr_column_owner *owner) {
+    kr_array_parts *parts = (kr_array_parts *)out->private_data;
+    uint8_t *bits = (uint8_t *)(uintptr_t)parts->buffers[0];
+    if (!owner->absent || out->null_count == out->length) return;
+    if (!out->null_count) {
+        parts->buffers[0] = owner->there.bytes;
+        out->null_count = owner->absent;
+        if (!parts->viewed.owner) kr_column_owner_keep(parts, owner);
+        return;
+    }
+    int64_t set = 0;
+    for (int64_t i = 0; i < out->length; i += 8) {
+        bits[i >> 3] &= owner->there.bytes[i >> 3];
+        set += __builtin_popcount(bits[i >> 3]);
+    }
+    out->null_count = out->length - set;
 }
 
 static const uint8_t kr_no_bytes[8];
@@ -150,11 +189,16 @@ static inline int kr_message_arrays_count(const kr_message_decoder *d, int with_
 }
 
 /* Makes arrays of a message's fields and takes the decoder's columns; 0 when memory is short, and arrays that were made
- * are left to be released. */
-static int kr_message_arrays(struct ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown) {
+ * are left to be released. `is_absent` has a byte for each row, all of whose fields are null where it is set; NULL when
+ * it is nowhere. */
+static int kr_message_arrays(struct ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown,
+                             const uint8_t *is_absent) {
     kr_column_owner *owner = kr_column_owner_take(d->columns, columns);
     if (!owner) return 0;
-    int ok = kr_struct_arrays(out, owner, d, 0, owner->columns[0].item.count, with_unknown);
+    const int64_t rows = owner->columns[0].item.count;
+    int ok = (!is_absent || kr_column_owner_absent(owner, is_absent, rows)) &&
+             kr_struct_arrays(out, owner, d, 0, rows, with_unknown);
+    for (int k = 0; ok && k < kr_message_arrays_count(d, with_unknown); k++) kr_array_of_rows_there(out[k], owner);
     kr_column_owner_close(owner);
     return ok;
 }

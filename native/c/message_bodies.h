@@ -68,8 +68,25 @@ static int kr_note_null(kr_level *l, int64_t i, int is_there) {
     return 1;
 }
 
-/* Notes whether the value of a row is there; 0 when memory is short. */
-KR_ALWAYS_INLINE int kr_body_valid(kr_level *l, int64_t i, int is_there) {
+/* Opens the validity of a column that is prompt, or makes room in it. */
+static __attribute__((noinline)) int kr_open_prompt_valid(kr_level *l, int64_t i, int is_there) {
+    int is_open = l->valid.capacity != 0;
+    l->valid.size = is_open ? i : 0;
+    if (!kr_reserve(&l->valid, i - l->valid.size + KR_STRAIGHT_ROWS)) return 0;
+    if (!is_open) memset(l->valid.bytes, 1, (size_t)i);
+    l->valid.bytes[i] = (uint8_t)is_there;
+    return 1;
+}
+
+/* Notes whether the value of a row is there; 0 when memory is short. A column that is prompt, and null in some version,
+ * has a byte for every row once its validity is open. */
+KR_ALWAYS_INLINE int kr_body_valid(kr_level *l, int64_t i, int is_there, const int prompt) {
+    if (prompt) {
+        if (KR_UNLIKELY(l->valid.capacity <= i))
+            return (is_there && !l->valid.capacity) || kr_open_prompt_valid(l, i, is_there);
+        l->valid.bytes[i] = (uint8_t)is_there;
+        return 1;
+    }
     if (KR_LIKELY(is_there && !l->nulls)) return 1;
     if (KR_UNLIKELY(l->valid.size != i || l->valid.capacity <= i)) return kr_note_null(l, i, is_there);
     l->valid.bytes[i] = (uint8_t)is_there;
@@ -103,15 +120,21 @@ KR_ALWAYS_INLINE int kr_body_reach(kr_message_decoder *d, const uint8_t *prompt,
 
 /* ---- text and bytes ---- */
 
+/* Stores where value i ends. */
+KR_ALWAYS_INLINE void kr_store_end(kr_level *l, int64_t i, int64_t end) {
+    int32_t narrow = (int32_t)end;
+    memcpy(l->ends.bytes + 4 * (i + 1), &narrow, 4);
+}
+
 KR_ALWAYS_INLINE const uint8_t *kr_body_text(kr_column *c, int64_t i, const uint8_t *p, const uint8_t *end,
-                                             const int kind, const int compact, const int nullable) {
+                                             const int kind, const int compact, const int nullable, const int prompt) {
     kr_level *l = &c->item;
     const int is_text = kind == KR_KIND_STRING;
     int64_t length;
     p = kr_body_length(p, end, compact, is_text ? 2 : 4, nullable, &length);
     if (KR_UNLIKELY(!p)) return 0;
     int there = length != KR_LENGTH_NULL;
-    if (nullable && !kr_body_valid(l, i, there)) return 0;
+    if ((nullable || prompt) && !kr_body_valid(l, i, there, prompt)) return 0;
     int64_t n = there ? length : 0;
     if (KR_UNLIKELY(n > end - p || (is_text && n > KR_STRING_MAX))) return 0;
     uint8_t *to = l->data.bytes + l->data.size;
@@ -121,8 +144,7 @@ KR_ALWAYS_INLINE const uint8_t *kr_body_text(kr_column *c, int64_t i, const uint
         kr_copy_padded(to, p, n);
         l->data.size += n;
     }
-    int32_t narrow = (int32_t)l->data.size;
-    memcpy(l->ends.bytes + 4 * (i + 1), &narrow, 4);
+    kr_store_end(l, i, l->data.size);
     return p + n;
 }
 
@@ -131,20 +153,17 @@ KR_ALWAYS_INLINE const uint8_t *kr_body_text(kr_column *c, int64_t i, const uint
 /* The number of elements of a list, which has so many bytes at least. */
 KR_ALWAYS_INLINE const uint8_t *kr_body_elements(kr_level *list, int64_t i, const uint8_t *p, const uint8_t *end,
                                                  const int wire, const int compact, const int nullable,
-                                                 int64_t *elements) {
+                                                 const int prompt, int64_t *elements) {
     int64_t length;
     p = kr_body_length(p, end, compact, 4, nullable, &length);
     if (KR_UNLIKELY(!p)) return 0;
     int there = length != KR_LENGTH_NULL;
-    if (nullable && !kr_body_valid(list, i, there)) return 0;
+    if ((nullable || prompt) && !kr_body_valid(list, i, there, prompt)) return 0;
     *elements = there ? length : 0;
     return KR_LIKELY(*elements * wire <= end - p) ? p : 0;
 }
 
-KR_ALWAYS_INLINE void kr_body_end_list(kr_column *c, int64_t i) {
-    int32_t end = (int32_t)c->item.count;
-    memcpy(c->list.ends.bytes + 4 * (i + 1), &end, 4);
-}
+KR_ALWAYS_INLINE void kr_body_end_list(kr_column *c, int64_t i) { kr_store_end(&c->list, i, c->item.count); }
 
 enum { KR_SHORT_BODY = 4 }; /* elements that are copied without a branch on how many there are */
 
@@ -161,32 +180,40 @@ KR_ALWAYS_INLINE void kr_store_short_list(uint8_t *to, const uint8_t *p, const i
     }
 }
 
-KR_ALWAYS_INLINE const uint8_t *kr_body_list(const kr_message_decoder *d, kr_column *c, int64_t i, const uint8_t *p,
-                                             const uint8_t *end, const int kind, const int compact,
-                                             const int nullable) {
+/* Appends n elements; returns how many there are. */
+KR_ALWAYS_INLINE int64_t kr_put_elements(const kr_message_decoder *d, kr_column *c, const uint8_t *p, int64_t n,
+                                         const int kind) {
     const int wire = kr_wire_width(kind), width = kr_column_width(kind);
-    int64_t n;
-    p = kr_body_elements(&c->list, i, p, end, wire, compact, nullable, &n);
-    if (KR_UNLIKELY(!p)) return 0;
+    const int64_t count = c->item.count;
+    c->item.count = count + n;
     if (kind == KR_KIND_UUID && d->uuid_text) {
-        for (int64_t k = 0; k < n; k++) kr_body_fixed(d, c, c->item.count + k, p + wire * k, kind);
+        for (int64_t k = 0; k < n; k++) kr_body_fixed(d, c, count + k, p + wire * k, kind);
     } else {
-        uint8_t *to = c->item.data.bytes + width * c->item.count;
+        uint8_t *to = c->item.data.bytes + width * count;
         if (width <= KR_PADDING / KR_SHORT_BODY && KR_LIKELY(n <= KR_SHORT_BODY))
             kr_store_short_list(to, p, kind);
         else
             for (int64_t k = 0; k < n; k++) kr_store_value(kind, to + width * k, p + wire * k);
     }
-    c->item.count += n;
-    kr_body_end_list(c, i);
+    return count + n;
+}
+
+KR_ALWAYS_INLINE const uint8_t *kr_body_list(const kr_message_decoder *d, kr_column *c, int64_t i, const uint8_t *p,
+                                             const uint8_t *end, const int kind, const int compact, const int nullable,
+                                             const int prompt) {
+    const int wire = kr_wire_width(kind);
+    int64_t n;
+    p = kr_body_elements(&c->list, i, p, end, wire, compact, nullable, prompt, &n);
+    if (KR_UNLIKELY(!p)) return 0;
+    kr_store_end(&c->list, i, kr_put_elements(d, c, p, n, kind));
     return p + wire * n;
 }
 
 KR_ALWAYS_INLINE const uint8_t *kr_body_texts(kr_column *c, int64_t i, const uint8_t *p, const uint8_t *end,
-                                              const int kind, const int compact, const int nullable) {
+                                              const int kind, const int compact, const int nullable, const int prompt) {
     int64_t n;
-    p = kr_body_elements(&c->list, i, p, end, 1, compact, nullable, &n);
-    for (int64_t k = 0; p && k < n; k++) p = kr_body_text(c, c->item.count++, p, end, kind, compact, 0);
+    p = kr_body_elements(&c->list, i, p, end, 1, compact, nullable, prompt, &n);
+    for (int64_t k = 0; p && k < n; k++) p = kr_body_text(c, c->item.count++, p, end, kind, compact, 0, 0);
     if (p) kr_body_end_list(c, i);
     return p;
 }
@@ -246,7 +273,7 @@ static __attribute__((noinline)) const uint8_t *kr_body_tagged_long_list(const k
     const uint8_t *tag_end;
     int tag = -1;
     if (!(p = kr_body_tag(p, end, &tag, &tag_end))) return 0;
-    return kr_body_list(d, c, i, p, tag_end, kind, 1, 1) == tag_end ? tag_end : 0;
+    return kr_body_list(d, c, i, p, tag_end, kind, 1, 1, 1) == tag_end ? tag_end : 0;
 }
 
 /* The same for a list that is null where it is absent. Nothing is at `p` when the interpreter must read the row. */
@@ -262,13 +289,9 @@ KR_ALWAYS_INLINE kr_tags kr_body_tagged_list(const kr_message_decoder *d, kr_col
         kr_tags behind = {kr_body_tagged_long_list(d, c, i, t.p, end, kind), t.left - 1};
         return behind;
     }
-    if (KR_UNLIKELY(l->valid.size != i || l->valid.capacity <= i)) {
-        if (!kr_note_null(l, i, there != 0)) t.p = 0;
-        if (!t.p) return t;
-    } else {
-        l->valid.bytes[i] = (uint8_t)(there & 1);
-        l->valid.size = i + 1;
-        l->nulls += 1 + (int64_t)there;
+    if (KR_UNLIKELY(!kr_body_valid(l, i, (int)(there & 1), 1))) {
+        t.p = 0;
+        return t;
     }
     kr_store_short_list(c->item.data.bytes + width * c->item.count, p + 3, kind);
     c->item.count += n;

@@ -1,5 +1,5 @@
 /* One pass over records with keys that decodes those of all types: for each type the columns of its keys, and those of
- * its values.
+ * its values, in which the fields of tombstones are absent.
  *
  * Keys and values begin with an int16, of the type and of the version. Rows that follow each other and are of one type
  * are taken in blocks that stay in the cache: first the keys of a block, then its values. The pass stops at a row that
@@ -69,13 +69,21 @@ static int64_t kr_keyed_values(kr_side *s, uint8_t *is_tombstone, const kr_value
                                const uint8_t *limit, int64_t most) {
     const int64_t first = from;
     while (from >= 0 && from < to && kr_keyed_value_is_usual(s, values, from)) {
+        int64_t absent = from;
+        while (!s->straight->has_shapes && absent < to && kr_value_is_null(values, absent))
+            is_tombstone[absent++ - first] = 1;
+        if (absent > from) {
+            if (!kr_side_put_absent(s, absent - from)) return KR_KEYED_NO_MEMORY;
+            from = absent;
+            continue;
+        }
         kr_straight_run run = {
             .valid = values->valid, .valid_at = values->valid_at, .is_tombstone = is_tombstone + from - first};
         int is_refused;
         from = kr_side_run(s, &run, values, from, to, limit, most, &is_refused);
         if (is_refused < 0) return KR_KEYED_NO_MEMORY;
         if (!is_refused) continue;
-        is_tombstone[from - first] = 0;
+        if (kr_value_is_null(values, from)) return KR_KEYED_NO_MEMORY; /* nothing else refuses one */
         from = kr_keyed_interpret(s, values, from, kr_load_int16(values->data + values->ends[from]));
     }
     return from;

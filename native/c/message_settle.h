@@ -28,8 +28,20 @@ static inline int32_t kr_end_at(const kr_level *l, int64_t i) {
     return end;
 }
 
-/* The validity of n values alone. */
+/* How many bytes are zero. */
+static inline int64_t kr_count_zeros(const uint8_t *p, int64_t n) {
+    int64_t zeros = 0;
+    for (int64_t i = 0; i < n; i++) zeros += !p[i];
+    return zeros;
+}
+
+/* The validity of n values alone. Those that are not counted yet are of a column that is prompt, which has the bytes of
+ * all of them if it has any. */
 static void kr_cut_valid(kr_level *l, int64_t n) {
+    if (l->count < n && l->valid.capacity) {
+        l->nulls += kr_count_zeros(l->valid.bytes + l->count, n - l->count);
+        l->valid.size = n;
+    }
     for (; l->valid.size > n; l->valid.size--) l->nulls -= !l->valid.bytes[l->valid.size - 1];
     if (!l->nulls) l->valid.size = 0;
     l->count = n;
@@ -86,10 +98,21 @@ static void kr_settle_field(kr_message_decoder *d, const uint8_t *prompt, int32_
 
 static int kr_make_room(kr_message_decoder *d, int32_t field, int64_t rows, int64_t bytes);
 
+/* Makes the validity reach all values that there are, if there is any. */
+static int kr_open_level(kr_level *l) {
+    if (!l->valid.capacity || l->valid.size >= l->count) return 1;
+    int64_t more = l->count - l->valid.size;
+    if (!kr_reserve(&l->valid, more)) return 0;
+    memset(l->valid.bytes + l->valid.size, 1, (size_t)more);
+    l->valid.size = l->count;
+    return 1;
+}
+
 /* Makes room in the columns of a field: for so many rows, and for what so many bytes can become. */
 static int kr_make_field_room(kr_message_decoder *d, int32_t field, int64_t rows, int64_t bytes) {
     const kr_field *f = &d->program.fields[field];
     kr_column *c = &d->columns[field];
+    if (!kr_open_level(&c->list) || !kr_open_level(&c->item)) return 0;
     const int wire = kr_wire_width(f->kind), is_text = f->kind == KR_KIND_STRING;
     if (f->is_array) {
         if (!kr_reserve(&c->list.ends, 4 * rows)) return 0;

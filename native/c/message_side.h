@@ -19,6 +19,7 @@ typedef struct {
     kr_message_decoder *decoder; /* NULL until it is needed */
     int64_t count;
     int64_t room_rows, room_bytes; /* up to which row, and for how many bytes, there is room */
+    kr_message_shapes *shapes;     /* NULL until they are needed */
 } kr_side;
 
 static inline int kr_side_has(const kr_side *s, int32_t version) {
@@ -65,6 +66,43 @@ static int kr_side_interpret(kr_side *s, const uint8_t *p, const uint8_t *end, i
     return !d->no_memory;
 }
 
+enum { KR_SIDE_TAIL = 1024 }; /* bytes of a row that is copied because too few follow it */
+
+/* Reads a row that the generated decoder has refused from a copy with enough bytes behind it; whether it did. */
+static int kr_side_run_copy(kr_side *s, const kr_straight_run *run) {
+    uint8_t copy[KR_SIDE_TAIL + KR_PADDING];
+    const int32_t ends[] = {0, run->ends[run->from + 1] - run->ends[run->from]};
+    const uint8_t *p = run->data + run->ends[run->from], *end = p + ends[1];
+    kr_straight_run one = *run;
+    if (ends[1] > KR_SIDE_TAIL || run->limit - end >= KR_PADDING) return 0;
+    memcpy(copy, p, (size_t)ends[1]);
+    memset(copy + ends[1], 0, KR_PADDING);
+    one.data = copy;
+    one.ends = ends;
+    one.limit = copy + ends[1] + KR_PADDING;
+    one.most = copy + ends[1];
+    one.from = 0;
+    one.to = 1;
+    one.valid = 0;
+    one.is_tombstone += run->is_tombstone ? run->from - run->first_row : 0;
+    s->straight->run(s->decoder, &one);
+    s->count = one.at;
+    return one.from == one.to;
+}
+
+/* Puts rows that are absent, of which every field has its default; 0 when memory is short. Room is made anew behind
+ * them. */
+static int kr_side_put_absent(kr_side *s, int64_t n) {
+    kr_message_decoder *d = s->decoder;
+    const kr_field *root = s->programs[0].fields;
+    if (!kr_side_settle(s, KR_FILL)) return 0;
+    for (int32_t k = 0; k < root->count && !d->no_memory; k++) kr_put_default(d, root->first + k, n);
+    kr_put_no_unknown(d, 0, n);
+    s->count += n;
+    s->room_rows = s->count;
+    return !d->no_memory;
+}
+
 /* Decodes rows [from, to) with the generated decoder, as far as there is room: at least one row fits. `limit` is where
  * the bytes of all rows end. Returns the row at which it stops, and whether the interpreter must read that one. */
 static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v, int64_t from, int64_t to,
@@ -72,6 +110,7 @@ static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v,
     const uint8_t *p = v->data + v->ends[from];
     int64_t size = v->ends[from + 1] - v->ends[from];
     *is_refused = -1;
+    if (s->straight->has_shapes && !s->shapes && !(s->shapes = kr_shapes_open())) return from;
     if ((s->count == s->room_rows || size > s->room_bytes) && !kr_side_make_room(s, most)) return from;
     *is_refused = 1;
     if (size > s->room_bytes) return from;
@@ -85,8 +124,16 @@ static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v,
     run->at = s->count;
     run->first = s->first;
     run->versions = s->versions;
+    run->programs = s->programs;
+    run->prompt = s->straight->prompt;
+    run->shapes = s->shapes;
+    run->first_row = from;
     s->straight->run(s->decoder, run);
     s->count = run->at;
+    if (run->is_refused && kr_side_run_copy(s, run)) {
+        run->from++;
+        run->is_refused = 0;
+    }
     s->room_bytes -= v->data + v->ends[run->from] - p;
     *is_refused = run->is_refused;
     return run->from;
@@ -94,5 +141,10 @@ static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v,
 
 /* Gives all columns that are used the same rows; 0 when memory is short. */
 static int kr_side_end(kr_side *s) { return kr_side_settle(s, KR_FILL_USED); }
+
+static inline void kr_side_close(kr_side *s) {
+    kr_shapes_close(s->shapes);
+    s->shapes = 0;
+}
 
 #endif

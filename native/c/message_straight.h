@@ -3,8 +3,7 @@
 #ifndef KRAFTLOG_MESSAGE_STRAIGHT_H
 #define KRAFTLOG_MESSAGE_STRAIGHT_H
 
-#include "message_bodies.h"
-#include "message_decode.h"
+#include "message_shape.h"
 #include "metadata_marker.h"
 
 typedef struct {
@@ -22,10 +21,14 @@ typedef struct {
     const int32_t *ends;
     const uint8_t *limit, *most; /* there are bytes up to here; there is room for messages up to here */
     int64_t from, to;            /* rows that are to be read; `from` is the first that is not when it ends */
+    int64_t first_row;           /* what `from` was */
     int64_t at;                  /* the number in its column of the message at `from` */
     int32_t first, versions;     /* that there are */
     int32_t number;              /* the api key of frames, and of keys */
-    const uint8_t *valid;        /* of values behind keys: a bit for each from `valid_at` on, or NULL */
+    const kr_program *programs;  /* for each version */
+    const uint8_t *prompt;       /* for each field */
+    kr_message_shapes *shapes;
+    const uint8_t *valid; /* of values behind keys: a bit for each from `valid_at` on, or NULL */
     int64_t valid_at;
     uint8_t *is_tombstone; /* of values behind keys: receives for each row whether it has none */
     uint8_t is_refused;    /* whether the row at which it ends is one that the interpreter must read */
@@ -40,12 +43,17 @@ enum { KR_SHORT_FRAME = 3, KR_INT16_PREFIX = 2 };
 typedef const uint8_t *kr_straight_one(kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32_t version,
                                        int64_t i);
 
+/* Writes the fields of a message that begins at byte `p` with what stands in front of it, and has this shape; 0 when
+ * the interpreter must. */
+typedef int kr_straight_shaped(kr_message_decoder *d, const kr_message_shape *s, const uint8_t *p, int64_t i);
+
 typedef struct {
     const char *name;
     uint64_t digest;       /* of the definition that it was generated of */
     const uint8_t *prompt; /* for each field */
     kr_straight_rows *rows;
     kr_straight_runs *run;
+    int has_shapes; /* whether `run` writes rows by their shapes */
 } kr_straight;
 
 /* What the decoder of a message is, given its `one`. */
@@ -98,10 +106,31 @@ KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run 
     run->is_refused = (uint8_t)is_refused;
 }
 
+/* Whether a row has the shape that is kept at its place. */
+typedef struct {
+    int is_shaped, is_read;
+    int64_t place; /* below zero when it can have no shape */
+} kr_shaped_row;
+
+/* Reads a row that has a shape, of so many bytes that end at `end`. */
+KR_ALWAYS_INLINE kr_shaped_row kr_read_shaped(kr_message_decoder *d, const kr_message_shapes *shapes, const uint8_t *p,
+                                              int32_t size, int is_padded, int64_t i, kr_straight_shaped *shaped,
+                                              const int fixed) {
+    kr_shaped_row row = {0, 0, -1};
+    if (!shaped || KR_UNLIKELY((uint32_t)size > KR_SHAPED_BYTES) || KR_UNLIKELY(!is_padded)) return row;
+    row.place = kr_shape_place(size, p[fixed]);
+    const kr_message_shape *s = shapes->of[row.place];
+    row.is_shaped = kr_has_shape(s, p, size, fixed);
+    if (KR_LIKELY(row.is_shaped)) row.is_read = shaped(d, s, p, i);
+    return row;
+}
+
 /* The decoder of keys, which are of version 0. */
-KR_ALWAYS_INLINE void kr_straight_keys(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
+KR_ALWAYS_INLINE void kr_straight_keys(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one,
+                                       kr_straight_shaped *shaped, const int fixed) {
     const uint8_t *const data = run->data;
     const int32_t *const ends = run->ends;
+    kr_message_shapes *const shapes = run->shapes;
     const int64_t to = run->to, shift = run->at - run->from;
     const int32_t most = kr_straight_most(run), number = run->number;
     int64_t i = run->from;
@@ -110,35 +139,51 @@ KR_ALWAYS_INLINE void kr_straight_keys(kr_message_decoder *d, kr_straight_run *r
     for (; i < to; i++, at = end) {
         end = ends[i + 1];
         const uint8_t *p = data + at;
+        kr_shaped_row row = kr_read_shaped(d, shapes, p, end - at, end <= most, i + shift, shaped, fixed);
+        if (KR_LIKELY(row.is_read)) continue;
         if (end - at < KR_INT16_PREFIX || kr_load_int16(p) != number) break;
         if (KR_UNLIKELY(end > most)) {
             is_refused = kr_straight_stops(run, end);
             break;
         }
-        is_refused = one(d, p + KR_INT16_PREFIX, data + end, 0, i + shift) != data + end;
+        is_refused = row.is_shaped || one(d, p + KR_INT16_PREFIX, data + end, 0, i + shift) != data + end;
         if (KR_UNLIKELY(is_refused)) break;
+        if (row.place >= 0)
+            kr_shape_note(shapes, row.place, run->programs, run->prompt, p, KR_INT16_PREFIX, end - at, fixed);
     }
     run->from = i;
     run->at = i + shift;
     run->is_refused = (uint8_t)is_refused;
 }
 
-/* The decoder of values behind keys; those that are null are tombstones. */
-KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
+/* The decoder of values behind keys; those that are null are tombstones, whose fields are absent. It stops at one where
+ * messages have no shapes. */
+KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one,
+                                         kr_straight_shaped *shaped, const int fixed) {
     const uint8_t *const data = run->data, *const valid = run->valid;
     const int32_t *const ends = run->ends;
-    const int64_t from = run->from, to = run->to, valid_at = run->valid_at;
+    kr_message_shapes *const shapes = run->shapes;
+    uint8_t *const tombstones = run->is_tombstone - run->from;
+    const int64_t to = run->to, valid_at = run->valid_at;
     const int32_t most = kr_straight_most(run), first = run->first;
     const uint32_t versions = (uint32_t)run->versions;
-    int64_t i = from, number = run->at;
+    int64_t i = run->from, number = run->at;
     int32_t at = ends[i], end = at;
     int is_refused = 0;
     for (; i < to; i++, at = end) {
         end = ends[i + 1];
         const uint8_t *p = data + at;
         int is_tombstone = valid && !(valid[(valid_at + i) >> 3] >> ((valid_at + i) & 7) & 1);
-        run->is_tombstone[i - from] = (uint8_t)is_tombstone;
-        if (KR_UNLIKELY(is_tombstone)) continue;
+        tombstones[i] = (uint8_t)is_tombstone;
+        if (KR_UNLIKELY(is_tombstone)) {
+            is_refused = shaped && !shaped(d, &kr_absent_shape, kr_absent_row, number);
+            if (!shaped || is_refused) break;
+            number++;
+            continue;
+        }
+        kr_shaped_row row = kr_read_shaped(d, shapes, p, end - at, end <= most, number, shaped, fixed);
+        number += row.is_read;
+        if (KR_LIKELY(row.is_read)) continue;
         if (end - at < KR_INT16_PREFIX) break;
         int32_t version = kr_load_int16(p);
         if ((uint32_t)(version - first) >= versions) break;
@@ -146,8 +191,11 @@ KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run 
             is_refused = kr_straight_stops(run, end);
             break;
         }
-        is_refused = one(d, p + KR_INT16_PREFIX, data + end, version, number) != data + end;
+        is_refused = row.is_shaped || one(d, p + KR_INT16_PREFIX, data + end, version, number) != data + end;
         if (KR_UNLIKELY(is_refused)) break;
+        if (row.place >= 0)
+            kr_shape_note(shapes, row.place, &run->programs[version - first], run->prompt, p, KR_INT16_PREFIX, end - at,
+                          fixed);
         number++;
     }
     run->from = i;

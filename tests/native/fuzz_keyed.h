@@ -1,5 +1,5 @@
-/* Records with keys of some types: one pass over keys and values gives what the interpreter makes of each side alone.
- */
+/* Records with keys of some types: one pass over keys and values gives what the interpreter makes of each side alone,
+ * and rows that are absent for tombstones. */
 #ifndef KRAFTLOG_TESTS_FUZZ_KEYED_H
 #define KRAFTLOG_TESTS_FUZZ_KEYED_H
 
@@ -80,13 +80,76 @@ static int64_t interpret_side(fuzz_columns *expected, const keyed_records *r, co
     return in.count;
 }
 
+/* ---- columns without the rows that are absent ---- */
+
+static void drop_fixed(kr_growing *b, int64_t width, const uint8_t *is_absent, int64_t rows) {
+    uint8_t *to = b->bytes;
+    for (int64_t i = 0; b->size && i < rows; i++) {
+        if (is_absent[i]) continue;
+        memmove(to, b->bytes + width * i, (size_t)width);
+        to += width;
+    }
+    b->size = b->size ? to - b->bytes : 0;
+}
+
+/* Values of varying size, of which `ends` says where they are; `data` is NULL for lists, whose absent rows are empty.
+ */
+static void drop_varying(kr_growing *ends, kr_growing *data, const uint8_t *is_absent, int64_t rows) {
+    int32_t from = 0, to = 0, end;
+    int64_t kept = 1;
+    for (int64_t i = 0; i < rows; i++, from = end) {
+        memcpy(&end, ends->bytes + 4 * (i + 1), 4);
+        if (is_absent[i]) {
+            CHECK_TRUE(data || end == from);
+            continue;
+        }
+        if (data) memmove(data->bytes + to, data->bytes + from, (size_t)(end - from));
+        to += end - from;
+        memcpy(ends->bytes + 4 * kept++, &to, 4);
+    }
+    ends->size = 4 * kept;
+    if (data) data->size = to;
+}
+
+static void drop_valid(kr_level *l, const uint8_t *is_absent, int64_t rows) {
+    int64_t absent = rows - kr_count_zeros(is_absent, rows);
+    drop_fixed(&l->valid, 1, is_absent, l->valid.size ? rows : 0);
+    l->count -= absent;
+    l->nulls = l->nulls ? kr_count_zeros(l->valid.bytes, l->count) : 0;
+}
+
+static void drop_struct(fuzz_columns *c, int32_t field, const uint8_t *is_absent, int64_t rows) {
+    const kr_field *f = &c->d.program.fields[field];
+    for (int32_t k = f->first; k < f->first + f->count; k++) {
+        const kr_field *child = &c->d.program.fields[k];
+        kr_column *column = &c->columns[k];
+        kr_level *l = child->is_array ? &column->list : &column->item;
+        drop_valid(l, is_absent, rows);
+        if (child->is_array)
+            drop_varying(&l->ends, 0, is_absent, rows);
+        else if (child->kind == KR_KIND_STRUCT)
+            drop_struct(c, k, is_absent, rows);
+        else if (kr_wire_width(child->kind) && !(child->kind == KR_KIND_UUID && c->d.uuid_text))
+            drop_fixed(&l->data, kr_column_width(child->kind), is_absent, rows);
+        else
+            drop_varying(&l->ends, &l->data, is_absent, rows);
+    }
+    drop_valid(&c->columns[f->unknown].list, is_absent, rows);
+    drop_varying(&c->columns[f->unknown].list.ends, 0, is_absent, rows);
+}
+
 static void check_side(kr_side *side, fuzz_columns *found, const keyed_records *r, const keyed_column *c, int64_t to,
-                       int type, const message_table *table, int is_key) {
+                       int type, const message_table *table, int is_key, const kr_growing *absent) {
     static fuzz_columns expected;
     fuzz_columns_open(&expected, table->columns, found->d.uuid_text);
     interpret_side(&expected, r, c, to, type, table, is_key);
     CHECK_INT(0, expected.d.faults.size);
     fill_columns(found, table, side->straight);
+    if (absent && absent->size) {
+        CHECK_INT(absent->size, found->columns[0].item.count);
+        drop_struct(found, 0, absent->bytes, absent->size);
+        found->columns[0].item.count = kr_count_zeros(absent->bytes, absent->size);
+    }
     check_same_columns(&expected, found, table->columns);
     if (failures) printf("%s of %s\n", is_key ? "key" : "value", table->name);
     fuzz_columns_close(&expected);
@@ -151,9 +214,11 @@ static void fuzz_keyed(const corpus *c) {
         if (to >= 0) {
             CHECK_INT(8 * rows, each[k].rows.size);
             CHECK_TRUE(kr_keyed_end(&each[k]));
-            check_side(&each[k].key, &of_keys[k], &r, &r.keys, to, k, keys[k].table, 1);
-            check_side(&each[k].value, &of_values[k], &r, &r.values, to, k, values[k].table, 0);
+            check_side(&each[k].key, &of_keys[k], &r, &r.keys, to, k, keys[k].table, 1, 0);
+            check_side(&each[k].value, &of_values[k], &r, &r.values, to, k, values[k].table, 0, &each[k].tombstones);
         }
+        kr_side_close(&each[k].key);
+        kr_side_close(&each[k].value);
         kr_growing_free(&each[k].rows);
         kr_growing_free(&each[k].tombstones);
         fuzz_columns_close(&of_keys[k]);

@@ -113,8 +113,10 @@ static int are_sound;            /* whether no message is damaged */
 static int64_t messages_decoded; /* by generated decoders, since the start */
 
 static void make_messages(fuzz_messages_input *in, const message_table *table) {
-    static bytes b;
+    static bytes b, like;
     in->table = table;
+    int again = random_below(2) != 0;
+    like.size = 0;
     int64_t most = random_below(256) ? 1 + random_below(12) : 1 + random_below(MOST_MESSAGES);
     int is_one_version = random_below(2) != 0, is_sound = are_sound || random_below(4) == 0;
     int32_t version = (int32_t)random_below(in->table->versions);
@@ -122,12 +124,21 @@ static void make_messages(fuzz_messages_input *in, const message_table *table) {
     in->ends[0] = 0;
     while (in->values < most && b.size < BYTES_CAPACITY / 4) {
         int64_t i = in->values++;
-        if (!is_one_version) version = (int32_t)random_below(in->table->versions);
+        if (!is_one_version && !again) version = (int32_t)random_below(in->table->versions);
         in->versions[i] = in->table->first + version;
         in->starts[i] = (int32_t)random_below(3);
         put_random(&b, in->starts[i]);
         int64_t at = b.size;
-        put_random_struct(&b, &in->table->programs[version], 0, 0);
+        if (again && like.size &&
+            random_below(8)) { /* one like it, now and then with another bit: shapes are made of the others */
+            put_bytes(&b, like.at, like.size);
+            if (!is_sound && random_below(4) == 0)
+                b.at[at + random_below(like.size)] ^= (uint8_t)(1u << random_below(8));
+        } else {
+            put_random_struct(&b, &in->table->programs[version], 0, 0);
+            like.size = 0;
+            put_bytes(&like, b.at + at, b.size - at);
+        }
         if (!is_sound && random_below(4) == 0) damage_message(&b, at);
         in->ends[i + 1] = (int32_t)b.size;
         if (random_below(16)) in->rows[in->count++] = i;
@@ -332,6 +343,7 @@ static void fuzz_pass_of_types(const corpus *c) {
             check_same_columns(&expected, &found[k], in.table->columns);
         }
         if (failures) printf("of %s\n", in.table->name);
+        kr_side_close(&type->values);
         kr_growing_free(&type->rows);
         fuzz_columns_close(&expected);
         fuzz_columns_close(&found[k]);

@@ -107,7 +107,8 @@ cdef extern from "straight_decoders.h" nogil:
 
 cdef extern from "message_arrays.h" nogil:
     int kr_message_arrays_count(const kr_message_decoder *d, int with_unknown)
-    int kr_message_arrays(ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown)
+    int kr_message_arrays(ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown,
+                          const uint8_t *is_absent)
 
 
 cdef extern from "message_json.h" nogil:
@@ -210,6 +211,7 @@ cdef extern from "message_side.h" nogil:
         kr_message_decoder *decoder
 
     int kr_side_end(kr_side *s)
+    void kr_side_close(kr_side *s)
 
 
 cdef extern from "message_pass.h" nogil:

@@ -355,9 +355,10 @@ cdef int64_t level_size(kr_level *level):
     return level.data.size + level.ends.size + level.valid.size
 
 
-def to_record_batch(list parts, int64_t rows, take, arrow_schema):
+def to_record_batch(list parts, int64_t rows, take, arrow_schema, is_absent=None):
     """Gives the fields of messages, those of several side by side, to ``take``, which is
-    ``pyarrow.RecordBatch._import_from_c``. The last one's end in its unknown tagged fields. No more can be decoded then.
+    ``pyarrow.RecordBatch._import_from_c``. The last one's end in its unknown tagged fields, and are null in rows that
+    ``is_absent`` says. No more can be decoded then.
     """
     cdef Columns part
     cdef int entered = 0
@@ -365,13 +366,13 @@ def to_record_batch(list parts, int64_t rows, take, arrow_schema):
         for part in parts:
             enter(&part.busy, part)
             entered += 1
-        return record_batch_of(parts, rows, take, arrow_schema)
+        return record_batch_of(parts, rows, take, arrow_schema, is_absent)
     finally:
         for part in parts[:entered]:
             kr_busy_leave(&part.busy)
 
 
-cdef object record_batch_of(list parts, int64_t rows, take, arrow_schema):
+cdef object record_batch_of(list parts, int64_t rows, take, arrow_schema, const uint8_t[::1] is_absent):
     cdef ArrowArray array
     cdef Columns part
     cdef int at = 0, count = 0, ok
@@ -379,12 +380,18 @@ cdef object record_batch_of(list parts, int64_t rows, take, arrow_schema):
         if part.programs is None or not part.is_open or part.state.columns[0].item.count != rows:
             raise ValueError(f"not {rows} messages were decoded")
         count += kr_message_arrays_count(&part.state, part is parts[-1])
+    cdef const uint8_t *absent = NULL
+    if is_absent is not None and rows:
+        if is_absent.shape[0] != rows:
+            raise ValueError(f"{rows} messages, but {is_absent.shape[0]} rows that are absent or not")
+        absent = &is_absent[0]
     if not kr_array_of_rows(&array, rows, count):
         raise MemoryError("no memory for an array")
     try:
         for part in parts:
             part.is_open = False
-            ok = kr_message_arrays(array.children + at, &part.state, part.count, part is parts[-1])
+            ok = kr_message_arrays(
+                array.children + at, &part.state, part.count, part is parts[-1], absent if part is parts[-1] else NULL)
             if not ok:
                 raise MemoryError("no memory for an array")
             at += kr_message_arrays_count(&part.state, part is parts[-1])

@@ -18,6 +18,7 @@ from kraftlog._native.c_message cimport (
     kr_pass_run,
     kr_pass_type,
     kr_side,
+    kr_side_close,
     kr_side_end,
     kr_uuid_text_init,
 )
@@ -109,6 +110,7 @@ cdef class Pass:
             return found
         finally:
             for key, _ in opened:
+                kr_side_close(&types[<int>key].values)
                 kr_growing_free(&types[<int>key].rows)
 
 
@@ -137,7 +139,7 @@ cdef class KeyedPass:
 
     def decode(self, Values keys, Values values, bint uuid_text, wanted):
         """(name, columns of keys, columns of values, rows, which of them are tombstones) of each type, or of the one that
-        is wanted; values are of the rows that are none. None when there is a record that is odd or has a fault."""
+        is wanted; the fields of values are absent in tombstones. None when there is a record that is odd or has a fault."""
         cdef kr_keyed_type each[KR_KEYED_TYPES]
         cdef kr_keyed_type *types[KR_KEYED_TYPES]
         cdef Columns key, value
@@ -180,6 +182,8 @@ cdef class KeyedPass:
             return found
         finally:
             for number, _, _ in opened:
+                kr_side_close(&each[number].key)
+                kr_side_close(&each[number].value)
                 kr_growing_free(&each[number].rows)
                 kr_growing_free(&each[number].tombstones)
 

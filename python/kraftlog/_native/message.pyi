@@ -43,7 +43,13 @@ class Columns:
     ) -> list[MessageFault]: ...
     size: int
 
-def to_record_batch(parts: list[Columns], rows: int, take: Callable[[int, Any], Any], arrow_schema: Any) -> Any: ...
+def to_record_batch(
+    parts: list[Columns],
+    rows: int,
+    take: Callable[[int, Any], Any],
+    arrow_schema: Any,
+    is_absent: npt.NDArray[np.uint8] | None = None,
+) -> Any: ...
 
 FrameFault = tuple[int, int, int, int]
 

@@ -319,15 +319,6 @@ class Partition:
             except OSError as error:
                 raise storage_error(error) from error
 
-    def roll(self) -> None:
-        """Begin a new segment, unless the last one is empty."""
-        with self._lock:
-            self._check_open()
-            try:
-                self._log.roll()
-            except OSError as error:
-                raise storage_error(error) from error
-
     @contextmanager
     def housekeeping(self) -> Iterator[None]:
         """Let one thread at a time remove and replace closed segments."""

@@ -33,7 +33,12 @@ def record_schema(record_type: RecordType, uuid: str, *, with_key: bool) -> pa.S
     )
 
 
-def record_batch(decoded: list[native.Columns], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(
+    decoded: list[native.Columns],
+    rows: int,
+    schema: pa.Schema,
+    is_absent: npt.NDArray[np.bool_] | None = None,
+) -> pa.RecordBatch:
     """Return columns of messages side by side, as a record batch.
 
     Parameters
@@ -43,10 +48,13 @@ def record_batch(decoded: list[native.Columns], rows: int, schema: pa.Schema) ->
     rows : int
     schema : pyarrow.Schema
         The fields of all of them.
+    is_absent : numpy.ndarray of bool, optional
+        Rows in which the fields of the last one are null.
     """
     if not decoded:
         return pa.RecordBatch.from_pylist([], schema=schema)
-    return native.to_record_batch(decoded, rows, pa.RecordBatch._import_from_c, schema)
+    flags = None if is_absent is None else is_absent.view(np.uint8)
+    return native.to_record_batch(decoded, rows, pa.RecordBatch._import_from_c, schema, flags)
 
 
 def with_tombstones(

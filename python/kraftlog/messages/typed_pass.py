@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,13 @@ import pyarrow as pa
 from kraftlog._native import message as native
 from kraftlog._native.message_pass import KeyedPass, Pass
 from kraftlog.messages.arrow_types import UUID_TEXT
-from kraftlog.messages.columns import record_batch, record_schema, with_tombstones
+from kraftlog.messages.columns import record_batch, record_schema
 from kraftlog.messages.format_of import FRAMED
 from kraftlog.messages.program import programs
 from kraftlog.messages.record_type import RecordFormat, RecordType
 
 
-@dataclass(frozen=True)
-class Typed:
+class Typed(NamedTuple):
     """Records of one type.
 
     Attributes
@@ -40,8 +39,7 @@ class Typed:
         return Typed(self.rows[~is_bad], self.fields.filter(pa.array(~is_bad)), self.is_tombstone[~is_bad])
 
 
-@dataclass(frozen=True)
-class OfType:
+class OfType(NamedTuple):
     """What one pass found of a type: rows with a fault are among its records.
 
     Attributes
@@ -54,7 +52,7 @@ class OfType:
 
     record_type: RecordType
     typed: Typed
-    faults: list[native.MessageFault] = field(default_factory=list)
+    faults: list[native.MessageFault]
 
 
 class OnePass:
@@ -68,8 +66,10 @@ class OnePass:
 
     def __init__(self, format: RecordFormat, uuid: str) -> None:
         self._uuid = uuid
+        self._is_framed = format.name in FRAMED
+        self._schemas: dict[str, pa.Schema] = {}
         names = format.by_name
-        if format.name in FRAMED:
+        if self._is_framed:
             self._types = {every[0].api_key: every[0] for every in names.values() if len(every) == 1}
             self._pass = Pass({key: programs(one.value) for key, one in self._types.items() if one.value is not None})
             return
@@ -104,7 +104,7 @@ class OnePass:
         every = []
         for api_key, columns, rows, faults in found:
             record_type = self._types[api_key]
-            batch = record_batch([columns], len(rows), record_schema(record_type, self._uuid, with_key=False))
+            batch = record_batch([columns], len(rows), self._schema(record_type))
             every.append(OfType(record_type, Typed(rows, batch, np.zeros(len(rows), bool)), faults))
         return every
 
@@ -116,13 +116,17 @@ class OnePass:
         every = []
         for of_type, key, value, rows, is_tombstone in found:
             record_type = self._keyed_types[of_type]
-            if is_tombstone.any():
-                of_values = [] if is_tombstone.all() else [value]
-                batch = with_tombstones(record_type, self._uuid, [key], of_values, is_tombstone)
-            else:
-                batch = record_batch([key, value], len(rows), record_schema(record_type, self._uuid, with_key=True))
-            every.append(OfType(record_type, Typed(rows, batch, is_tombstone)))
+            batch = record_batch([key, value], len(rows), self._schema(record_type), is_tombstone)
+            every.append(OfType(record_type, Typed(rows, batch, is_tombstone), []))
         return every
+
+    def _schema(self, record_type: RecordType) -> pa.Schema:
+        """Return the columns of a type; its name is found sooner than the whole of it."""
+        found = self._schemas.get(record_type.name)
+        if found is None:
+            found = record_schema(record_type, self._uuid, with_key=not self._is_framed)
+            self._schemas[record_type.name] = found
+        return found
 
 
 def _is_keyed(every: list[RecordType]) -> bool:
