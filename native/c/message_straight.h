@@ -79,6 +79,11 @@ static inline int32_t kr_straight_most(const kr_straight_run *run) {
 /* Where a row ends that is not decoded: the interpreter must read it unless there is no room. */
 static inline int kr_straight_stops(const kr_straight_run *run, int32_t end) { return run->data + end <= run->most; }
 
+enum { KR_AHEAD = 768 }; /* bytes: further than processors look by themselves */
+
+/* Fetches what will be read soon, whether it is there or not. */
+KR_ALWAYS_INLINE void kr_fetch_ahead(const uint8_t *p) { __builtin_prefetch((const void *)((uintptr_t)p + KR_AHEAD)); }
+
 /* The decoder of rows with a short frame. */
 KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
     const uint8_t *const data = run->data;
@@ -93,6 +98,7 @@ KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run 
     for (; i < to; i++, at = end) {
         end = ends[i + 1];
         const uint8_t *p = data + at;
+        kr_fetch_ahead(p);
         if (end - at < KR_SHORT_FRAME || kr_load_int16(p) != head || (uint32_t)(p[2] - first) >= versions) break;
         if (KR_UNLIKELY(end > most)) {
             is_refused = kr_straight_stops(run, end);
@@ -139,6 +145,7 @@ KR_ALWAYS_INLINE void kr_straight_keys(kr_message_decoder *d, kr_straight_run *r
     for (; i < to; i++, at = end) {
         end = ends[i + 1];
         const uint8_t *p = data + at;
+        kr_fetch_ahead(p);
         kr_shaped_row row = kr_read_shaped(d, shapes, p, end - at, end <= most, i + shift, shaped, fixed);
         if (KR_LIKELY(row.is_read)) continue;
         if (end - at < KR_INT16_PREFIX || kr_load_int16(p) != number) break;
@@ -173,6 +180,7 @@ KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run 
     for (; i < to; i++, at = end) {
         end = ends[i + 1];
         const uint8_t *p = data + at;
+        kr_fetch_ahead(p);
         int is_tombstone = valid && !(valid[(valid_at + i) >> 3] >> ((valid_at + i) & 7) & 1);
         tombstones[i] = (uint8_t)is_tombstone;
         if (KR_UNLIKELY(is_tombstone)) {
