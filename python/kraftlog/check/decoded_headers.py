@@ -52,7 +52,7 @@ def decoded_headers(
     found: list[Fault] = []
     unreadable: list[Fault] = []
     with segment_file(segment, unreadable, strict=options.strict) as file:
-        plan = DecodePlan(RECORDS.select([]), options, only_markers=True)
+        plan = DecodePlan(RECORDS.select([]), options, every_batch=True, only_markers=True)
         decoder = RecordDecoder(file, part.start, part.end, plan)
         done = part.start
         try:
