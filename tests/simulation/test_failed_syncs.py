@@ -5,6 +5,7 @@ What the sync should have written is in the page cache and counts as written: se
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -37,8 +38,11 @@ def test_what_a_recovery_has_shown_stays(make):
 def test_without_writing_it_again(monkeypatch: pytest.MonkeyPatch):
     """The simulation notices when the tail is synced, and not written again."""
 
-    def sync_alone(path: object, start: int) -> None:
-        disk().sync_file(path)  # type: ignore[arg-type]
+    def sync_alone(path: Path, start: int, size: int | None = None) -> None:
+        with disk().open_update(path) as file:
+            if size is not None:
+                file.truncate(size)
+            file.sync()
 
     monkeypatch.setattr("kraftlog.write.log_repair.write_again", sync_alone)
     names = {make().name: make for make in WORKLOADS}
