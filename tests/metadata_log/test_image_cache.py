@@ -178,6 +178,11 @@ def test_only_some_are_kept(log: Path, folder: Path, cache: ImageCache) -> None:
     assert max(ends) == end + 1
 
 
+def test_others_cannot_read_it(log: Path, folder: Path, cache: ImageCache) -> None:
+    image_at(MetadataLog.open(log), None, [], cache=cache)
+    assert [path.stat().st_mode & 0o777 for path in folder.iterdir()] == [0o700]
+
+
 def test_short_logs_are_not_kept(log: Path, folder: Path) -> None:
     image_at(MetadataLog.open(log), None, [], cache=ImageCache(folder))
     assert not folder.exists()

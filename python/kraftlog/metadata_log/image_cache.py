@@ -1,4 +1,4 @@
-"""A cache of metadata images outside of log directories: who looks again at a long log replays only what is new.
+"""A cache of metadata images outside of log directories: the next look at a long log replays only what is new.
 
 An entry is a snapshot as a Kafka controller writes one, in a folder of its own:
 
@@ -72,7 +72,7 @@ class ImageCache:
         """Return the kept images of a log, the latest first."""
         try:
             return sorted(self._fitting(log), key=lambda one: one.end_offset, reverse=True)
-        except OSError as error:  # as good as an empty one
+        except (OSError, ValueError) as error:  # as good as an empty one
             _LOGGER.debug("the cache of images cannot be read: %s", error)
             return []
 
@@ -90,6 +90,8 @@ class ImageCache:
             return
         try:
             folder = self._folder / _cluster_of(log) / _identity(batch)[0]
+            disk().make_folder(self._folder)
+            self._folder.chmod(0o700)  # the images hold credentials
             disk().make_folder(folder)
             records = ((name, BUILT_IN.messages[name].versions.last, rows) for name, rows in at.image.records())
             with suppress(FileExistsError):
