@@ -9,7 +9,7 @@
 
 typedef struct {
     uint8_t *bytes;
-    int64_t size, capacity; /* the capacity is one that kr_take_pooled gives */
+    int64_t size, capacity; /* the capacity is one that kr_take_pooled gives; 0 when the bytes are owned by others */
 } kr_growing;
 
 enum { KR_GROWING_SLACK = 64, KR_SMALLEST_GROWN = 1 << KR_POOL_FIRST, KR_KIND_GROWN = -1 };
@@ -22,7 +22,7 @@ static int kr_grow(kr_growing *b, int64_t more) {
     if (b->size) memcpy(bytes, b->bytes, (size_t)b->size);
     if (b->capacity >= KR_POOL_LARGE)
         free(b->bytes); /* what has outgrown it will not fit it again: kept, it would cost as much as what is grown */
-    else
+    else if (b->capacity)
         kr_give_pooled(b->bytes, b->capacity, KR_KIND_GROWN);
     b->bytes = bytes;
     b->capacity = capacity;
@@ -30,7 +30,7 @@ static int kr_grow(kr_growing *b, int64_t more) {
 }
 
 static inline void kr_growing_free(kr_growing *b) {
-    kr_give_pooled(b->bytes, b->capacity, KR_KIND_GROWN);
+    if (b->capacity) kr_give_pooled(b->bytes, b->capacity, KR_KIND_GROWN);
     memset(b, 0, sizeof *b);
 }
 

@@ -27,6 +27,15 @@ typedef struct {
     kr_growing tags;
 } kr_column;
 
+/* The first of all ends, which columns share until they have a value. */
+static const int32_t kr_first_end;
+
+static inline void kr_column_open(kr_column *c) {
+    const kr_growing ends = {(uint8_t *)(uintptr_t)&kr_first_end, sizeof kr_first_end, 0};
+    memset(c, 0, sizeof *c);
+    c->list.ends = c->item.ends = ends;
+}
+
 static inline void kr_column_free(kr_column *c) {
     kr_growing *all[] = {&c->list.data, &c->list.ends,  &c->list.valid, &c->item.data,
                          &c->item.ends, &c->item.valid, &c->tags};

@@ -15,12 +15,27 @@ typedef struct {
     const kr_program *programs;  /* NULL where there is no such type */
     const kr_straight *straight; /* one with a `run` */
     int32_t first, versions;     /* that there are */
-    int is_expected;             /* whether there is room for the rest, as if all of it were of this type */
+    int is_expected;             /* whether there is room for the rows that are expected */
+    int64_t expected;            /* rows that the pass before had; 0 when there was none */
     kr_message_decoder *decoder; /* NULL until it is needed */
     int64_t count;
     int64_t room_rows, room_bytes; /* up to which row, and for how many bytes, there is room */
     kr_message_shapes *shapes;     /* NULL until they are needed */
 } kr_side;
+
+/* Begins a pass with what the one before has left: its shapes, which no other pass can take then. */
+static inline kr_side kr_side_begin(kr_side *kept) {
+    kr_side s = *kept;
+    s.shapes = __atomic_exchange_n(&kept->shapes, 0, __ATOMIC_ACQ_REL);
+    return s;
+}
+
+/* Ends a pass, and leaves its shapes and its number of rows to the next one. */
+static inline void kr_side_leave(kr_side *kept, kr_side *s) {
+    if (s->count) __atomic_store_n(&kept->expected, s->count, __ATOMIC_RELAXED);
+    if (s->shapes) kr_shapes_close(__atomic_exchange_n(&kept->shapes, s->shapes, __ATOMIC_ACQ_REL));
+    s->shapes = 0;
+}
 
 static inline int kr_side_has(const kr_side *s, int32_t version) {
     return (uint32_t)(version - s->first) < (uint32_t)s->versions;
@@ -35,13 +50,14 @@ static int kr_side_settle(kr_side *s, enum kr_fill fill) {
     return !d->no_memory;
 }
 
-/* Makes room for a block of rows; 0 when memory is short. Where a block was full already, room is made once for all
- * that are left, `most`, so that columns are not copied again and again. */
+/* Makes room for a block of rows; 0 when memory is short. So that columns are not copied again and again, room is made
+ * once for as many rows as the pass before had, or for all that are left, `most`, where a block was full already. */
 static int kr_side_make_room(kr_side *s, int64_t most) {
     if (!kr_side_settle(s, KR_CUT)) return 0;
-    if (s->count >= KR_STRAIGHT_ROWS && !s->is_expected) {
+    int64_t expected = s->expected < most ? s->expected : most;
+    if (!s->is_expected && (s->count >= KR_STRAIGHT_ROWS || expected >= KR_STRAIGHT_ROWS)) {
         s->is_expected = 1;
-        kr_expect_rows(s->decoder, most);
+        kr_expect_rows(s->decoder, s->count ? most : expected + KR_STRAIGHT_ROWS);
         if (s->decoder->no_memory) return 0;
     }
     s->room_rows = s->count + KR_STRAIGHT_ROWS;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pytest
@@ -163,3 +164,18 @@ def test_keys_of_more_than_a_block_and_long_values() -> None:
         [value] * 1500 + [None] + [group] * 3 + [value],
         [key] * 1501 + [int16_prefix(2) + b"\x00\x01g"] * 3 + [key],
     )
+
+
+def test_a_reader_of_many_chunks_in_two_threads() -> None:
+    chunks = [
+        some_records(CONSUMER_OFFSETS, random.Random(seed), 1 + 900 * (seed % 4), tombstones=10, damaged=seed % 5 == 4)
+        for seed in range(12)
+    ]
+    arrays = [(pa.array(keys, pa.binary()), pa.array(values, pa.binary())) for keys, values in chunks]
+    expected = [MessageReader(BUILT_IN.formats[CONSUMER_OFFSETS]).read(*one).every_typed() for one in arrays]
+    reader = MessageReader(BUILT_IN.formats[CONSUMER_OFFSETS])
+    with ThreadPoolExecutor(2) as threads:
+        for at, every in enumerate(threads.map(lambda one: reader.read(*one).every_typed(), arrays * 10)):
+            assert every.keys() == expected[at % len(arrays)].keys()
+            for name, one in every.items():
+                check_same_typed(one, expected[at % len(arrays)][name])

@@ -155,13 +155,25 @@ static void check_side(kr_side *side, fuzz_columns *found, const keyed_records *
     fuzz_columns_close(&expected);
 }
 
-static kr_side side_of(const message_table *table, fuzz_columns *columns, int uuid_text) {
+/* What passes leave to the next one of the same messages and type. */
+static kr_side *kept_side(const message_table *table, int type) {
+    static kr_side kept[FUZZ_KEYED_TYPES][MESSAGE_TABLES];
+    int k = 0;
+    while (strcmp(message_tables[k].name, table->name)) k++;
+    return &kept[type][k];
+}
+
+static kr_side side_of(const message_table *table, int type, fuzz_columns *columns, int uuid_text) {
+    kr_side *kept = kept_side(table, type);
     fuzz_columns_open(columns, table->columns, uuid_text);
-    return (kr_side){.programs = table->programs,
-                     .straight = kr_straight_of(table->name, table->digest),
-                     .first = table->first,
-                     .versions = table->versions,
-                     .decoder = &columns->d};
+    kept->programs = table->programs;
+    kept->straight = kr_straight_of(table->name, table->digest);
+    kept->first = table->first;
+    kept->versions = table->versions;
+    if (random_below(2)) kept->expected = random_expected();
+    kr_side side = kr_side_begin(kept);
+    side.decoder = &columns->d;
+    return side;
 }
 
 /* A message that a pass finds in keys, or in values. */
@@ -190,8 +202,8 @@ static void fuzz_keyed(const corpus *c) {
         kept[k] = of_version;
         make_messages(&keys[k], &kept[k]);
         make_messages(&values[k], random_keyed_table(0));
-        each[k].key = side_of(keys[k].table, &of_keys[k], uuid_text);
-        each[k].value = side_of(values[k].table, &of_values[k], uuid_text);
+        each[k].key = side_of(keys[k].table, k, &of_keys[k], uuid_text);
+        each[k].value = side_of(values[k].table, k, &of_values[k], uuid_text);
         types[7 * k] = &each[k];
     }
     are_sound = 0;
@@ -217,8 +229,8 @@ static void fuzz_keyed(const corpus *c) {
             check_side(&each[k].key, &of_keys[k], &r, &r.keys, to, k, keys[k].table, 1, 0);
             check_side(&each[k].value, &of_values[k], &r, &r.values, to, k, values[k].table, 0, &each[k].tombstones);
         }
-        kr_side_close(&each[k].key);
-        kr_side_close(&each[k].value);
+        kr_side_leave(kept_side(keys[k].table, k), &each[k].key);
+        kr_side_leave(kept_side(values[k].table, k), &each[k].value);
         kr_growing_free(&each[k].rows);
         kr_growing_free(&each[k].tombstones);
         fuzz_columns_close(&of_keys[k]);

@@ -13,15 +13,11 @@ typedef struct {
 } message_columns;
 
 static void message_columns_open(message_columns *c, const message_program *m, int uuid_text) {
-    int32_t zero = 0;
     memset(c, 0, sizeof *c);
     c->d.program = m->program;
     c->d.columns = c->columns;
     c->d.uuid_text = uuid_text;
-    for (int i = 0; i < MESSAGE_COLUMNS; i++) {
-        CHECK_TRUE(kr_push_repeated(&c->columns[i].list.ends, &zero, 4, 1));
-        CHECK_TRUE(kr_push_repeated(&c->columns[i].item.ends, &zero, 4, 1));
-    }
+    for (int i = 0; i < MESSAGE_COLUMNS; i++) kr_column_open(&c->columns[i]);
 }
 
 static void message_columns_close(message_columns *c) {

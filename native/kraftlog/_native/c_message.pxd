@@ -51,6 +51,7 @@ cdef extern from "message_columns.h" nogil:
         kr_growing tags
 
     void kr_column_free(kr_column *c)
+    void kr_column_open(kr_column *c)
     void kr_growing_free(kr_growing *b)
     int kr_reserve(kr_growing *b, int64_t more)
     int kr_push_repeated(kr_growing *b, const void *value, int64_t width, int64_t n)
@@ -210,7 +211,9 @@ cdef extern from "message_side.h" nogil:
         int32_t versions
         kr_message_decoder *decoder
 
+    kr_side kr_side_begin(kr_side *kept)
     int kr_side_end(kr_side *s)
+    void kr_side_leave(kr_side *kept, kr_side *s)
     void kr_side_close(kr_side *s)
 
 

@@ -35,6 +35,7 @@ from kraftlog._native.c_message cimport (
     KR_ZERO_UUID_TEXT,
     kr_column,
     kr_column_free,
+    kr_column_open,
     kr_decode_versions,
     kr_field,
     kr_frame_fault,
@@ -50,7 +51,6 @@ from kraftlog._native.c_message cimport (
     kr_message_decoder_close,
     kr_message_fault,
     kr_program,
-    kr_push_repeated,
     kr_read_frames,
     kr_read_int16_prefixes,
     kr_reserve,
@@ -276,7 +276,6 @@ cdef class Columns:
     """Takes messages, of any version of one definition, as columns."""
 
     def __cinit__(self, int count, bint uuid_text):
-        cdef int32_t zero = 0
         cdef int i
         self.count = count
         self.is_open = True
@@ -285,9 +284,7 @@ cdef class Columns:
         if self.state.columns == NULL:
             raise MemoryError("no memory for the columns of a message")
         for i in range(count):
-            if not kr_push_repeated(&self.state.columns[i].list.ends, &zero, 4, 1) \
-                    or not kr_push_repeated(&self.state.columns[i].item.ends, &zero, 4, 1):
-                raise MemoryError("no memory for the columns of a message")
+            kr_column_open(&self.state.columns[i])
 
     def __dealloc__(self):
         cdef int i

@@ -18,8 +18,10 @@ from kraftlog._native.c_message cimport (
     kr_pass_run,
     kr_pass_type,
     kr_side,
+    kr_side_begin,
     kr_side_close,
     kr_side_end,
+    kr_side_leave,
     kr_uuid_text_init,
 )
 from kraftlog._native.memory cimport shared_pool
@@ -110,7 +112,7 @@ cdef class Pass:
             return found
         finally:
             for key, _ in opened:
-                kr_side_close(&types[<int>key].values)
+                kr_side_leave(&self.types[<int>key].values, &types[<int>key].values)
                 kr_growing_free(&types[<int>key].rows)
 
 
@@ -137,6 +139,11 @@ cdef class KeyedPass:
             self.names.append(name)
             self.programs.append((key, value))
 
+    def __dealloc__(self):
+        for number in range(KR_KEYED_TYPES):
+            kr_side_close(&self.each[number].key)
+            kr_side_close(&self.each[number].value)
+
     def decode(self, Values keys, Values values, bint uuid_text, wanted):
         """(name, columns of keys, columns of values, rows, which of them are tombstones) of each type, or of the one that
         is wanted; the fields of values are absent in tombstones. None when there is a record that is odd or has a fault."""
@@ -149,6 +156,8 @@ cdef class KeyedPass:
             raise ValueError(f"{keys.count} keys, but {n} values")
         each[:] = self.each
         for number in range(len(self.names)):
+            each[number].key = kr_side_begin(&self.each[number].key)
+            each[number].value = kr_side_begin(&self.each[number].value)
             each[number].is_skipped = wanted is not None and self.names[number] != wanted
         for number in range(KR_KEYED_TYPES):
             types[number] = &each[self.number_of[number]] if self.number_of[number] >= 0 else NULL
@@ -181,9 +190,9 @@ cdef class KeyedPass:
                 found.append((self.names[number], key, value, rows, is_tombstone))
             return found
         finally:
-            for number, _, _ in opened:
-                kr_side_close(&each[number].key)
-                kr_side_close(&each[number].value)
+            for number in range(len(self.names)):
+                kr_side_leave(&self.each[number].key, &each[number].key)
+                kr_side_leave(&self.each[number].value, &each[number].value)
                 kr_growing_free(&each[number].rows)
                 kr_growing_free(&each[number].tombstones)
 

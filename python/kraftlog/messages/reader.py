@@ -263,6 +263,8 @@ class Messages:
     def _without_bad(self, of_type: OfType) -> Typed:
         """Return the records that one pass found of a type but those that cannot be shown, which are noted."""
         value, typed = of_type.record_type.value, of_type.typed
+        if not of_type.faults:
+            return typed
         assert value is not None
         is_bad = np.zeros(len(typed.rows), bool)
         for fault in of_type.faults:
