@@ -102,6 +102,7 @@ def test_picture():
         ("docs/log-store.md", 12),
         ("docs/sql.md", 6),
         ("docs/how-to/find-records.md", 4),
+        ("docs/how-to/follow.md", 4),
     ],
     ids=lambda value: str(value),
 )
@@ -137,5 +138,6 @@ def test_all_python_is_run():
         "docs/log-store.md",
         "docs/sql.md",
         "docs/how-to/find-records.md",
+        "docs/how-to/follow.md",
     }
     assert pages == run

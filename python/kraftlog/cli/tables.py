@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.schema.table import PARTITION
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from kraftlog.tables.log import Log
     from kraftlog.tables.search import Search
 
+FOLLOWED = ("records", "messages", "groups")
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
 
@@ -78,13 +80,16 @@ def run_table(
     counts : bool
         Show how many rows there are in each partition.
     """
-    log = open_log(
+    opened = partial(
+        open_log,
         paths,
         topics=given.pop("topics", None) or None,
         partitions=given.pop("partitions", None) or None,
         as_topic=given.pop("as_topic", None),
         definitions=given.pop("definitions", None),
     )
+    log = opened()
+    follows, last = given.pop("follows", False), given.pop("last", None)
     message_type = given.pop("message_type", None)
     if message_type is not None:
         table = check_type(message_type, log.catalog)
@@ -97,6 +102,15 @@ def run_table(
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
     from_end = _take_bounds(given)
     rows = read_options(**given)
+    if follows or last is not None:
+        from kraftlog.cli.follow import check_follow, show_followed
+        from kraftlog.tables.follow import Follower
+
+        check_follow(output, follows=follows, last=last, counts=counts, has_end=rows.end_offset != NO_BOUND)
+        follower = Follower(
+            opened, table, output.columns, rows, search=search, last=last, from_end=from_end, workers=workers
+        )
+        sys.exit(show_followed(follower, output, follows=follows))
     logs = [(log, rows)] if from_end is None else list(_near_the_end(log, rows, from_end))
     columns = list(PARTITION) if counts else output.columns
     with progress_bar(
@@ -215,6 +229,8 @@ def _command(table: schema.TableSchema) -> click.Command:
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
         decorators.append(options.KCAT_FORMAT)
+    if table.name in FOLLOWED:
+        decorators.append(options.FOLLOW)
     output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT
     decorators += [output, options.READING]
     for decorator in reversed(decorators):
