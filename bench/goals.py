@@ -13,6 +13,7 @@ import bare_codecs
 import corpus
 import folds
 import growing
+import searching
 import start
 import transactional as tx
 import typed_records as typed
@@ -166,6 +167,7 @@ RATES = [
     RateGoal("batches of one record decoded, M/s (10 us each)", "small", works.EACH, 0.1, (corpus.SMALL.name,)),
     RateGoal("zeros behind a batch, MB/s (64 MiB in 10 ms)", "growth", growing.AT_ONCE, 6711, (growing.ZEROS,)),
     RateGoal("boundary scan, M records/s, 100 B", "boundaries", tx.BOUNDARIES, 80, ("v100_b8", "v100_b64")),
+    RateGoal("a rare text found in a file, MB/s", "grep", searching.GREP, 1000, PLAIN),
     RateGoal("plan_batches, M sizes/s", "plan", tx.PLAN, 200, ("",)),
     # what Kafka does on the machine that the goals are stated for: 14.3 M metadata records/s, 9 M commits/s, and
     # 1.0 M metadata records/s replayed

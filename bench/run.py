@@ -17,6 +17,7 @@ import pyarrow as pa
 from rich.console import Console
 
 import corpus
+import following
 import goals
 import growing
 import growth
@@ -33,7 +34,7 @@ from rounds import interleave
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
 QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
-ALONE = {"varint": works.varint, "plan": transactional.plan, "store": stores.store}  # on no log
+ALONE = {"varint": works.varint, "plan": transactional.plan, "store": stores.store, "last": following.last}  # on no log
 EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "growth", "memory", "open"]
 
 

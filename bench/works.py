@@ -14,6 +14,7 @@ import corpus
 import floors
 import kraftlog
 import scanning
+import searching
 import transactional
 from compare import contenders as others
 from compare import sums
@@ -167,6 +168,7 @@ BY_NAME: dict[str, Callable[[Material, Peers], list[Contender]]] = {
     "pack": _alone(transactional.pack),
     "commits": _alone(transactional.commits),
     "read_committed": _alone(transactional.read_committed),
+    "grep": searching.grep,
 }
 COMPARED = ("decode", "encode", "scan", "small", "threads")
 ON_64_KIB = [workload for workload in corpus.WORKLOADS if workload.batch_kib == 64]
@@ -176,6 +178,7 @@ LOGS = {
     "small": [corpus.SMALL],
     "threads": ON_64_KIB,
     "encoders": ON_64_KIB,
+    "grep": [*corpus.PLAIN, *corpus.COMPRESSED],
 }  # of the others: corpus.PLAIN, on the rest of the logs they would say nothing new
 
 

@@ -9,6 +9,7 @@
 
 #include "legacy.h"
 #include "step.h"
+#include "text_search.h"
 
 typedef struct {
     kr_error error;
@@ -41,6 +42,7 @@ typedef struct {
     int8_t follows; /* whether transactional batches may be decoded only before `known` (follow.h) */
     int64_t known;
     int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
+    const kr_texts *texts; /* 0, or batches whose plain bytes do not hold them are passed over */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
@@ -276,6 +278,22 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     return kr_settle(d, h, &before, bytes, status, &e);
 }
 
+/* Whether the batch at d->position, not compressed and in memory, holds none of what is searched for, and is sound as
+ * far as its crc says. One that is not is decoded, which says what is wrong. */
+static inline int kr_lacks_texts(kr_decoder *d, kr_batch_header *h) {
+    const uint8_t *p = d->input.start + h->position;
+    int64_t before = h->magic >= 2 ? KR_RECORD_BATCH_OVERHEAD : KR_LOG_OVERHEAD;
+    if (kr_holds_texts(p + before, kr_batch_end(h) - h->position - before, d->texts)) return 0;
+    return !d->check_crc || kr_batch_crc(&d->input, h) == h->crc;
+}
+
+/* The same for the plain bytes of d->batch, whose crc has been compared: passes over it, or returns 0. */
+static inline int kr_pass_without_texts(kr_decoder *d, const uint8_t *data, int64_t size) {
+    if (!d->texts || kr_holds_texts(data, size, d->texts)) return 0;
+    kr_pass(d, &d->batch);
+    return 1;
+}
+
 /* Checks a compressed batch as far as its bytes allow and points at its payload. */
 static inline int kr_open_compressed(kr_decoder *d, kr_batch_header *h) {
     kr_error e;
@@ -343,7 +361,12 @@ static inline int kr_decode_next(kr_decoder *d) {
     status = kr_batch_need(&d->input, h, d->check_crc, &e);
     if (status == KR_BAD_CRC) kr_leave_out(d, h, &e);
     if (status != KR_OK) return KR_OK;
-    return kr_compression(h) ? kr_open_compressed(d, h) : kr_decode_plain(d, h);
+    if (kr_compression(h)) return kr_open_compressed(d, h);
+    if (KR_UNLIKELY(d->texts != 0) && kr_lacks_texts(d, h)) {
+        kr_pass(d, h);
+        return KR_OK;
+    }
+    return kr_decode_plain(d, h);
 }
 
 static inline int kr_decoder_run(kr_decoder *d) {

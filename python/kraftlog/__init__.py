@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
     from kraftlog.stream import Stream
+    from kraftlog.tables.follow import follow
     from kraftlog.tables.log import Log
     from kraftlog.tables.open_log import open
     from kraftlog.transactions.metadata_transaction import pack_transaction
@@ -69,6 +70,7 @@ __all__ = [
     "encode",
     "encode_marker",
     "encode_messages",
+    "follow",
     "group_partition",
     "open",
     "pack_transaction",
@@ -107,6 +109,7 @@ _MODULES = {
     "encode": "kraftlog.codec.encode",
     "encode_marker": "kraftlog.codec.end_transaction_marker",
     "encode_messages": "kraftlog.messages.api",
+    "follow": "kraftlog.tables.follow",
     "group_partition": "kraftlog.coordinator.partition_for",
     "open": "kraftlog.tables.open_log",
     "pack_transaction": "kraftlog.transactions.metadata_transaction",

@@ -18,6 +18,7 @@ from pseudo_terminal import PseudoTerminal
 Command = Callable[..., Any]
 SHOWN = {
     "records": "codecs/log -t codec-lz4 -c 5",
+    "grep": "transactions/log -t orders --key tx-b -c 5",
     "batches": "codecs/log -c 5",
     "segments": "deleted_records/log",
     "messages": "metadata/log -c 9",

@@ -16,7 +16,7 @@ import kraftlog
 from golden_files import GOLDEN
 from growing_log import GrowingPartition
 from kraftlog.disk.remote_path import RemotePath
-from kraftlog.spark import log_ends
+from kraftlog.read import log_ends
 from kraftlog.spark.follow import LogFollower
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.stream_offsets import as_json, from_json

@@ -87,6 +87,19 @@ cdef extern from "utf8.h" nogil:
         KR_UTF8_GROWTH
 
 
+cdef extern from "text_search.h" nogil:
+    enum:
+        KR_TEXT_BYTES
+
+    ctypedef struct kr_text:
+        const uint8_t *text
+        int32_t size, first, second, clause
+
+    ctypedef struct kr_texts:
+        const kr_text *texts
+        int32_t count, ignores_case
+
+
 cdef extern from "decoder.h" nogil:
     enum:
         KR_MAX_FAULTS
@@ -112,6 +125,7 @@ cdef extern from "decoder.h" nogil:
         int64_t aborted_count
         int8_t aborted_by_offset, follows
         int64_t known
+        const kr_texts *texts
         kr_columns columns
         kr_fault faults[16]
         int32_t faults_count
@@ -122,6 +136,7 @@ cdef extern from "decoder.h" nogil:
         int64_t payload_size
 
     int kr_decoder_run(kr_decoder *d)
+    int kr_pass_without_texts(kr_decoder *d, const uint8_t *data, int64_t size)
     int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size)
     void kr_decompression_failed(kr_decoder *d, int status, int64_t expected)
 

@@ -18,6 +18,7 @@ from kraftlog._native.c_decoder cimport (
     KR_OK,
     KR_ONLY_MARKERS,
     KR_REST,
+    KR_TEXT_BYTES,
     KR_UNREADABLE,
     KR_VIEWS,
     kr_aborted,
@@ -28,13 +29,16 @@ from kraftlog._native.c_decoder cimport (
     kr_decoder,
     kr_decoder_run,
     kr_decompression_failed,
+    kr_pass_without_texts,
     kr_size_chunk,
+    kr_text,
+    kr_texts,
 )
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_enter, kr_busy_leave
 from kraftlog._native.chunk cimport Chunk
 from kraftlog._native.compression cimport Decompressor
 from kraftlog._native.lookahead cimport Lookahead
-from kraftlog._native.memory cimport Input
+from kraftlog._native.memory cimport Arena, Input
 
 kr_crc_init()
 
@@ -47,6 +51,37 @@ END = KR_END
 CHUNK_FULL = KR_CHUNK_FULL
 UNREADABLE = KR_UNREADABLE
 NEEDS_TRANSACTIONS = KR_NEEDS_TRANSACTIONS
+TEXT_BYTES = KR_TEXT_BYTES
+
+
+cdef class Texts:
+    """What batches must hold to be decoded: of each clause one of its texts.
+
+    ``texts`` are tuples of a clause's number, a text of at most ``TEXT_BYTES``, in lower case where case is ignored,
+    and which two of its bytes are compared first, in the order of clauses."""
+
+    cdef kr_texts state
+    cdef Arena arena
+    cdef tuple texts
+
+    def __init__(self, tuple texts not None, bint ignores_case):
+        cdef kr_text *each
+        cdef bytes text
+        self.texts = texts  # the bytes stay as long as this does
+        self.arena = Arena(max(len(texts), 1) * sizeof(kr_text))
+        each = <kr_text *>self.arena.data
+        for i, (clause, found, first, second) in enumerate(texts):
+            text = found
+            if not (1 <= len(text) <= KR_TEXT_BYTES and 0 <= first < len(text) and 0 <= second < len(text)):
+                raise ValueError(f"a text of 1 to {KR_TEXT_BYTES} bytes and places in it expected, found {texts[i]!r}")
+            each[i].text = text
+            each[i].size = <int>len(text)
+            each[i].first = first
+            each[i].second = second
+            each[i].clause = clause
+        self.state.texts = each
+        self.state.count = <int>len(texts)
+        self.state.ignores_case = ignores_case
 
 
 cdef class Rules:
@@ -55,9 +90,10 @@ cdef class Rules:
     cdef int want
     cdef bint check_crc, include_control, strict, salvage
     cdef int64_t start_offset, end_offset, start_timestamp
+    cdef Texts texts
 
     def __init__(self, int want, *, bint check_crc, bint include_control, bint strict, bint salvage,
-                 int64_t start_offset, int64_t end_offset, int64_t start_timestamp):
+                 int64_t start_offset, int64_t end_offset, int64_t start_timestamp, Texts texts=None):
         self.want = want
         self.check_crc = check_crc
         self.include_control = include_control
@@ -66,6 +102,7 @@ cdef class Rules:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.start_timestamp = start_timestamp
+        self.texts = texts
 
 
 @freelist(4)
@@ -73,6 +110,7 @@ cdef class Decoder:
     """Decodes the batches that start in [start, end) of a buffer, a chunk at a time."""
 
     cdef Input source, aborted
+    cdef Texts texts
     cdef Lookahead lookahead
     cdef Chunk chunk
     cdef Decompressor decompressor
@@ -98,6 +136,9 @@ cdef class Decoder:
         self.state.start_offset = rules.start_offset
         self.state.end_offset = rules.end_offset
         self.state.start_timestamp = rules.start_timestamp
+        self.texts = rules.texts
+        if self.texts is not None:
+            self.state.texts = &self.texts.state
         self.state.torn_at = -1
         self.state.next_offset = -1
         if aborted is not None:
@@ -181,7 +222,8 @@ cdef class Decoder:
                 return status
             status = self.decompressor.run(d.payload, d.payload_size, kr_compression(&d.batch), d.batch.magic)
             if status == KR_OK:
-                self.has_plain_bytes = True
+                self.has_plain_bytes = not kr_pass_without_texts(d, self.decompressor.plain.out,
+                                                                 self.decompressor.plain.size)
             elif status == KR_UNREADABLE:
                 return status
             else:

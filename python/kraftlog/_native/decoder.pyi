@@ -12,6 +12,10 @@ END: int
 CHUNK_FULL: int
 UNREADABLE: int
 NEEDS_TRANSACTIONS: int
+TEXT_BYTES: int
+
+class Texts:
+    def __init__(self, texts: tuple[tuple[int, bytes, int, int], ...], ignores_case: bool) -> None: ...
 
 class Rules:
     def __init__(
@@ -25,6 +29,7 @@ class Rules:
         start_offset: int,
         end_offset: int,
         start_timestamp: int,
+        texts: Texts | None = None,
     ) -> None: ...
 
 class Decoder:

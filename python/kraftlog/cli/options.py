@@ -156,6 +156,17 @@ KCAT_OFFSET = click.option(
     " s@TIMESTAMP; e@TIMESTAMP is where to end.",
 )
 
+FOLLOW = _apply(
+    [
+        click.option("--follow", "follows", is_flag=True, help="Go on when more is written, until Ctrl-C."),
+        click.option(
+            "--last",
+            type=click.IntRange(min=0),
+            help="Begin with the last N rows of each partition; with --follow, 0 shows only what is new.",
+        ),
+    ]
+)
+
 AT = click.option("--at", type=int, help="The last offset that counts, in each partition of the topic.")
 
 FORCE = click.option("--force", is_flag=True, help="Replace the output file when it exists.")

@@ -52,6 +52,9 @@ class Writer(Protocol):
     def write(self, batch: pa.RecordBatch) -> None:
         """Write rows."""
 
+    def flush(self) -> None:
+        """Write what waits, as no more rows come for now."""
+
     def close(self) -> None:
         """Write what is left."""
 
@@ -77,6 +80,9 @@ class _Lines(_Quiet):
         for piece in pieces(batch):
             self._file.write(memoryview(lines(piece, self._binary)))
 
+    def flush(self) -> None:
+        self._file.flush()
+
     def close(self) -> None:
         self._file.flush()
 
@@ -95,6 +101,9 @@ class _Formatted(_Quiet):
             lines = self._template.lines(piece, is_terminal=self._file.isatty())
             self._file.write(memoryview(bytes_of(lines)))
 
+    def flush(self) -> None:
+        self._file.flush()
+
     def close(self) -> None:
         self._file.flush()
 
@@ -103,10 +112,14 @@ class _Arrow(_Quiet):
     """A stream of Arrow's IPC format, or a file of it."""
 
     def __init__(self, file: IO[bytes], schema: pa.Schema, *, is_stream: bool) -> None:
+        self._file = file
         self._writer = (pa.ipc.new_stream if is_stream else pa.ipc.new_file)(file, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
+
+    def flush(self) -> None:
+        self._file.flush()
 
     def close(self) -> None:
         self._writer.close()
@@ -120,6 +133,9 @@ class _Parquet(_Quiet):
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
+
+    def flush(self) -> None:
+        """Write nothing: a file is complete at its end alone."""
 
     def close(self) -> None:
         self._writer.close()
@@ -250,15 +266,29 @@ class Output:
         return self.is_on_terminal and pager() is not None
 
     @contextmanager
-    def open(self, schema: pa.Schema) -> Iterator[WantedRows]:
-        """Open a writer of the rows that are wanted; says on standard error how many more there are."""
+    def open(self, schema: pa.Schema, *, is_endless: bool = False) -> Iterator[WantedRows]:
+        """Open a writer of the rows that are wanted; says on standard error how many more there are.
+
+        Parameters
+        ----------
+        schema : pyarrow.Schema
+        is_endless : bool
+            Whether rows come for ever: all are shown, and no pager shows them.
+        """
         form = self.template or self.form or ("table" if self.is_on_terminal else self.piped)
         is_short = (
             self.is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
         )
+        is_short = is_short and not is_endless
         binary = self.binary or ("text" if form == "table" else "base64")
         with open_writer(
-            form, self.path, schema, binary, force=self.force, is_full=self.is_full, is_paged=self.is_paged
+            form,
+            self.path,
+            schema,
+            binary,
+            force=self.force,
+            is_full=self.is_full,
+            is_paged=self.is_paged and not is_endless,
         ) as writer:
             rows = WantedRows(writer, FIRST_ROWS if is_short else self.limit, self.tail, counts_others=is_short)
             yield rows
@@ -344,6 +374,10 @@ class WantedRows:
                 self._left -= wanted.num_rows
                 if self._left == 0 and self._counts_until == float("inf"):
                     self._counts_until = time.monotonic() + COUNTING_SECONDS
+
+    def flush(self) -> None:
+        """Write what waits, as no more rows come for now."""
+        self._writer.flush()
 
     def finish(self) -> None:
         """Write the rows that are held."""

@@ -58,6 +58,12 @@ class TableForPeople:
         if sum(rows.num_rows for rows in self._waiting) >= ROWS_MEASURED:
             self._begin()
 
+    def flush(self) -> None:
+        """Write what waits; the rows so far say how wide columns are."""
+        if self._layout is None and self._waiting:
+            self._begin()
+        self._file.flush()
+
     def close(self) -> None:
         """Write what is left."""
         if self._layout is None:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
+import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata, topics_of
+from kraftlog.schema.table import PARTITION
 from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.table_rows import FOLDED_TOPICS, TABLES_OF_FILES, check_type
@@ -26,8 +30,11 @@ from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
+    from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
+    from kraftlog.tables.search import Search
 
+FOLLOWED = ("records", "messages", "groups")
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
 
@@ -50,14 +57,39 @@ EXAMPLES = {
 }
 
 
-def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, Any]) -> None:
-    log = open_log(
+def run_table(
+    table: str,
+    paths: tuple[str, ...],
+    output: Output,
+    given: dict[str, Any],
+    *,
+    search: Search | None = None,
+    counts: bool = False,
+) -> None:
+    """Show a table, and exit.
+
+    Parameters
+    ----------
+    table : str
+    paths : tuple of str
+    output : Output
+    given : dict
+        The other options.
+    search : Search, optional
+        Only the records that it finds.
+    counts : bool
+        Show how many rows there are in each partition.
+    """
+    opened = partial(
+        open_log,
         paths,
         topics=given.pop("topics", None) or None,
         partitions=given.pop("partitions", None) or None,
         as_topic=given.pop("as_topic", None),
         definitions=given.pop("definitions", None),
     )
+    log = opened()
+    follows, last = given.pop("follows", False), given.pop("last", None)
     message_type = given.pop("message_type", None)
     if message_type is not None:
         table = check_type(message_type, log.catalog)
@@ -70,16 +102,27 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
     from_end = _take_bounds(given)
     rows = read_options(**given)
+    if follows or last is not None:
+        from kraftlog.cli.follow import check_follow, show_followed
+        from kraftlog.tables.follow import Follower
+
+        check_follow(output, follows=follows, last=last, counts=counts, has_end=rows.end_offset != NO_BOUND)
+        follower = Follower(
+            opened, table, output.columns, rows, search=search, last=last, from_end=from_end, workers=workers
+        )
+        sys.exit(show_followed(follower, output, follows=follows))
     logs = [(log, rows)] if from_end is None else list(_near_the_end(log, rows, from_end))
+    columns = list(PARTITION) if counts else output.columns
     with progress_bar(
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
         streams = [
-            one.scan(table, output.columns, wanted, workers=workers, on_progress=bar, where=where)
+            one.scan(table, columns, wanted, workers=workers, on_progress=bar, where=where, search=search)
             for one, wanted in logs
         ]
-        with output.open(streams[0].schema) as writer:
-            for batch in chain.from_iterable(streams):
+        rows_schema = schema.MATCHES.select(output.columns) if counts else streams[0].schema
+        with output.open(rows_schema) as writer:
+            for batch in _counted(log, streams, rows_schema) if counts else chain.from_iterable(streams):
                 writer.write(batch)
                 if writer.is_full:
                     break
@@ -87,6 +130,19 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
         for note in stream.notes:
             print(note, file=sys.stderr)
     sys.exit(report_faults([fault for stream in streams for fault in stream.faults]))
+
+
+def _counted(log: Log, streams: Iterable[Stream], arrow_schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Return how many rows there are of each partition of a log."""
+    counts = Counter({(one.topic, one.partition): 0 for one in log.partitions})
+    for batch in chain.from_iterable(streams):
+        of = pa.Table.from_batches([batch]).group_by(batch.schema.names).aggregate([([], "count_all")])
+        for topic, partition, count in zip(*(column.to_pylist() for column in of.columns), strict=True):
+            counts[topic, partition] += count
+    rows = [(*partition, count) for partition, count in counts.items()]
+    columns = zip(schema.MATCHES.shown, zip(*rows, strict=True), strict=True)
+    table = pa.table({name: list(values) for name, values in columns}, schema=schema.MATCHES.select())
+    yield from table.select(arrow_schema.names).to_batches()
 
 
 def _take_bounds(given: dict[str, Any]) -> int | None:
@@ -151,7 +207,7 @@ def _command(table: schema.TableSchema) -> click.Command:
     )
 
     def run(paths: tuple[str, ...], output: Output, **given: Any) -> None:
-        _run(table.name, paths, output, given)
+        run_table(table.name, paths, output, given)
 
     which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
     decorators = [options.PATHS, which, options.AT if table.name in FOLDED_TOPICS else options.BOUNDS]
@@ -173,6 +229,8 @@ def _command(table: schema.TableSchema) -> click.Command:
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
         decorators.append(options.KCAT_FORMAT)
+    if table.name in FOLLOWED:
+        decorators.append(options.FOLLOW)
     output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT
     decorators += [output, options.READING]
     for decorator in reversed(decorators):

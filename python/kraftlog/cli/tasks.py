@@ -10,6 +10,7 @@ TABLES = "tables"
 TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "records": (TABLES, "Show records: key, value, offset, timestamp and headers."),
+        "grep": ("grep", "Show the records that hold a text in key, value or headers."),
         "batches": (TABLES, "Show the header of each record batch."),
         "segments": (TABLES, "Show what each segment file holds, and whether it is whole."),
         "messages": (TABLES, "Show records of internal topics and of the metadata log, with typed fields."),

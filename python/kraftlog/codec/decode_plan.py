@@ -74,6 +74,7 @@ class DecodePlan:
             start_offset=_least(options.start_offset),
             end_offset=options.end_offset,
             start_timestamp=_least(options.start_timestamp),
+            texts=None if options.holds is None else options.holds.native,
         )
 
 

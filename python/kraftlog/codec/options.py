@@ -9,6 +9,7 @@ from typing import Final, SupportsIndex, TypeAlias, get_args
 
 from kraftlog._native.memory import CACHE_BYTES
 from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
+from kraftlog.codec.held_texts import HeldTexts
 from kraftlog.types import IsolationLevel
 
 NO_BOUND = 2**63 - 1
@@ -51,6 +52,8 @@ class ReadOptions:
         records are not changed.
     include_image : bool
         Whether changes of a metadata log begin with the image that they start from, as what was added.
+    holds : HeldTexts, optional
+        Batches that do not hold these texts may be left out: their records are not looked at.
     """
 
     start_offset: int = -NO_BOUND
@@ -68,6 +71,7 @@ class ReadOptions:
     salvage: bool = False
     show_secrets: bool = True
     include_image: bool = False
+    holds: HeldTexts | None = None
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:

@@ -69,6 +69,8 @@ def read_range(
                 if on_progress:
                     on_progress(decoder.position - position)
                     position = decoder.position
+            if on_progress and options.holds is not None:  # what was searched and had no rows
+                on_progress(min(decoder.position, file.size) - position)
             position = decoder.position
         except RecordError as error:
             raise relocated(segment, error) from None

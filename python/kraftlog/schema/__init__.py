@@ -6,7 +6,7 @@ tests follow it.
 
 from __future__ import annotations
 
-from kraftlog.schema.answers import LAG, LAST_STABLE_OFFSETS, PARTITION_OFFSETS, RECOVERY, STATS, VERDICTS
+from kraftlog.schema.answers import LAG, LAST_STABLE_OFFSETS, MATCHES, PARTITION_OFFSETS, RECOVERY, STATS, VERDICTS
 from kraftlog.schema.groups import GROUPS, OFFSETS
 from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, SEGMENTS
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
@@ -23,6 +23,7 @@ __all__ = [
     "IS_JSON",
     "LAG",
     "LAST_STABLE_OFFSETS",
+    "MATCHES",
     "MESSAGES",
     "METADATA_CHANGES",
     "METADATA_TRANSACTIONS",

@@ -38,6 +38,9 @@ STATS = TableSchema(
     },
 )
 
+# what kraftlog grep --count answers
+MATCHES = TableSchema("matches", "a partition, and how many of its records match", {**PARTITION, "records": pa.int64()})
+
 LAST_STABLE_OFFSETS = TableSchema(
     "last_stable_offsets",
     "a partition, and where a read_committed reader stops in it",

@@ -19,9 +19,9 @@ from kraftlog.errors import error_from_fault
 from kraftlog.layout.checkpoints import read_offset_checkpoint
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.log_ends import GrowingLogEnd, LogBounds
 from kraftlog.read.partitions import by_partition
 from kraftlog.spark.data_loss import report_data_loss
-from kraftlog.spark.log_ends import GrowingLogEnd, LogBounds
 from kraftlog.spark.offsets import EARLIEST, LATEST, Partition
 from kraftlog.spark.parts import Part, Wanted, parts_of, range_bytes_of
 from kraftlog.spark.request import Request

@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from kraftlog.read.log_ends import LogBounds
 from kraftlog.spark.arrow_schema import arrow_schema_of
 from kraftlog.spark.follow import LogFollower, begun, reached
-from kraftlog.spark.log_ends import LogBounds
 from kraftlog.spark.offsets import LATEST, Partition
 from kraftlog.spark.part_partition import PartPartition
 from kraftlog.spark.quarantine import begin_quarantine, make_quarantine

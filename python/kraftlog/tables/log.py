@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.metadata_log.image_at import ImageAt
+    from kraftlog.tables.search import Search, Texts
 
 
 class Log:
@@ -68,6 +69,7 @@ class Log:
         on_progress: Progress | None = None,
         where: ChangeFilter | None = None,
         filter: Expression | None = None,
+        search: Search | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -89,9 +91,15 @@ class Log:
         filter : pyarrow.compute.Expression, optional
             Only rows for which it is true. Of records and messages, partitions, offsets and times that it rules out are
             not read.
+        search : Search, optional
+            Only records that it finds; of the table records alone, and without a filter.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
+        if search is not None and (table != "records" or filter is not None):
+            raise ValueError(
+                f"a search is of the table records, without a filter; found table {table}, filter {filter}"
+            )
         definition = table_schema(table, self.catalog)
         arrow_schema = definition.select(columns)
         filtered = None
@@ -105,6 +113,8 @@ class Log:
                 how = Pass(bounds, faults, stream.notes, workers, range_bytes, on_progress, where)
                 return table_rows(found, self.catalog, table, wanted, how)
 
+            if search is not None:
+                return search.rows(self.found, options, arrow_schema, read)
             if filtered is None:
                 return read(self.found, arrow_schema, options)
             return filtered.rows(self.found, options, read)
@@ -502,6 +512,78 @@ class Log:
             max_decompressed_bytes=max_decompressed_bytes,
         )
         return self.scan("records", columns, options, workers=workers, filter=filter)
+
+    def grep(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        key: Texts = (),
+        value: Texts = (),
+        header: Texts = (),
+        json_path: str | Sequence[str] = (),
+        key_equals: Texts = (),
+        regex: bool = False,
+        ignore_case: bool = False,
+        invert: bool = False,
+        key_partitions: int | None = None,
+        workers: int = 1,
+        **bounds: object,
+    ) -> Stream:
+        """Stream the records that hold a text.
+
+        Batches are searched as bytes; only those that hold the texts are decoded. What is damaged is reported as
+        ``records`` does, but for records of a batch whose checksum matches and that does not hold the texts.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Of the table ``records``.
+        key, value, header : str, bytes or sequence of these
+            Texts in the key, in the value, or in the value of a header; ``NAME=TEXT`` in that of headers of a name.
+            Of each that is given, one must be found.
+        json_path : str or sequence of str
+            ``PATH=TEXT``: the value is a JSON document in which a text, number, true, false or null at the path is
+            equal to it; ``PATH`` alone: it has something there.
+        key_equals : str, bytes or sequence of these
+            Whole keys.
+        regex : bool
+            Texts are regular expressions of RE2, over bytes.
+        ignore_case : bool
+            Of the letters of ASCII.
+        invert : bool
+            Records that do not match; all batches are decoded then.
+        key_partitions : int, optional
+            How many partitions the topic has, if its producers choose them by Kafka's murmur2 of the key, as Java's and
+            librdkafka's murmur2_random do: only those of ``key_equals`` are read.
+        workers : int
+        **bounds
+            As ``records`` has them: offsets, timestamps, ``isolation_level``, ``strict``, and others.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> log.grep(["partition", "offset", "key"], value="lamb", key="-1", regex=True).to_table().num_rows
+        44
+        """
+        from kraftlog.tables.search import Search
+
+        search = Search(
+            key=key,
+            value=value,
+            header=header,
+            json_path=json_path,
+            key_equals=key_equals,
+            regex=regex,
+            ignore_case=ignore_case,
+            invert=invert,
+            key_partitions=key_partitions,
+        )
+        return self.scan("records", columns, read_options(**bounds), workers=workers, search=search)  # type: ignore[arg-type]
 
     @property
     def topics(self) -> list[str]:

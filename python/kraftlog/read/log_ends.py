@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from kraftlog.codec.header_scan import HeaderScan, ends
-from kraftlog.codec.headers import last_offsets
+from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.markers import scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
@@ -15,10 +17,13 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import is_metadata, log_start_offset, opened_before_segment
-from kraftlog.read.seek import seek
+from kraftlog.read.seek import batch_with, index_entries
+from kraftlog.read.segment_reader import segment_headers
 from kraftlog.transactions.metadata_columns import Stretch
 from kraftlog.transactions.metadata_fold import MetadataTransactionFold
 from kraftlog.transactions.producer import TransactionFold
+
+REMEMBERED_BYTES = 64 << 20  # before the end of a segment, from where on its batches are remembered
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,22 @@ class _Place:
     batch: tuple[int, int, int] | None = None
 
 
+class _Batch(NamedTuple):
+    """A batch that was seen, as one at the same offsets is compared with it."""
+
+    base_offset: int
+    last_offset: int
+    partition_leader_epoch: int
+    crc: int
+    records_count: int
+
+    def is_still(self, there: _Batch | None) -> bool:
+        """Whether what is there now is this batch, or what compaction has left of it."""
+        if there is None or there[:3] != self[:3]:
+            return False
+        return there.crc == self.crc or there.records_count < self.records_count
+
+
 class GrowingLogEnd:
     """The end of one partition's log, as it grows: only what is new since the last look is gone over.
 
@@ -63,9 +84,20 @@ class GrowingLogEnd:
     ----------
     options : ReadOptions
         With ``read_committed`` transactions are followed.
+    remembers : int
+        How many of the last batches are remembered, to tell how far a log was cut back.
+
+    Attributes
+    ----------
+    kept_offset : int or None
+        After a look at a log that is not the one of the look before: offsets before it are as they were. It is the
+        first one that is remembered, when nothing of what is remembered is still there.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, remembers: int = 0) -> None:
+        self.kept_offset: int | None = None
+        self._remembered: deque[_Batch] = deque(maxlen=remembers)
+        self._remembers = remembers > 0
         self._options = options
         self._follows_transactions = options.isolation_level == READ_COMMITTED
         self._place: _Place | None = None
@@ -80,7 +112,12 @@ class GrowingLogEnd:
         group : list of Segment
             The segments of the partition, in order, as they were listed just now.
         """
-        for segment in group[self._index_in(group) :]:
+        self.kept_offset = None
+        before = self._place
+        index = self._index_in(group)
+        if self._remembers and before is not None and self._place is None:
+            self.kept_offset = self._kept(group)
+        for segment in group[index:]:
             self._look_at(segment)
         start = log_start_offset(group, self._options)
         return LogBounds(start, self._next_offset, max(start, self._last_stable_offset()))
@@ -105,6 +142,28 @@ class GrowingLogEnd:
         self._next_offset = group[index].base_offset or 0
         return index
 
+    def _kept(self, group: list[Segment]) -> int | None:
+        """Return the offset up to which what is remembered is still there; None when nothing is remembered."""
+        if not self._remembered:
+            return None
+        first = self._remembered[0].base_offset
+        following = [segment.base_offset or 0 for segment in group[1:]]
+        ahead = [segment for segment, end in zip(group, [*following, NO_BOUND], strict=True) if end > first]
+        there = {
+            batch.base_offset: batch
+            for segment in ahead
+            for headers in segment_headers(segment, [], check_crc=True)
+            for batch in _batches(headers[headers["crc_ok"] == 1])
+        }
+        start = group[0].base_offset or 0  # what lay before it was deleted, which is no cut
+        kept = [
+            batch
+            for batch in self._remembered
+            if batch.last_offset < start or batch.is_still(there.get(batch.base_offset))
+        ]
+        self._remembered.clear()
+        return kept[-1].last_offset + 1 if kept else first
+
     def _is_as_it_was(self, place: _Place) -> bool:
         """Whether the last batch that was looked at is still there: a log may be truncated and grow again."""
         if place.batch is None:
@@ -116,7 +175,8 @@ class GrowingLogEnd:
     def _look_at(self, segment: Segment) -> None:
         if self._place is None or self._place.path != segment.path:
             # what lies before the last entry of the index matters to transactions alone
-            self._place = _Place(segment.path, 0 if self._follows_transactions else _last_entry(segment))
+            ahead = REMEMBERED_BYTES if self._remembers else 0
+            self._place = _Place(segment.path, 0 if self._follows_transactions else _last_entry(segment, ahead))
         self._next_offset = max(self._next_offset, segment.base_offset or 0)
         start = self._place.position
         file = disk().open(segment.path, segment.size)
@@ -125,6 +185,8 @@ class GrowingLogEnd:
             if len(sound):
                 if isinstance(self._fold, TransactionFold):
                     self._fold.add(sound)
+                if self._remembers:
+                    self._remembered.extend(_batches(sound))
                 self._next_offset = max(self._next_offset, int(last_offsets(sound).max()) + 1)
                 self._place = _Place(segment.path, int(ends(sound)[-1]), _what_is(sound[-1]))
         if isinstance(self._fold, MetadataTransactionFold):
@@ -141,10 +203,22 @@ class GrowingLogEnd:
         return min(self._next_offset, int(opened[0])) if len(opened) else self._next_offset
 
 
+def _batches(headers: Headers) -> list[_Batch]:
+    names = ("base_offset", "partition_leader_epoch", "crc", "records_count")
+    base_offsets, epochs, crcs, counts = (headers[name].tolist() for name in names)
+    return list(map(_Batch, base_offsets, last_offsets(headers).tolist(), epochs, crcs, counts))
+
+
 def _what_is(header: np.void) -> tuple[int, int, int]:
     return int(header["position"]), int(header["base_offset"]), int(header["crc"])
 
 
-def _last_entry(segment: Segment) -> int:
-    """Return where the last batch begins that the index of a segment knows."""
-    return seek(segment, disk().open(segment.path, segment.size), ReadOptions(start_offset=NO_BOUND))[0]
+def _last_entry(segment: Segment, ahead: int) -> int:
+    """Return where the last batch begins that the index of a segment knows, so many bytes before its end or more."""
+    index = index_entries(segment)
+    at = -1 if index is None else int(np.searchsorted(index[1], segment.size - ahead, side="right")) - 1
+    if index is None or at < 0:
+        return 0
+    offset, position = int(index[0][at]), int(index[1][at])
+    file = disk().open(segment.path, segment.size)
+    return position if batch_with(file, position, offset) is not None else 0

@@ -1,0 +1,317 @@
+"""Following logs that are written: new rows as they come, over rolls of segments, retention and truncation."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import AnyPath, Discovery
+from kraftlog.layout.segment import Segment
+from kraftlog.read.log_ends import GrowingLogEnd
+from kraftlog.read.partitions import by_partition
+from kraftlog.tables.log import Log
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.search import Search
+from kraftlog.tables.table_rows import FOLDED_TOPICS, table_schema
+from kraftlog.tables.user_options import read_options
+
+REMEMBERED_BATCHES = 20_000
+SECONDS_BETWEEN_LOOKS = 1.0
+LEAST_STRETCH = 1000  # offsets that are read at a time, from the end on, for the last rows
+
+_KEYS = {"groups": ("group",), "transactional_ids": ("transactional_id",)}
+
+
+@dataclass
+class _Partition:
+    """How far one partition has been shown."""
+
+    end: GrowingLogEnd
+    next_offset: int | None = None  # None: nothing was looked at yet
+
+
+class Follower:
+    """The rows of a table, and those that come later.
+
+    Of records, messages and types of messages they are new records, in order in each partition. When a log is cut
+    back, as a follower does when its leader has changed, a note says to which offset, and what stands there now is
+    shown. A batch that is still being written waits. With ``read_committed``, records wait for the end of their
+    transaction. Of groups and transactional_ids they are the rows that have changed, as they are now.
+
+    Parameters
+    ----------
+    open_log : callable
+        Lists the files as they are.
+    table : str
+    columns : sequence of str, optional
+    options : ReadOptions
+    search : Search, optional
+        Only the records that it finds.
+    last : int, optional
+        Of what is there at the first look, only the last rows: so many of each partition, or of a folded table.
+    from_end : int, optional
+        Begin so many offsets before the end of each partition.
+    workers : int
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    faults : list of Fault
+        What could not be read, each once.
+    notes : list of str
+        Where logs were cut back, deleted from, and came or went.
+
+    Raises
+    ------
+    ValueError
+        When the table is none that can be followed, or has no such column.
+    """
+
+    def __init__(
+        self,
+        open_log: Callable[[], Log],
+        table: str = "records",
+        columns: Sequence[str] | None = None,
+        options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+        *,
+        search: Search | None = None,
+        last: int | None = None,
+        from_end: int | None = None,
+        workers: int = 1,
+    ) -> None:
+        if last is not None and last < 0:
+            raise ValueError(f"last {last} is negative")
+        self._log = open_log()
+        self._open_log = open_log
+        definition = table_schema(table, self._log.catalog)
+        if table in schema.TABLES and table not in ("records", "messages", *_KEYS):
+            can_be = "records, messages, types of messages, groups and transactional_ids can"
+            raise ValueError(f"the table {table} cannot be followed; {can_be}")
+        self.schema = definition.select(columns)
+        self.faults: list[Fault] = []
+        self.notes: list[str] = []
+        self._table = table
+        self._options = options
+        self._search = search
+        self._last = last
+        self._from_end = from_end
+        self._workers = workers
+        self._looks = 0
+        self._partitions: dict[LogPath, _Partition] = {}
+        self._files: list[tuple[LogPath, int]] = []
+        self._folded: dict[tuple[object, ...], dict[str, object]] = {}
+
+    def rows(self, wait: Callable[[], bool] | None = None) -> Iterator[pa.RecordBatch]:
+        """Return what is there, and then what comes, for ever.
+
+        Parameters
+        ----------
+        wait : callable, optional
+            Is called when all was returned; returns whether to look again. By default a second passes.
+        """
+        while True:
+            yield from self.look()
+            if not (wait or _second)():
+                return
+
+    def look(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows that are new since the last look."""
+        if self._looks:
+            self._log = self._listed()
+        self._looks += 1
+        return self._look_at_folded() if self._table in _KEYS else self._look_at_partitions()
+
+    def _listed(self) -> Log:
+        try:
+            return self._open_log()
+        except (FileNotFoundError, ValueError) as error:  # the last topic was deleted
+            self._note(str(error))
+            return Log(Discovery(), self._log.catalog)
+
+    def _note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def _note_faults(self, found: Iterable[Fault]) -> None:
+        self.faults += [fault for fault in found if fault not in self.faults]
+
+    def _look_at_partitions(self) -> Iterator[pa.RecordBatch]:
+        found = self._log.found if self._search is None else self._search.of(self._log.found)
+        self._note_faults(self._log.unreadable())
+        groups = {group[0].path.parent: group for group in by_partition(found.segments) if _is_of_log(group[0])}
+        if self._looks == 1 and (others := [one for one in found.segments if not _is_of_log(one)]):
+            raise ValueError(f"{others[0].name}: only the folders of partitions can be followed, not other files")
+        for folder in self._partitions.keys() - groups.keys():
+            self._note(f"{folder.name} is gone")
+            del self._partitions[folder]
+        for folder, group in groups.items():
+            if folder not in self._partitions:
+                self._partitions[folder] = _Partition(GrowingLogEnd(self._options, REMEMBERED_BATCHES))
+                if self._looks > 1:
+                    self._note(f"{folder.name} is new")
+            try:
+                yield from self._new_rows(group, self._partitions[folder])
+            except FileNotFoundError:
+                continue  # a segment went away meanwhile; the next look sees what is there
+
+    def _new_rows(self, group: list[Segment], partition: _Partition) -> Iterator[pa.RecordBatch]:
+        bounds, name = partition.end.bounds(group), group[0].path.parent.name
+        start = max(bounds.log_start_offset, self._options.start_offset)
+        end = min(bounds.readable_offset, self._options.end_offset)
+        if partition.next_offset is None:
+            if self._looks == 1 and self._from_end is not None:
+                start = max(start, bounds.log_end_offset - self._from_end)
+            if self._looks == 1 and self._last is not None:
+                partition.next_offset = max(start, end)
+                yield from last_batches(lambda low, high: self._read(group, low, high), start, end, self._last)
+                return
+            partition.next_offset = start
+        kept = partition.end.kept_offset
+        if kept is not None and kept < partition.next_offset:
+            self._note(f"{name} was cut back to offset {kept}: rows of later offsets are shown as they are now")
+            partition.next_offset = kept
+        if partition.next_offset < bounds.log_start_offset:
+            deleted = f"offsets {partition.next_offset} to {bounds.log_start_offset - 1} were deleted"
+            self._note(f"{name} begins at offset {bounds.log_start_offset} now: {deleted} before they were shown")
+        start, partition.next_offset = max(partition.next_offset, start), max(partition.next_offset, start, end)
+        if start < end:
+            yield from self._read(group, start, end)
+
+    def _read(self, group: list[Segment], start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Return the rows of one partition at offsets [start, end)."""
+        log = self._log.of_files(Discovery(segments=group))
+        options = replace(self._options, start_offset=start, end_offset=end)
+        names = self.schema.names
+        stream = log.scan(self._table, names, options, workers=self._workers, search=self._search)
+        try:
+            yield from stream
+        finally:
+            self._note_faults(stream.faults)
+
+    def _look_at_folded(self) -> Iterator[pa.RecordBatch]:
+        topic, key = FOLDED_TOPICS[self._table], _KEYS[self._table]
+        segments = [segment for segment in self._log.found.segments if segment.topic == topic]
+        files = [(segment.path, segment.size) for segment in segments]
+        if self._looks > 1 and files == self._files:
+            return
+        self._files = files
+        names = list(dict.fromkeys([*key, *table_schema(self._table).shown, *self.schema.names]))
+        stream = self._log.of_files(Discovery(segments=segments)).scan(self._table, names, self._options)
+        table = stream.to_table()
+        self._note_faults([*self._log.unreadable(), *stream.faults])
+        before, self._folded = self._folded, {tuple(row[name] for name in key): row for row in table.to_pylist()}
+        changed = [number for number, (one, row) in enumerate(self._folded.items()) if before.get(one) != row]
+        if self._looks == 1 and self._last is not None:
+            changed = changed[max(len(changed) - self._last, 0) :]
+        for gone in sorted(before.keys() - self._folded.keys(), key=str):
+            self._note(f"{self._table}: {', '.join(map(str, gone))} is gone")
+        if changed:
+            yield from table.take(changed).select(self.schema.names).combine_chunks().to_batches()
+
+
+def last_batches(
+    read: Callable[[int, int], Iterable[pa.RecordBatch]], start: int, end: int, count: int
+) -> list[pa.RecordBatch]:
+    """Return the last rows of a partition, which is read backwards in stretches that get longer.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the rows at offsets [low, high), in order.
+    start, end : int
+        Offsets of the partition.
+    count : int
+        How many rows at most.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> def even(low, high):
+    ...     yield pa.record_batch({"offset": [at for at in range(low, high) if at % 2 == 0]})
+    >>> [batch["offset"].to_pylist() for batch in last_batches(even, 0, 5000, 3)]
+    [[4994, 4996, 4998]]
+    """
+    held: deque[pa.RecordBatch] = deque()
+    rows, stretch = 0, max(LEAST_STRETCH, 2 * count)
+    while end > start and rows < count:
+        low = max(start, end - stretch)
+        found = [batch for batch in read(low, end) if batch.num_rows]
+        held.extendleft(reversed(found))
+        rows += sum(batch.num_rows for batch in found)
+        end, stretch = low, 4 * stretch
+        while held and rows - held[0].num_rows >= count:
+            rows -= held.popleft().num_rows
+    if held and rows > count:
+        held[0] = held[0].slice(rows - count)
+    return list(held)
+
+
+def _is_of_log(segment: Segment) -> bool:
+    return segment.topic is not None and segment.base_offset is not None and not segment.state
+
+
+def _second() -> bool:
+    time.sleep(SECONDS_BETWEEN_LOOKS)
+    return True
+
+
+def follow(
+    paths: AnyPath | Iterable[AnyPath],
+    table: str = "records",
+    columns: Sequence[str] | None = None,
+    *,
+    topics: Iterable[str] | None = None,
+    partitions: Iterable[int] | None = None,
+    search: Search | None = None,
+    last: int | None = None,
+    **bounds: object,
+) -> Follower:
+    """Follow logs that are written: what is there, and new rows as they come.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        As ``open`` takes them; folders of partitions, or of log directories, whose new partitions are followed, too.
+    table : str
+        ``records``, ``messages``, a type of message such as ``OffsetCommit``; or ``groups`` and
+        ``transactional_ids``, of which the rows are those that have changed.
+    columns : sequence of str, optional
+    topics : iterable of str, optional
+    partitions : iterable of int, optional
+    search : kraftlog.tables.search.Search, optional
+        Only the records that it finds.
+    last : int, optional
+        Begin with the last rows of each partition; 0: show only what is new.
+    **bounds
+        As ``Log.records`` has them.
+
+    Returns
+    -------
+    Follower
+        ``look()`` returns the rows that are new, ``rows()`` waits for more, for ever.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> path, columns = "tests/golden/transactions/log", ["partition", "offset"]
+    >>> follower = kraftlog.follow(path, columns=columns, topics=["orders"], last=1)
+    >>> [row for batch in follower.look() for row in batch.to_pylist()]
+    [{'partition': 0, 'offset': 129}, {'partition': 1, 'offset': 68}, {'partition': 2, 'offset': 34}]
+    >>> list(follower.look())
+    []
+    """
+    every = [paths] if isinstance(paths, str) or not isinstance(paths, Iterable) else list(paths)
+    wanted = None if topics is None else list(topics), None if partitions is None else list(partitions)
+
+    def listed() -> Log:
+        return open_log(every, topics=wanted[0], partitions=wanted[1])
+
+    options = read_options(**bounds)  # type: ignore[arg-type]
+    return Follower(listed, table, columns, options, search=search, last=last)

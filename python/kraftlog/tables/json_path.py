@@ -1,0 +1,163 @@
+"""Places in JSON documents, and the values that stand there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+
+_STEP = re.compile(
+    r"""
+      \.(?P<name>[^.\[\]='"]+)
+    | \[(?P<index>-?[0-9]+)\]
+    | \['(?P<single>[^']*)'\]
+    | \["(?P<double>[^"]*)"\]
+    | \[(?P<every>\*)\]
+    """,
+    re.VERBOSE,
+)
+_EVERY = "*"
+
+
+class _Every:
+    """All items of an array, or values of an object."""
+
+
+EVERY = _Every()
+Step = str | int | _Every
+
+
+class JsonPath:
+    """A path from the top of a JSON document.
+
+    Names have dots before them, ``[3]`` and ``[-1]`` are items of an array, ``[*]`` and ``.*`` all items or values;
+    ``['a.b']`` is a name with any characters. A leading ``$`` may be left out.
+
+    Parameters
+    ----------
+    text : str
+
+    Raises
+    ------
+    ValueError
+        When it is no such path.
+
+    Examples
+    --------
+    >>> list(JsonPath("$.items[*].sku").values({"items": [{"sku": "a"}, {"sku": "b"}, {}]}))
+    ['a', 'b']
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.steps, end = _steps(text)
+        if end < len(text) or not self.steps:
+            raise ValueError(
+                f"JSON path {text!r}: expected names and indexes such as customer.id, items[0].sku, items[*].sku or"
+                f" ['a.b'], found {text[end:]!r} at character {end}"
+            )
+
+    @classmethod
+    def split(cls, text: str) -> tuple[JsonPath, str | None]:
+        """Return the path before the first ``=`` that is no part of it, and what stands behind; None without one.
+
+        Raises
+        ------
+        ValueError
+            When no path stands there.
+        """
+        _, end = _steps(text)
+        if text[end : end + 1] == "=":
+            return cls(text[:end]), text[end + 1 :]
+        return cls(text), None
+
+    @property
+    def last_name(self) -> str | None:
+        """The name that every document must have that has this path; None when the path has no name."""
+        return next((step for step in reversed(self.steps) if isinstance(step, str)), None)
+
+    def values(self, document: object) -> Iterator[object]:
+        """Return what stands at the path in a document of ``json.loads``."""
+        yield from _values(document, self.steps)
+
+
+def _steps(text: str) -> tuple[list[Step], int]:
+    """Return the steps that a text begins with, and where they end."""
+    rest = text.removeprefix("$")
+    shift = len(text) - len(rest)
+    if rest and not rest.startswith((".", "[")) and not shift:
+        rest, shift = "." + rest, -1
+    steps: list[Step] = []
+    at = 0
+    while found := _STEP.match(rest, at):
+        at = found.end()
+        name = next((found[kind] for kind in ("name", "single", "double") if found[kind] is not None), None)
+        if found["every"] or found["name"] == _EVERY:
+            steps.append(EVERY)
+        elif found["index"]:
+            steps.append(int(found["index"]))
+        else:
+            steps.append(name or "")
+    return steps, max(at + shift, 0)
+
+
+def _values(document: object, steps: list[Step]) -> Iterator[object]:
+    if not steps:
+        yield document
+        return
+    step, rest = steps[0], steps[1:]
+    found: list[object] = []
+    if isinstance(step, _Every):
+        found = document if isinstance(document, list) else list(document.values()) if _is_object(document) else []  # type: ignore[attr-defined]
+    elif isinstance(step, int):
+        if isinstance(document, list) and -len(document) <= step < len(document):
+            found = [document[step]]
+    elif isinstance(document, dict) and step in document:
+        found = [document[step]]
+    for value in found:
+        yield from _values(value, rest)
+
+
+def _is_object(document: object) -> bool:
+    return isinstance(document, dict)
+
+
+class NotJsonError(ValueError):
+    """A value is no JSON document in UTF-8."""
+
+
+def parse(value: bytes) -> object:
+    """Return a JSON document; its numbers are ``Decimal``.
+
+    Raises
+    ------
+    NotJsonError
+        When it is none.
+    """
+    try:
+        return json.loads(value.decode(), parse_float=Decimal, parse_int=Decimal, parse_constant=_refuse)
+    except (ValueError, RecursionError, InvalidOperation) as error:
+        raise NotJsonError(str(error)) from None
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def as_number(text: str) -> Decimal | None:
+    """Return the number that a text is; None when it is none that JSON has."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() and text.strip() == text and "_" not in text else None
+
+
+def as_text(value: object) -> str | None:
+    """Return a text as it is, and a number, true, false or null as JSON has them; None of arrays and objects."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Decimal):
+        return str(value)
+    return json.dumps(value) if value is None or isinstance(value, bool) else None

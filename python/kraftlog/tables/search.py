@@ -1,0 +1,331 @@
+"""Records that hold a text in their key, value or headers.
+
+Batches are searched as bytes before anything is decoded (``codec/held_texts.py``); the records of those that hold the
+texts are decoded, and matched exactly, column by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kraftlog import schema
+from kraftlog.codec.held_texts import HeldTexts
+from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.partitioner import partition_for_key
+from kraftlog.layout.discover import Discovery
+from kraftlog.tables.json_path import JsonPath, NotJsonError, as_number, as_text, parse
+from kraftlog.tables.text_match import TextMatch
+
+Texts = str | bytes | Sequence[str | bytes]
+Read = Callable[[Discovery, pa.Schema, ReadOptions], Iterator[pa.RecordBatch]]
+
+_ESCAPED = b"\\"  # a text in JSON that holds none stands there as it is
+
+
+class Search:
+    """What records are searched for. All kinds that are given must be found, of each kind one of its texts.
+
+    Parameters
+    ----------
+    key, value, header : str, bytes or sequence of these
+        Texts in the key, in the value, in the value of a header. ``NAME=TEXT`` is a text in the value of headers of
+        that name alone; a name is empty for any.
+    json_path : str or sequence of str
+        ``PATH=TEXT``: the value is a JSON document that has at the path a text, number, true, false or null that is
+        equal; ``PATH`` alone: anything stands there.
+    key_equals : str, bytes or sequence of these
+        Whole keys.
+    regex : bool
+        Texts, but those of ``key_equals``, are regular expressions of RE2, over bytes; in ``json_path`` they are found
+        anywhere in the text.
+    ignore_case : bool
+        Of the letters of ASCII, everywhere but in ``key_equals``.
+    invert : bool
+        Records that do not match.
+    key_partitions : int, optional
+        How many partitions the topic has, whose producers choose them by Kafka's murmur2 of the key: only those of
+        ``key_equals`` are read.
+
+    Raises
+    ------
+    ValueError
+        When nothing is searched for, or an expression or path is none.
+
+    Examples
+    --------
+    >>> search = Search(value="lost", key_equals=["a", "b"])
+    >>> rows = pa.record_batch({"key": [b"a", b"c", b"b"], "value": [b"is lost", b"lost", None]})
+    >>> search.mask(rows).to_pylist()
+    [True, False, False]
+    """
+
+    def __init__(
+        self,
+        *,
+        key: Texts = (),
+        value: Texts = (),
+        header: Texts = (),
+        json_path: str | Sequence[str] = (),
+        key_equals: Texts = (),
+        regex: bool = False,
+        ignore_case: bool = False,
+        invert: bool = False,
+        key_partitions: int | None = None,
+    ) -> None:
+        def matcher(text: bytes) -> TextMatch:
+            return TextMatch(text, regex=regex, ignore_case=ignore_case)
+
+        self._conditions: list[_Condition] = []
+        self._invert = invert
+        self._ignore_case = ignore_case
+        self._keys = _as_bytes(key_equals)
+        self._key_partitions = key_partitions
+        if self._keys:
+            self._conditions.append(_KeyEquals(self._keys))
+        for column, texts in (("key", _as_bytes(key)), ("value", _as_bytes(value))):
+            if texts:
+                self._conditions.append(_InColumn(column, [matcher(text) for text in texts]))
+        if headers := _as_bytes(header):
+            self._conditions.append(_InHeaders([_header(text, matcher) for text in headers]))
+        if paths := [json_path] if isinstance(json_path, str) else list(json_path):
+            split = [JsonPath.split(path) for path in paths]
+            wanted = [_JsonWanted(path, text, regex=regex, ignore_case=ignore_case) for path, text in split]
+            self._conditions.append(_InJson(wanted, ignore_case=ignore_case))
+        if not self._conditions:
+            raise ValueError("nothing to search for: expected key, key_equals, value, header or json_path")
+        if key_partitions is not None and (not self._keys or invert):
+            raise ValueError("key_partitions goes with key_equals, and not with invert")
+        if key_partitions is not None and key_partitions < 1:
+            raise ValueError(f"a topic has at least one partition, not {key_partitions}")
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are looked at."""
+        return sorted({condition.column for condition in self._conditions})
+
+    @property
+    def holds(self) -> HeldTexts | None:
+        """What batches must hold that have such a record; None when nothing is known of them."""
+        if self._invert:
+            return None
+        clauses = tuple(
+            tuple(dict.fromkeys(texts))
+            for condition in self._conditions
+            for texts in condition.held
+            if texts and all(texts)
+        )
+        return HeldTexts(clauses, self._ignore_case) if clauses else None
+
+    def mask(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return which rows match."""
+        found = None
+        for condition in self._conditions:
+            one = condition.mask(rows.column(condition.column))
+            found = one if found is None else pc.and_(found, one)
+        return pc.invert(found) if self._invert else found
+
+    def of(self, found: Discovery) -> Discovery:
+        """Return the files that can have such a record.
+
+        Raises
+        ------
+        ValueError
+            When a topic has more partitions than ``key_partitions``.
+        """
+        if self._key_partitions is None:
+            return found
+        most = max((segment.partition or 0 for segment in found.segments), default=0)
+        if most >= self._key_partitions:
+            name = next(segment.topic for segment in found.segments if segment.partition == most)
+            raise ValueError(f"key_partitions {self._key_partitions}: {name} has a partition {most}")
+        wanted = set(partition_for_key(pa.array(self._keys, pa.binary()), self._key_partitions).to_pylist())
+        return found.only(lambda _, partition: partition is None or partition in wanted)
+
+    def rows(self, found: Discovery, options: ReadOptions, wanted: pa.Schema, read: Read) -> Iterator[pa.RecordBatch]:
+        """Return the rows that match; ``read`` returns all rows of some files, for a schema and options."""
+        more = [name for name in self.columns if name not in wanted.names]
+        reads = schema.RECORDS.select([*wanted.names, *more])
+        for batch in read(self.of(found), reads, replace(options, holds=self.holds)):
+            mask = self.mask(batch)
+            if mask.true_count:
+                yield batch.filter(mask).select(wanted.names)
+
+
+def _as_bytes(texts: Texts) -> list[bytes]:
+    every = [texts] if isinstance(texts, str | bytes) else list(texts)
+    return [text.encode() if isinstance(text, str) else bytes(text) for text in every]
+
+
+class _Condition:
+    """What one column must have.
+
+    Attributes
+    ----------
+    column : str
+    held : list of list of bytes
+        Texts of which a batch must hold one each, if all are known: empty ones say nothing.
+    """
+
+    column: str
+    held: list[list[bytes]]
+
+    def mask(self, column: pa.Array) -> pa.Array:
+        """Return which rows match; none is null."""
+        raise NotImplementedError
+
+
+class _KeyEquals(_Condition):
+    column = "key"
+
+    def __init__(self, keys: list[bytes]) -> None:
+        self._keys = pa.array(keys, pa.binary())
+        self.held = [keys]
+
+    def mask(self, column: pa.Array) -> pa.Array:
+        return pc.is_in(column, value_set=self._keys)
+
+
+class _InColumn(_Condition):
+    def __init__(self, column: str, texts: list[TextMatch]) -> None:
+        self.column = column
+        self._texts = texts
+        self.held = [[text.needed for text in texts]]
+
+    def mask(self, column: pa.Array) -> pa.Array:
+        return _any(text.mask(column) for text in self._texts)
+
+
+@dataclass(frozen=True)
+class _HeaderWanted:
+    name: str | None
+    text: TextMatch
+
+
+def _header(text: bytes, matcher: Callable[[bytes], TextMatch]) -> _HeaderWanted:
+    name, equals, rest = text.partition(b"=")
+    if not equals:
+        return _HeaderWanted(None, matcher(text))
+    return _HeaderWanted(name.decode() or None, matcher(rest))
+
+
+class _InHeaders(_Condition):
+    column = "headers"
+
+    def __init__(self, wanted: list[_HeaderWanted]) -> None:
+        self._wanted = wanted
+        self.held = [[one.text.needed for one in wanted], [(one.name or "").encode() for one in wanted]]
+
+    def mask(self, column: pa.Array) -> pa.Array:
+        each, rows = column.flatten(), pc.list_parent_indices(column)
+        names, values = each.field("key"), each.field("value")
+        if len(each):
+            is_wanted = _any(self._mask_of_one(one, names, values) for one in self._wanted)
+        else:
+            is_wanted = pa.array([], pa.bool_())
+        found = np.zeros(len(column), bool)
+        found[rows.filter(is_wanted).to_numpy(zero_copy_only=False)] = True
+        return pa.array(found)
+
+    @staticmethod
+    def _mask_of_one(one: _HeaderWanted, names: pa.Array, values: pa.Array) -> pa.Array:
+        mask = one.text.mask(values)
+        return mask if one.name is None else pc.and_(mask, pc.equal(names, one.name))
+
+
+class _JsonWanted:
+    """What a document must have at a path.
+
+    Attributes
+    ----------
+    match : TextMatch or None
+        An expression for the texts that stand there.
+    names, texts : list of bytes
+        Of which the document must hold one each; nothing where they are empty.
+    """
+
+    def __init__(self, path: JsonPath, text: str | None, *, regex: bool, ignore_case: bool) -> None:
+        self._path = path
+        self._text = text.lower() if text is not None and ignore_case else text
+        self._ignore_case = ignore_case
+        self._number = None if text is None or regex else as_number(text)
+        is_matched = regex and text is not None
+        self.match = TextMatch(text.encode(), regex=True, ignore_case=ignore_case) if is_matched and text else None
+        needed = self.match.needed if self.match else (text or "").encode() if self._number is None else b""
+        self.names, self.texts = ([one, _ESCAPED] if one else [] for one in ((path.last_name or "").encode(), needed))
+        self._is_any_text = is_matched and not text
+
+    def texts_in(self, document: object) -> list[bytes]:
+        """Return the texts that an expression is compared with."""
+        texts = [as_text(value) for value in self._path.values(document)]
+        return [text.encode(errors="surrogatepass") for text in texts if text is not None]
+
+    def is_in(self, document: object) -> bool:
+        """Whether a document has a value that is equal."""
+        return any(self._is_equal(value) for value in self._path.values(document))
+
+    def _is_equal(self, value: object) -> bool:
+        if self._text is None:
+            return True
+        text = as_text(value)
+        if text is None or self._is_any_text:
+            return text is not None
+        if self._number is not None and isinstance(value, Decimal):
+            return value == self._number
+        return (text.lower() if self._ignore_case else text) == self._text
+
+
+class _InJson(_Condition):
+    column = "value"
+
+    def __init__(self, wanted: list[_JsonWanted], *, ignore_case: bool) -> None:
+        self._wanted = wanted
+        self.held = [
+            [text for texts in lists for text in texts] if all(lists) else []
+            for lists in ([one.names for one in wanted], [one.texts for one in wanted])
+        ]
+        self._hints = [
+            [TextMatch(text, regex=False, ignore_case=ignore_case) for text in dict.fromkeys(texts)]
+            for texts in self.held
+            if texts
+        ]
+
+    def mask(self, column: pa.Array) -> pa.Array:
+        candidates = pc.is_valid(column)
+        for hints in self._hints:
+            candidates = pc.and_(candidates, _any(hint.mask(column) for hint in hints))
+        found = np.zeros(len(column), bool)
+        rows = pc.indices_nonzero(candidates).to_pylist()
+        documents = [_document(value) for value in column.filter(candidates).to_pylist()]
+        for one in self._wanted:
+            if one.match is None:
+                for row, document in zip(rows, documents, strict=True):
+                    found[row] |= document is not _NONE and one.is_in(document)
+                continue
+            texts = [[] if document is _NONE else one.texts_in(document) for document in documents]
+            matches = iter(one.match.mask(pa.array([text for of in texts for text in of], pa.binary())).to_pylist())
+            for row, of in zip(rows, texts, strict=True):
+                found[row] |= any([next(matches) for _ in of])  # noqa: C419  (all are taken)
+        return pa.array(found)
+
+
+_NONE = object()
+
+
+def _document(value: bytes) -> object:
+    try:
+        return parse(value)
+    except NotJsonError:
+        return _NONE
+
+
+def _any(masks: Iterator[pa.Array]) -> pa.Array:
+    found = next(masks)
+    for mask in masks:
+        found = pc.or_(found, mask)
+    return found

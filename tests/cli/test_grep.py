@@ -1,0 +1,86 @@
+"""``kraftlog grep``: the rows of ``kraftlog records`` that hold a text, in every form of output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from golden_files import GOLDEN
+
+Command = Callable[..., Any]
+ORDERS = (GOLDEN / "transactions" / "log", "-t", "orders")
+
+
+def rows(done: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_rows(kraftlog_command: Command, level: str):
+    options = ("--isolation-level", level, "--binary", "hex", "--columns", "partition,offset,key,value")
+    every = rows(kraftlog_command("records", *ORDERS, *options))
+    text = b"lambda".hex()
+    found = kraftlog_command("grep", *ORDERS, *options, "--value", "lambda")
+    assert rows(found) == [row for row in every if text in (row["value"] or "")]
+    assert rows(kraftlog_command("grep", *ORDERS, *options, "--value", "lambda", "-v")) == [
+        row for row in every if text not in (row["value"] or "")
+    ]
+    either = kraftlog_command("grep", *ORDERS, *options, "--key", "TX-B", "--key", "tx-C", "-i", "--value", "SIGMA")
+    assert rows(either) == [
+        row
+        for row in every
+        if bytes.fromhex(row["key"] or "")[:4] in (b"tx-b", b"tx-c") and b"sigma".hex() in (row["value"] or "")
+    ]
+    assert found.returncode == 0
+
+
+def test_counts(kraftlog_command: Command):
+    every = rows(kraftlog_command("grep", *ORDERS, "--key", "-1"))
+    expected = [
+        {"topic": "orders", "partition": number, "records": sum(row["partition"] == number for row in every)}
+        for number in range(3)
+    ]
+    assert rows(kraftlog_command("grep", *ORDERS, "--key", "-1", "--count")) == expected
+    shown = kraftlog_command("grep", *ORDERS, "--key", "-1", "--count", "--columns", "records", "--format", "csv")
+    assert shown.stdout.split() == ["records", *(str(row["records"]) for row in expected)]
+    none = kraftlog_command("grep", *ORDERS, "--key", "nowhere", "--count")
+    assert [row["records"] for row in rows(none)] == [0, 0, 0]
+
+
+def test_output_bounds_and_formats(kraftlog_command: Command, tmp_path: Any):
+    every = rows(kraftlog_command("grep", *ORDERS, "--value", "lambda", "--columns", "partition,offset"))
+    some = kraftlog_command("grep", *ORDERS, "--value", "lambda", "--columns", "partition,offset", "-c", 3)
+    assert rows(some) == every[:3]
+    last = kraftlog_command("grep", *ORDERS, "--value", "lambda", "--columns", "partition,offset", "--tail", 3)
+    assert rows(last) == every[-3:]
+    late = kraftlog_command("grep", *ORDERS, "--value", "lambda", "--columns", "partition,offset", "-o", 60)
+    assert rows(late) == [row for row in every if row["offset"] >= 60]
+    formatted = kraftlog_command("grep", *ORDERS, "--value", "lambda", "-f", "%p:%o\\n")
+    assert formatted.stdout.split() == [f"{row['partition']}:{row['offset']}" for row in every]
+    kraftlog_command("grep", *ORDERS, "--value", "lambda", "--output", tmp_path / "found.parquet")
+    assert pq.read_table(tmp_path / "found.parquet").select(["partition", "offset"]).to_pylist() == every
+
+
+def test_damage_is_reported(kraftlog_command: Command):
+    done = kraftlog_command("grep", GOLDEN / "damaged" / "bit_flip_payload" / "log", "--value", "nowhere")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "stored crc 1973285820, computed crc 2762825390" in done.stderr
+
+
+def test_wrong_usage(kraftlog_command: Command):
+    for arguments, text in (
+        ((), "nothing to search for: expected key, key_equals, value, header or json_path"),
+        (("--key", "(", "--regex"), "expression '(': missing )"),
+        (("--json-path", "a[x]=1"), "found '[x]=1' at character 1"),
+        (("--value", "a", "--key-partitions", 3), "key_partitions goes with key_equals"),
+        (("--key-equals", "a", "--key-partitions", 2), "key_partitions 2: orders has a partition 2"),
+        (("--key-equals", "a", "--key-partitions", 0), "0 is not in the range"),
+        (("--value", "a", "--count", "--columns", "offset"), "table matches has no column 'offset'"),
+    ):
+        done = kraftlog_command("grep", *ORDERS, *arguments)
+        assert done.returncode == 2, arguments
+        assert text in done.stderr
