@@ -32,16 +32,16 @@ NEVER: int
 UNRESOLVED: int
 SENTENCES: tuple[str, ...]
 
-Numbers = npt.NDArray[np.int64]
-ColumnBuffers = tuple[int, Buffer | None, Buffer, Buffer]
+_Numbers = npt.NDArray[np.int64]
+_ColumnBuffers = tuple[int, Buffer | None, Buffer, Buffer]
 
 def decode_rows(
-    columns: Numbers,
-    nodes: Numbers,
+    columns: _Numbers,
+    nodes: _Numbers,
     constants: Buffer,
     data: Buffer,
-    starts: Numbers,
-    ends: Numbers,
-    roots: Numbers,
+    starts: _Numbers,
+    ends: _Numbers,
+    roots: _Numbers,
     limit: int,
-) -> tuple[list[ColumnBuffers], list[tuple[int, int, int]]]: ...
+) -> tuple[list[_ColumnBuffers], list[tuple[int, int, int]]]: ...

@@ -27,6 +27,7 @@ from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.tables.log import Log
+    from kraftlog.values.typed_options import TypedOptions
 
 SHORT_NAMES = {"hanging_transactions": "hanging"}
 _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
@@ -45,6 +46,7 @@ EXAMPLES = {
     "offsets": "kraftlog offsets sample/groups --columns group,topic,partition,offset,state",
     "groups": "kraftlog groups sample/groups --columns group,group_type,state,protocol",
     "transactional_ids": "kraftlog transactional-ids sample/broker",
+    "schemas": "kraftlog schemas backup --columns id,subject,version,type",
     "index_entries": "kraftlog index-entries sample/codecs/codec-lz4-0",
     "errors": "kraftlog errors sample/damaged",
 }
@@ -67,6 +69,7 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
     at = given.pop("at", None)
     if at is not None:
         given["end_offset"] = at + 1
+    typed = typed_options(given) if table == "records" else None
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
     from_end = _take_bounds(given)
     rows = read_options(**given)
@@ -75,7 +78,7 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
         streams = [
-            one.scan(table, output.columns, wanted, workers=workers, on_progress=bar, where=where)
+            one.scan(table, output.columns, wanted, workers=workers, on_progress=bar, where=where, typed=typed)
             for one, wanted in logs
         ]
         with output.open(streams[0].schema) as writer:
@@ -87,6 +90,17 @@ def _run(table: str, paths: tuple[str, ...], output: Output, given: dict[str, An
         for note in stream.notes:
             print(note, file=sys.stderr)
     sys.exit(report_faults([fault for stream in streams for fault in stream.faults]))
+
+
+def typed_options(given: dict[str, Any]) -> TypedOptions | None:
+    """Take the options of formats, and return what they say."""
+    names = ("value_format", "key_format", "value_schema", "key_schema", "value_framing", "key_framing")
+    texts, schemas = {name: given.pop(name) for name in names}, given.pop("schemas")
+    if not any(texts.values()):
+        return None
+    from kraftlog.values.typed_options import TypedOptions
+
+    return TypedOptions.of(schemas=schemas, **texts)
 
 
 def _take_bounds(given: dict[str, Any]) -> int | None:
@@ -172,7 +186,7 @@ def _command(table: schema.TableSchema) -> click.Command:
     if table.name in ("records", "messages", "batches"):
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
-        decorators.append(options.KCAT_FORMAT)
+        decorators += [options.KCAT_FORMAT, options.TYPED]
     output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT
     decorators += [output, options.READING]
     for decorator in reversed(decorators):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog._native import avro
+from kraftlog.types import Buffer
 from kraftlog.values.avro_schema import AvroType
 
 _NUMBERS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8, "enum": 4, "null": 0}
@@ -31,6 +32,7 @@ _LOGICAL = {
     "local-timestamp-millis": pa.timestamp("us"),
     "local-timestamp-micros": pa.timestamp("us"),
 }
+ColumnBuffers = tuple[int, Buffer | None, Buffer, Buffer]  # rows, validity, values, data
 _MOST_DIGITS = 38  # of decimal128
 
 
@@ -91,8 +93,9 @@ def column_of(type_: AvroType, outer: tuple[AvroType, ...] = ()) -> Column:
         return Column(type_, pa.list_(item.arrow), children=[item])
     if type_.kind == "map":
         pair = [Column(AvroType("string"), pa.string()), column_of(type_.item, outer)]
-        entries = Column(AvroType("record"), _struct(["key", "value"], pair), children=pair)
-        return Column(type_, pa.map_(pa.string(), pair[1].arrow), children=[entries])
+        kind = pa.map_(pa.string(), pair[1].arrow)
+        entries = Column(AvroType("record"), pa.struct([kind.key_field, kind.item_field]), children=pair)
+        return Column(type_, kind, children=[entries])
     if type_.logical == "decimal":
         decimal = pa.decimal128 if type_.precision <= _MOST_DIGITS else pa.decimal256
         return Column(type_, decimal(type_.precision, type_.scale))
@@ -121,7 +124,7 @@ def _struct(names: list[str], children: list[Column]) -> pa.DataType:
     return pa.struct([pa.field(name, child.arrow) for name, child in zip(names, children, strict=True)])
 
 
-def array_of(column: Column, buffers: list[avro.ColumnBuffers]) -> pa.Array:
+def array_of(column: Column, buffers: list[ColumnBuffers]) -> pa.Array:
     """Return a column, and those inside of it, as an array."""
     length, validity, values, data = buffers[column.index]
     valid = None if validity is None else pa.py_buffer(validity)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -13,17 +10,10 @@ from kraftlog.types import Buffer
 from kraftlog.values.avro_columns import array_of
 from kraftlog.values.avro_program import Programs
 from kraftlog.values.avro_schema import AvroType, parse_schema
+from kraftlog.values.bad_value import BadValue
+from kraftlog.values.places import Numbers, places_of
 
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 MOST_BYTES = 1 << 30  # of the columns of one call
-
-
-@dataclass(frozen=True)
-class BadValue:
-    """A value that does not fit: its row, and why."""
-
-    row: int
-    reason: str
 
 
 class AvroDecoder:
@@ -81,13 +71,3 @@ class AvroDecoder:
         )
         bad = [BadValue(row, f"byte {position}: {avro.SENTENCES[status]}") for row, status, position in faults]
         return array_of(self._programs.columns[0], made), bad
-
-
-def places_of(values: pa.Array) -> tuple[Buffer, Numbers, Numbers]:
-    """Return the data of a binary array, and where in it each value starts and ends."""
-    _, offsets, data = values.buffers()
-    if offsets is None:
-        return b"", np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
-    width = np.int64 if pa.types.is_large_binary(values.type) or pa.types.is_large_string(values.type) else np.int32
-    places = np.frombuffer(offsets, width)[values.offset : values.offset + len(values) + 1].astype(np.int64)
-    return (b"" if data is None else data), np.ascontiguousarray(places[:-1]), np.ascontiguousarray(places[1:])

@@ -1,0 +1,73 @@
+"""How keys and values are to be typed, as a user says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.values.find_schemas import find_schemas
+from kraftlog.values.formats import FormatOptions, format_of
+from kraftlog.values.framing import Side
+from kraftlog.values.schema_store import SchemaStore
+from kraftlog.values.typed import TypedRecords
+
+
+@dataclass(frozen=True)
+class TypedOptions:
+    """Formats of keys and values, of which one may be None, and where their schemas are."""
+
+    value: FormatOptions | None = None
+    key: FormatOptions | None = None
+    schemas: SchemaStore | str | Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        value_format: str | None = None,
+        key_format: str | None = None,
+        value_schema: str | None = None,
+        key_schema: str | None = None,
+        value_framing: str | None = None,
+        key_framing: str | None = None,
+        schemas: SchemaStore | str | Path | None = None,
+    ) -> TypedOptions | None:
+        """Return what the options of a function or command say; None where they name no format.
+
+        Raises
+        ------
+        ValueError
+            For a format that there is not, and for a schema or framing without a format.
+        """
+        made = []
+        for side, form, schema, framing in (
+            ("value", value_format, value_schema, value_framing),
+            ("key", key_format, key_schema, key_framing),
+        ):
+            if form is None and (schema is not None or framing is not None):
+                raise ValueError(f"{side}_schema and {side}_framing go with a {side}_format")
+            made.append(None if form is None else FormatOptions(form, framing or "confluent", schema))
+        return None if made == [None, None] else cls(made[0], made[1], schemas)
+
+    def records(self, found: Discovery, columns: Sequence[str] | None, *, strict: bool) -> TypedRecords:
+        """Return what types the records of some files.
+
+        Raises
+        ------
+        ValueError
+            When there is no schema for them.
+        RecordError
+            With ``strict``, when the topic of schemas cannot be read.
+        """
+        sides: dict[Side, FormatOptions | None] = {"key": self.key, "value": self.value}
+        faults: list[Fault] = []
+        store = SchemaStore()
+        if any(one is not None and one.needs_schemas for one in sides.values()):
+            store = find_schemas(found, self.schemas, faults)
+            if faults and strict:
+                raise error_from_fault(faults[0])
+        topics = sorted({one.topic for one in found.segments if one.topic is not None})
+        formats = {side: format_of(one, side, topics, store) for side, one in sides.items() if one is not None}
+        return TypedRecords(formats, columns, strict=strict, faults=faults)
