@@ -163,3 +163,30 @@ def test_no_topic_of_a_registry(log):
     done = run("schemas", log / "all-0")
     assert done.returncode == 2
     assert "schemas reads _schemas, and found all" in done.stderr
+
+
+def test_export_of_topics(log, tmp_path):
+    output = tmp_path / "parquet"
+    done = run("export", log, output, "-t", "all", "-t", "outer", "--value-format", "avro", "--key-format", "string")
+    assert "all: 2 records in 1 file" in done.stderr
+    assert done.returncode == 1
+    for topic in ("all", "outer"):
+        rows = kraftlog.open(log, topics=[topic]).records(value_format="avro", key_format="string").to_table()
+        written = pq.ParquetFile(output / f"topic={topic}" / "partition=0" / "records.parquet").read()
+        names = ["offset", "timestamp", "timestamp_type", "key", "value", "headers", "key_error", "value_error"]
+        assert written.column_names == names
+        assert written.to_pylist() == rows.select(names).to_pylist()
+
+
+def test_export_of_everything_but_internal_topics(log, tmp_path):
+    done = run("export", log, tmp_path / "parquet")
+    assert done.stderr.splitlines() == [f"{topic}: {rows} records in 1 file" for topic, rows in WRITTEN.items()]
+    assert done.returncode == 0
+    again = run("export", log, tmp_path / "parquet")
+    assert again.returncode == 2
+    assert "holds topic=all; give a new or empty folder" in again.stderr
+    inside = run("export", log, log / "all-0" / "parquet")
+    assert "which is being read" in inside.stderr
+
+
+WRITTEN = {"all": 2, "gone": "1", "outer": 2}

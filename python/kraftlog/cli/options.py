@@ -220,7 +220,20 @@ READING = _apply(
     ]
 )
 
-_FORMAT_NAMES = ("avro", "string", "long", "integer", "short", "double", "float", "uuid", "hex", "base64", "bytes")
+_FORMAT_NAMES = (
+    "avro",
+    "json",
+    "string",
+    "long",
+    "integer",
+    "short",
+    "double",
+    "float",
+    "uuid",
+    "hex",
+    "base64",
+    "bytes",
+)
 
 TYPED = _apply(
     [

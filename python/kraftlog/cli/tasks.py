@@ -44,6 +44,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "shell": ("shell", "Look around in the metadata image as in a file system."),
     },
     "Convert": {
+        "export": ("export", "Write records as Parquet, a file for each partition, keys and values typed."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
         "downgrade": ("downgrade", "Write the snapshot of a lower metadata.version."),
     },

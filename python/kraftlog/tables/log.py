@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.metadata_log.image_at import ImageAt
     from kraftlog.values.schema_store import SchemaStore
-    from kraftlog.values.typed_options import TypedOptions
+    from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
 
 
 class Log:
@@ -72,7 +72,7 @@ class Log:
         on_progress: Progress | None = None,
         where: ChangeFilter | None = None,
         filter: Expression | None = None,
-        typed: TypedOptions | None = None,
+        typed: TypedOptions | ResolvedTypes | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -94,7 +94,7 @@ class Log:
         filter : pyarrow.compute.Expression, optional
             Only rows for which it is true. Of records and messages, partitions, offsets and times that it rules out are
             not read.
-        typed : TypedOptions, optional
+        typed : TypedOptions or ResolvedTypes, optional
             Formats of keys and values, of ``records`` alone.
         """
         if workers < 1:
@@ -102,15 +102,19 @@ class Log:
         if typed is not None:
             if table != "records":
                 raise ValueError(f"keys and values of the table records have formats, not those of {table}")
-            return typed.records(self.found, columns, strict=options.strict).stream(
-                lambda names: self.scan(
-                    table,
-                    names,
-                    options,
-                    workers=workers,
-                    range_bytes=range_bytes,
-                    on_progress=on_progress,
-                    filter=filter,
+            return (
+                typed.resolved(self.found, strict=options.strict)
+                .records(columns, strict=options.strict)
+                .stream(
+                    lambda names: self.scan(
+                        table,
+                        names,
+                        options,
+                        workers=workers,
+                        range_bytes=range_bytes,
+                        on_progress=on_progress,
+                        filter=filter,
+                    )
                 )
             )
         definition = table_schema(table, self.catalog)
@@ -499,9 +503,9 @@ class Log:
             Only rows for which it is true; it may name columns that are not returned. Partitions, offsets and times
             that it rules out are not read.
         value_format, key_format : str, optional
-            What values and keys are: avro, string, long, integer, short, double, float, uuid, hex, base64. One that
-            does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has a row for each partition
-            of them.
+            What values and keys are: avro, json, string, long, integer, short, double, float, uuid, hex, base64, bytes.
+            One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has a row for each
+            partition of them.
         value_schema, key_schema : str, optional
             The schema that all of them are read by: an id, a subject, or a subject and a version with a colon between
             them. By default the newest of the topic's subject, such as ``orders-value``.

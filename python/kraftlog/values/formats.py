@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ from kraftlog.values.scalars import SCALARS, Converted
 from kraftlog.values.schema_store import AVRO, Schema, SchemaStore
 
 WITH_SCHEMA = {"avro": AVRO}
-FORMATS = (*WITH_SCHEMA, *SCALARS)
+JSON_FORMAT = "json"
+FORMATS = (*WITH_SCHEMA, JSON_FORMAT, *SCALARS)
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,69 @@ class _Scalar:
         return self._convert(values)
 
 
-def format_of(options: FormatOptions, side: Side, topics: Sequence[str], store: SchemaStore) -> Format:
-    """Return the format for the keys or the values of some topics.
+@dataclass(frozen=True)
+class ChosenFormat:
+    """A format with what its values are read by: plain values, which another process can be sent.
+
+    Attributes
+    ----------
+    reader : Schema or None
+        Of a format that has schemas.
+    json_type : pyarrow.DataType or None
+        Of JSON.
+    """
+
+    options: FormatOptions
+    reader: Schema | None = None
+    json_type: pa.DataType | None = None
+
+    def made(self, side: Side, store: SchemaStore) -> Format:
+        """Return what converts values; ValueError when their schema cannot be read."""
+        if self.json_type is not None:
+            from kraftlog.values.json_format import JsonFormat
+
+            return JsonFormat(self.json_type)
+        if self.reader is None:
+            return _Scalar(*SCALARS[self.options.format])
+        from kraftlog.values.avro_format import AvroFormat
+
+        return AvroFormat(self.reader, store, self.options.framing, side)
+
+
+def choose(
+    options: FormatOptions,
+    side: Side,
+    topics: Sequence[str],
+    store: SchemaStore,
+    samples: Callable[[Side], Iterable[pa.Array]],
+) -> ChosenFormat:
+    """Return what the keys or the values of some topics are read by.
+
+    Parameters
+    ----------
+    options : FormatOptions
+    side : {"key", "value"}
+    topics : sequence of str
+    store : SchemaStore
+    samples : callable
+        Returns some of the keys or values, which say the type of JSON.
 
     Raises
     ------
     ValueError
         When there is no schema to read them by, or the topics have different ones.
     """
+    if options.format == JSON_FORMAT:
+        from kraftlog.values.json_format import json_type
+
+        return ChosenFormat(options, json_type=json_type(samples(side)))
     if not options.needs_schemas:
-        return _Scalar(*SCALARS[options.format])
+        return ChosenFormat(options)
     reader = _reader_schema(options, side, topics, store)
     expected = WITH_SCHEMA[options.format]
     if reader.type != expected:
         raise ValueError(f"{reader} is of type {reader.type}, and {side}s are to be read as {expected}")
-    from kraftlog.values.avro_format import AvroFormat
-
-    return AvroFormat(reader, store, options.framing, side)
+    return ChosenFormat(options, reader)
 
 
 def _reader_schema(options: FormatOptions, side: Side, topics: Sequence[str], store: SchemaStore) -> Schema:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.values.find_schemas import find_schemas
-from kraftlog.values.formats import FormatOptions, format_of
+from kraftlog.values.first_values import first_values
+from kraftlog.values.formats import ChosenFormat, FormatOptions, choose
 from kraftlog.values.framing import Side
 from kraftlog.values.schema_store import SchemaStore
 from kraftlog.values.typed import TypedRecords
@@ -51,8 +53,8 @@ class TypedOptions:
             made.append(None if form is None else FormatOptions(form, framing or "confluent", schema))
         return None if made == [None, None] else cls(made[0], made[1], schemas)
 
-    def records(self, found: Discovery, columns: Sequence[str] | None, *, strict: bool) -> TypedRecords:
-        """Return what types the records of some files.
+    def resolved(self, found: Discovery, *, strict: bool) -> ResolvedTypes:
+        """Return what the records of some files are read by; it takes no more looking at them.
 
         Raises
         ------
@@ -69,5 +71,24 @@ class TypedOptions:
             if faults and strict:
                 raise error_from_fault(faults[0])
         topics = sorted({one.topic for one in found.segments if one.topic is not None})
-        formats = {side: format_of(one, side, topics, store) for side, one in sides.items() if one is not None}
-        return TypedRecords(formats, columns, strict=strict, faults=faults)
+        samples = partial(first_values, found.segments)
+        formats = {side: choose(one, side, topics, store, samples) for side, one in sides.items() if one is not None}
+        return ResolvedTypes(formats, store, tuple(faults))
+
+
+@dataclass(frozen=True)
+class ResolvedTypes:
+    """Formats with their schemas: plain values, which another process can be sent."""
+
+    formats: dict[Side, ChosenFormat]
+    store: SchemaStore
+    faults: tuple[Fault, ...] = ()
+
+    def resolved(self, _: Discovery, *, strict: bool) -> ResolvedTypes:
+        """Return itself."""
+        return self
+
+    def records(self, columns: Sequence[str] | None, *, strict: bool) -> TypedRecords:
+        """Return what types records."""
+        made = {side: one.made(side, self.store) for side, one in self.formats.items()}
+        return TypedRecords(made, columns, strict=strict, faults=self.faults)
