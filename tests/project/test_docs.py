@@ -95,7 +95,14 @@ def test_picture():
 
 @pytest.mark.parametrize(
     ("page", "examples"),
-    [("README.md", 3), ("docs/index.md", 3), ("docs/python.md", 15), ("docs/log-store.md", 12), ("docs/sql.md", 6)],
+    [
+        ("README.md", 3),
+        ("docs/index.md", 3),
+        ("docs/python.md", 15),
+        ("docs/log-store.md", 12),
+        ("docs/sql.md", 6),
+        ("docs/typed-values.md", 12),
+    ],
     ids=lambda value: str(value),
 )
 def test_python(samples: Path, page: str, examples: int, monkeypatch: pytest.MonkeyPatch):
@@ -123,4 +130,5 @@ def run_examples(page: str, names: dict[str, object]) -> int:
 def test_all_python_is_run():
     pages = {str(page.relative_to(ROOT)) for page in PAGES if "```pycon" in page.read_text("utf-8")}
     run = {"README.md", "docs/index.md", "docs/python.md", "docs/object-storage.md", "docs/log-store.md", "docs/sql.md"}
+    run.add("docs/typed-values.md")
     assert pages == run
