@@ -51,7 +51,9 @@ NO_TABLES = {
     "demo": "runs in the tests of Spark",
     "man": "prints what man reads",
     "pack": "writes a file",
+    "export": "writes files",
     "store": "has tests of its own",
+    "schemas": "no sample log has the topic of a registry; has tests of its own",
     "downgrade": "writes a snapshot",
 }
 ON_SCREEN = "from kraftlog.cli import main; main()"

@@ -56,6 +56,8 @@ def json_cells(column: pa.Array, field: pa.Field, binary: str) -> pa.Array:
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         texts = _json_of_lists(column, binary)
+    elif pa.types.is_map(kind):
+        texts = _json_of_maps(column, binary)
     elif pa.types.is_struct(kind):
         names = [inner.name for inner in kind]
         parts: list[pa.Array | str] = []
@@ -129,9 +131,28 @@ def joined(parts: Sequence[pa.Array | str | bytes], rows: int, kind: pa.DataType
 
 def _json_of_lists(column: pa.Array, binary: str) -> pa.Array:
     elements = json_cells(column.flatten(), column.type.value_field, binary)
+    return _json_of_items(column, elements, "[", "]")
+
+
+def _json_of_maps(column: pa.Array, binary: str) -> pa.Array:
+    kind = column.type
+    pairs = pairs_of(column)
+    keys, values = (pairs.flatten().field(at) for at in range(2))
+    texts = joined(
+        [json_cells(keys, kind.key_field, binary), ":", json_cells(values, kind.item_field, binary)], len(keys)
+    )
+    return _json_of_items(pairs, texts, "{", "}")
+
+
+def pairs_of(column: pa.Array) -> pa.Array:
+    """Return maps as lists of pairs."""
+    return column.cast(pa.list_(pa.struct([column.type.key_field, column.type.item_field])))
+
+
+def _json_of_items(column: pa.Array, elements: pa.Array, first: str, last: str) -> pa.Array:
     ends = np.concatenate([[0], np.cumsum(np.asarray(column.value_lengths().fill_null(0)), dtype=np.int64)])
     lists = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), elements), pa.scalar(",", TEXT))
-    return _where_valid(joined(["[", lists, "]"], len(column)), column)
+    return _where_valid(joined([first, lists, last], len(column)), column)
 
 
 def _utf8(column: pa.Array) -> pa.Array:

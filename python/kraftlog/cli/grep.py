@@ -72,6 +72,7 @@ def _command() -> click.Command:
         options.RECORDS_ONLY,
         options.KCAT_OFFSET,
         options.KCAT_FORMAT,
+        options.TYPED,
         options.FOLLOW,
         options.OUTPUT_OF_RECORDS,
         options.READING,

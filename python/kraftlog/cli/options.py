@@ -231,6 +231,45 @@ READING = _apply(
     ]
 )
 
+_FORMAT_NAMES = (
+    "avro",
+    "json",
+    "string",
+    "long",
+    "integer",
+    "short",
+    "double",
+    "float",
+    "uuid",
+    "hex",
+    "base64",
+    "bytes",
+)
+
+TYPED = _apply(
+    [
+        click.option("--value-format", type=click.Choice(_FORMAT_NAMES), help="What values are; they become columns."),
+        click.option("--key-format", type=click.Choice(_FORMAT_NAMES), help="What keys are."),
+        click.option(
+            "--value-schema", help="The schema to read values by: an id, a subject or SUBJECT:VERSION; else the newest."
+        ),
+        click.option("--key-schema", help="The same of keys."),
+        click.option(
+            "--value-framing",
+            type=click.Choice(("confluent", "apicurio", "none")),
+            help="What stands before a value: an id of four bytes (confluent, the default), of eight, or nothing.",
+        ),
+        click.option(
+            "--key-framing", type=click.Choice(("confluent", "apicurio", "none")), help="What stands before a key."
+        ),
+        click.option(
+            "--schemas",
+            type=click.Path(exists=True, file_okay=False),
+            help="A folder of schemas; by default they come from the topic _schemas of the same log directory.",
+        ),
+    ]
+)
+
 INCLUDE_DELETED = click.option(
     "--include-deleted",
     is_flag=True,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.cli.cells import TEXT, joined, plain_cells, size_cells
+from kraftlog.cli.cells import TEXT, joined, pairs_of, plain_cells, size_cells
 
 NULL = "-"
 GAP = "  "
@@ -193,6 +193,8 @@ def people_cells(column: pa.Array, binary: str, *, is_exact: bool) -> pa.Array:
 
     Times are as exact as they are, or like ``2026-11-01 12:00:00``, in UTC.
     """
+    if pa.types.is_map(column.type):
+        column = pairs_of(column)
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         elements = people_cells(column.flatten(), binary, is_exact=is_exact)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
     from kraftlog.tables.search import Search
+    from kraftlog.values.typed_options import TypedOptions
 
 FOLLOWED = ("records", "messages", "groups")
 SHORT_NAMES = {"hanging_transactions": "hanging"}
@@ -52,6 +53,7 @@ EXAMPLES = {
     "offsets": "kraftlog offsets sample/groups --columns group,topic,partition,offset,state",
     "groups": "kraftlog groups sample/groups --columns group,group_type,state,protocol",
     "transactional_ids": "kraftlog transactional-ids sample/broker",
+    "schemas": "kraftlog schemas backup --columns id,subject,version,type",
     "index_entries": "kraftlog index-entries sample/codecs/codec-lz4-0",
     "errors": "kraftlog errors sample/damaged",
 }
@@ -99,6 +101,7 @@ def run_table(
     at = given.pop("at", None)
     if at is not None:
         given["end_offset"] = at + 1
+    typed = typed_options(given) if table == "records" else None
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
     from_end = _take_bounds(given)
     rows = read_options(**given)
@@ -108,7 +111,15 @@ def run_table(
 
         check_follow(output, follows=follows, last=last, counts=counts, has_end=rows.end_offset != NO_BOUND)
         follower = Follower(
-            opened, table, output.columns, rows, search=search, last=last, from_end=from_end, workers=workers
+            opened,
+            table,
+            output.columns,
+            rows,
+            search=search,
+            typed=typed,
+            last=last,
+            from_end=from_end,
+            workers=workers,
         )
         sys.exit(show_followed(follower, output, follows=follows))
     logs = [(log, rows)] if from_end is None else list(_near_the_end(log, rows, from_end))
@@ -117,7 +128,7 @@ def run_table(
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
         streams = [
-            one.scan(table, columns, wanted, workers=workers, on_progress=bar, where=where, search=search)
+            one.scan(table, columns, wanted, workers=workers, on_progress=bar, where=where, search=search, typed=typed)
             for one, wanted in logs
         ]
         rows_schema = schema.MATCHES.select(output.columns) if counts else streams[0].schema
@@ -143,6 +154,17 @@ def _counted(log: Log, streams: Iterable[Stream], arrow_schema: pa.Schema) -> It
     columns = zip(schema.MATCHES.shown, zip(*rows, strict=True), strict=True)
     table = pa.table({name: list(values) for name, values in columns}, schema=schema.MATCHES.select())
     yield from table.select(arrow_schema.names).to_batches()
+
+
+def typed_options(given: dict[str, Any]) -> TypedOptions | None:
+    """Take the options of formats, and return what they say."""
+    names = ("value_format", "key_format", "value_schema", "key_schema", "value_framing", "key_framing")
+    texts, schemas = {name: given.pop(name) for name in names}, given.pop("schemas")
+    if not any(texts.values()):
+        return None
+    from kraftlog.values.typed_options import TypedOptions
+
+    return TypedOptions.of(schemas=schemas, **texts)
 
 
 def _take_bounds(given: dict[str, Any]) -> int | None:
@@ -228,7 +250,7 @@ def _command(table: schema.TableSchema) -> click.Command:
     if table.name in ("records", "messages", "batches"):
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
-        decorators.append(options.KCAT_FORMAT)
+        decorators += [options.KCAT_FORMAT, options.TYPED]
     if table.name in FOLLOWED:
         decorators.append(options.FOLLOW)
     output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT

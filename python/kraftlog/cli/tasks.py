@@ -16,6 +16,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "messages": (TABLES, "Show records of internal topics and of the metadata log, with typed fields."),
         "get-offsets": ("get_offsets", "Show where partitions start and end, and what lies at a time."),
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),
+        "schemas": (TABLES, "Show the schemas of a registry, from its topic _schemas."),
         "index-entries": (TABLES, "Show the entries of index files."),
         "sql": ("sql", "Answer questions in SQL over topics and tables."),
         "dump": ("dump", "Print files as kafka-dump-log does."),
@@ -44,6 +45,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "shell": ("shell", "Look around in the metadata image as in a file system."),
     },
     "Convert": {
+        "export": ("export", "Write records as Parquet, a file for each partition, keys and values typed."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
         "downgrade": ("downgrade", "Write the snapshot of a lower metadata.version."),
     },

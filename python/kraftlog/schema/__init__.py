@@ -10,6 +10,7 @@ from kraftlog.schema.answers import LAG, LAST_STABLE_OFFSETS, MATCHES, PARTITION
 from kraftlog.schema.groups import GROUPS, OFFSETS
 from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, SEGMENTS
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
+from kraftlog.schema.registry import SCHEMAS
 from kraftlog.schema.table import HEADERS, IS_JSON, TIMESTAMP, TableSchema
 from kraftlog.schema.transactions import HANGING_TRANSACTIONS, PRODUCERS, TRANSACTIONAL_IDS, TRANSACTIONS
 
@@ -32,6 +33,7 @@ __all__ = [
     "PRODUCERS",
     "RECORDS",
     "RECOVERY",
+    "SCHEMAS",
     "SEGMENTS",
     "STATS",
     "TABLES",
@@ -57,6 +59,7 @@ TABLES = {
         OFFSETS,
         GROUPS,
         TRANSACTIONAL_IDS,
+        SCHEMAS,
         INDEX_ENTRIES,
         ERRORS,
     )

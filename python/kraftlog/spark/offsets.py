@@ -105,7 +105,8 @@ class Interval:
         if self.ending == Position(LATEST):
             return options
         if table not in FOLDED_TOPICS or self.ending.each or self.ending.is_timestamp:
-            raise ValueError(f"the table {table} has no such ending; offsets, groups and transactional_ids take one")
+            takers = ", ".join(FOLDED_TOPICS)
+            raise ValueError(f"the table {table} has no such ending; {takers} take one")
         return replace(options, end_offset=self.ending.everywhere)
 
     def check_partitions(self, there: set[tuple[str | None, int | None]]) -> None:

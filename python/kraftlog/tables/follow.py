@@ -22,6 +22,7 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.search import Search
 from kraftlog.tables.table_rows import FOLDED_TOPICS, table_schema
 from kraftlog.tables.user_options import read_options
+from kraftlog.values.typed_options import TypedOptions
 
 REMEMBERED_BATCHES = 20_000
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -55,6 +56,9 @@ class Follower:
     options : ReadOptions
     search : Search, optional
         Only the records that it finds.
+    typed : TypedOptions, optional
+        Formats of keys and values. What is inferred of the values at first, and the reader's schema, stay as they are;
+        schemas that are added later are found.
     last : int, optional
         Of what is there at the first look, only the last rows: so many of each partition, or of a folded table.
     from_end : int, optional
@@ -83,6 +87,7 @@ class Follower:
         options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
         *,
         search: Search | None = None,
+        typed: TypedOptions | None = None,
         last: int | None = None,
         from_end: int | None = None,
         workers: int = 1,
@@ -95,7 +100,13 @@ class Follower:
         if table in schema.TABLES and table not in ("records", "messages", *_KEYS):
             can_be = "records, messages, types of messages, groups and transactional_ids can"
             raise ValueError(f"the table {table} cannot be followed; {can_be}")
-        self.schema = definition.select(columns)
+        self._typed_options = typed
+        self._typed = None if typed is None else typed.resolved(self._log.found, strict=options.strict)
+        self.schema = (
+            definition.select(columns)
+            if self._typed is None
+            else self._log.scan(table, columns, options, typed=self._typed).schema
+        )
         self.faults: list[Fault] = []
         self.notes: list[str] = []
         self._table = table
@@ -126,6 +137,8 @@ class Follower:
         """Return the rows that are new since the last look."""
         if self._looks:
             self._log = self._listed()
+            if self._typed_options is not None and self._typed is not None:
+                self._typed = self._typed_options.renewed(self._typed, self._log.found)
         self._looks += 1
         return self._look_at_folded() if self._table in _KEYS else self._look_at_partitions()
 
@@ -189,7 +202,7 @@ class Follower:
         log = self._log.of_files(Discovery(segments=group))
         options = replace(self._options, start_offset=start, end_offset=end)
         names = self.schema.names
-        stream = log.scan(self._table, names, options, workers=self._workers, search=self._search)
+        stream = log.scan(self._table, names, options, workers=self._workers, search=self._search, typed=self._typed)
         try:
             yield from stream
         finally:

@@ -35,11 +35,15 @@ from kraftlog.tables.user_options import read_options, read_until
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyarrow.compute import Expression
 
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.metadata_log.image_at import ImageAt
     from kraftlog.tables.search import Search, Texts
+    from kraftlog.values.schema_store import SchemaStore
+    from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
 
 
 class Log:
@@ -70,6 +74,7 @@ class Log:
         where: ChangeFilter | None = None,
         filter: Expression | None = None,
         search: Search | None = None,
+        typed: TypedOptions | ResolvedTypes | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -93,12 +98,33 @@ class Log:
             not read.
         search : Search, optional
             Only records that it finds; of the table records alone, and without a filter.
+        typed : TypedOptions or ResolvedTypes, optional
+            Formats of keys and values, of ``records`` alone.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
         if search is not None and (table != "records" or filter is not None):
             raise ValueError(
                 f"a search is of the table records, without a filter; found table {table}, filter {filter}"
+            )
+        if typed is not None:
+            if table != "records":
+                raise ValueError(f"keys and values of the table records have formats, not those of {table}")
+            return (
+                typed.resolved(self.found, strict=options.strict)
+                .records(columns, strict=options.strict)
+                .stream(
+                    lambda names: self.scan(
+                        table,
+                        names,
+                        options,
+                        workers=workers,
+                        range_bytes=range_bytes,
+                        on_progress=on_progress,
+                        filter=filter,
+                        search=search,
+                    )
+                )
             )
         definition = table_schema(table, self.catalog)
         arrow_schema = definition.select(columns)
@@ -302,6 +328,14 @@ class Log:
         """Return the transactional ids as ``__transaction_state`` has them; ``at`` as in ``offsets``."""
         return self.scan("transactional_ids", columns, read_until(at)).to_table()
 
+    def schemas(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+        """Return the schemas that the topic ``_schemas`` of a registry has; ``at`` as in ``offsets``.
+
+        One that was deleted softly is there, and values that name its id can be read; one that was deleted for good is
+        not.
+        """
+        return self.scan("schemas", columns, read_until(at)).to_table()
+
     def last_stable_offsets(self) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
 
@@ -432,6 +466,13 @@ class Log:
         batch_bytes: int = ReadOptions.batch_bytes,
         max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
         filter: Expression | None = None,
+        value_format: str | None = None,
+        key_format: str | None = None,
+        value_schema: str | None = None,
+        key_schema: str | None = None,
+        value_framing: str | None = None,
+        key_framing: str | None = None,
+        schemas: SchemaStore | str | Path | None = None,
     ) -> Stream:
         """Stream the records.
 
@@ -472,6 +513,18 @@ class Log:
         filter : pyarrow.compute.Expression, optional
             Only rows for which it is true; it may name columns that are not returned. Partitions, offsets and times
             that it rules out are not read.
+        value_format, key_format : str, optional
+            What values and keys are: avro, json, string, long, integer, short, double, float, uuid, hex, base64, bytes.
+            One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has a row for each
+            partition of them.
+        value_schema, key_schema : str, optional
+            The schema that all of them are read by: an id, a subject, or a subject and a version with a colon between
+            them. By default the newest of the topic's subject, such as ``orders-value``.
+        value_framing, key_framing : {"confluent", "apicurio", "none"}, optional
+            What stands before a value that was written by a schema: a byte 0 and an id of four or of eight bytes, or
+            nothing. The first one is the default. A header that names a schema counts before it.
+        schemas : path or SchemaStore, optional
+            A folder of schemas; by default they come from the topic ``_schemas`` in the same log directory.
 
         Returns
         -------
@@ -511,7 +564,13 @@ class Log:
             batch_bytes=batch_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
         )
-        return self.scan("records", columns, options, workers=workers, filter=filter)
+        typed = None
+        given = (value_format, key_format, value_schema, key_schema, value_framing, key_framing)
+        if any(one is not None for one in given):
+            from kraftlog.values.typed_options import TypedOptions
+
+            typed = TypedOptions.of(*given, schemas=schemas)
+        return self.scan("records", columns, options, workers=workers, filter=filter, typed=typed)
 
     def grep(
         self,

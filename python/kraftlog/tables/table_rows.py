@@ -21,7 +21,7 @@ from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.stream import errors_table
 from kraftlog.tables.deleted_records import notes_of_deleted
-from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE
+from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS, SCHEMAS, TRANSACTION_STATE
 
 if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
@@ -39,6 +39,7 @@ _BY_SEGMENTS = {
     "offsets": ("coordinator_tables", "offset_rows"),
     "groups": ("coordinator_tables", "group_rows"),
     "transactional_ids": ("coordinator_tables", "transactional_id_rows"),
+    "schemas": ("schema_table", "schema_rows"),
 }
 
 # They show what is on disk, also what was deleted for consumers.
@@ -48,6 +49,7 @@ FOLDED_TOPICS = {
     "offsets": CONSUMER_OFFSETS,
     "groups": CONSUMER_OFFSETS,
     "transactional_ids": TRANSACTION_STATE,
+    "schemas": SCHEMAS,
 }
 
 

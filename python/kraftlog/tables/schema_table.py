@@ -1,0 +1,45 @@
+"""The table ``schemas``: the topic of a schema registry, folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.records import Progress
+from kraftlog.values.schema_store import Schema
+from kraftlog.values.schema_topic import schemas_of
+
+
+def schema_rows(
+    segments: list[Segment],
+    arrow_schema: pa.Schema,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None,
+) -> Iterator[pa.RecordBatch]:
+    """Return the table ``schemas``, by subject and version."""
+    rows = [_row(one) for one in schemas_of(segments, options, faults, on_progress)]
+    if rows:
+        wanted = [{name: row[name] for name in arrow_schema.names} for row in rows]
+        yield pa.RecordBatch.from_pylist(wanted, schema=arrow_schema)
+
+
+def _row(one: Schema) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "subject": one.subject,
+        "version": one.version,
+        "type": one.type,
+        "schema": one.schema,
+        "references": [
+            {"name": each.name, "subject": each.subject, "version": each.version} for each in one.references
+        ],
+        "deleted": one.deleted,
+        "guid": str(UUID(bytes=one.guid)),
+        "record_offset": one.offset,
+    }

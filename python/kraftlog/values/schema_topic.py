@@ -1,0 +1,145 @@
+"""The topic ``_schemas``, in which Confluent's registry keeps schemas: its records folded as a registry does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault, InvalidRecordError
+from kraftlog.layout.segment import Segment
+from kraftlog.read.ranges import plan
+from kraftlog.read.records import Progress, read_ranges
+from kraftlog.topics import SCHEMAS
+from kraftlog.values.schema_store import AVRO, Reference, Schema
+
+_COLUMNS = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+    ]
+)
+BAD_SCHEMA = "bad_schema_record"
+
+
+def schemas_of(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
+) -> list[Schema]:
+    """Return the schemas that the topic holds at its end, by subject and version.
+
+    ``SCHEMA`` adds a version or, without a value, removes it for good; ``DELETE_SUBJECT`` deletes the versions up to
+    one softly. Other keys, such as ``CONFIG``, ``MODE`` and ``NOOP``, concern no schema.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Those of other topics are left out.
+    options : ReadOptions
+    faults : list of Fault
+        Receives what cannot be read: also a second schema with the id of another, which a registry leaves out.
+    on_progress : callable, optional
+    """
+    found: dict[tuple[str, int], Schema] = {}
+    of_topic = [one for one in segments if one.topic == SCHEMAS]
+    for batch in read_ranges(plan(of_topic, options, None), _COLUMNS, options, faults, 1, on_progress, []):
+        for row in batch.to_pylist():
+            try:
+                _apply(row["key"], row["value"], row["offset"], found)
+            except (ValueError, KeyError, TypeError) as error:
+                reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+                where = f"{row['topic']}-{row['partition']}: record at offset {row['offset']}"
+                fault = Fault(
+                    BAD_SCHEMA, f"{where}: {reason}", None, None, row["offset"], None, row["topic"], row["partition"]
+                )
+                if options.strict:
+                    raise InvalidRecordError(fault.message, fault) from None
+                faults.append(fault)
+    return [found[key] for key in sorted(found)]
+
+
+def _apply(key: bytes | None, value: bytes | None, offset: int, found: dict[tuple[str, int], Schema]) -> None:
+    if key is None:
+        raise ValueError("expected a key with a keytype, found none")
+    named = _object(key, "key")
+    apply = _BY_TYPE.get(named["keytype"])
+    if apply is None:
+        raise ValueError(f"keytype {named['keytype']!r} is not known")
+    apply(named, None if value is None else _object(value, "value"), offset, found)
+
+
+def _object(content: bytes, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"the {what} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a JSON object as {what}, found {type(found).__name__}")
+    return found
+
+
+def _schema(
+    key: dict[str, Any], value: dict[str, Any] | None, offset: int, found: dict[tuple[str, int], Schema]
+) -> None:
+    subject, version = _text(key, "subject"), _number(key, "version")
+    if value is None:
+        found.pop((subject, version), None)
+        return
+    references = tuple(
+        Reference(_text(one, "name"), _text(one, "subject"), _number(one, "version"))
+        for one in value.get("references") or ()
+    )
+    made = Schema(
+        subject,
+        version,
+        _number(value, "id"),
+        value.get("schemaType") or AVRO,
+        _text(value, "schema"),
+        references,
+        bool(value.get("deleted", False)),
+        offset,
+    )
+    other = next((one for one in found.values() if one.id == made.id and one.schema != made.schema), None)
+    if other is not None and (other.subject, other.version) != (subject, version):
+        raise ValueError(f"{made} is left out: {other} has another schema under the same id")
+    found[subject, version] = made
+
+
+def _delete_subject(
+    _: dict[str, Any], value: dict[str, Any] | None, offset: int, found: dict[tuple[str, int], Schema]
+) -> None:
+    if value is None:
+        return
+    subject, last = _text(value, "subject"), _number(value, "version")
+    for key, one in found.items():
+        if key[0] == subject and key[1] <= last:
+            found[key] = replace(one, deleted=True)
+
+
+def _nothing(*_: object) -> None:
+    """Concern no schema."""
+
+
+_BY_TYPE: dict[str, Callable[..., None]] = {
+    "SCHEMA": _schema,
+    "DELETE_SUBJECT": _delete_subject,
+    **dict.fromkeys(("CONFIG", "MODE", "NOOP", "CONTEXT", "ASSOC"), _nothing),
+}
+
+
+def _text(found: dict[str, Any], name: str) -> str:
+    if not isinstance(found[name], str):
+        raise ValueError(f"expected text as {name}, found {found[name]!r}")
+    return str(found[name])
+
+
+def _number(found: dict[str, Any], name: str) -> int:
+    if type(found[name]) is not int:
+        raise ValueError(f"expected a number as {name}, found {found[name]!r}")
+    return int(found[name])

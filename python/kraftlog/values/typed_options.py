@@ -1,0 +1,102 @@
+"""How keys and values are to be typed, as a user says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.values.find_schemas import find_schemas
+from kraftlog.values.first_values import first_values
+from kraftlog.values.formats import ChosenFormat, FormatOptions, choose
+from kraftlog.values.framing import Side
+from kraftlog.values.schema_store import SchemaStore
+from kraftlog.values.typed import TypedRecords
+
+
+@dataclass(frozen=True)
+class TypedOptions:
+    """Formats of keys and values, of which one may be None, and where their schemas are."""
+
+    value: FormatOptions | None = None
+    key: FormatOptions | None = None
+    schemas: SchemaStore | str | Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        value_format: str | None = None,
+        key_format: str | None = None,
+        value_schema: str | None = None,
+        key_schema: str | None = None,
+        value_framing: str | None = None,
+        key_framing: str | None = None,
+        schemas: SchemaStore | str | Path | None = None,
+    ) -> TypedOptions | None:
+        """Return what the options of a function or command say; None where they name no format.
+
+        Raises
+        ------
+        ValueError
+            For a format that there is not, and for a schema or framing without a format.
+        """
+        made = []
+        for side, form, schema, framing in (
+            ("value", value_format, value_schema, value_framing),
+            ("key", key_format, key_schema, key_framing),
+        ):
+            if form is None and (schema is not None or framing is not None):
+                raise ValueError(f"{side}_schema and {side}_framing go with a {side}_format")
+            made.append(None if form is None else FormatOptions(form, framing or "confluent", schema))
+        return None if made == [None, None] else cls(made[0], made[1], schemas)
+
+    def resolved(self, found: Discovery, *, strict: bool) -> ResolvedTypes:
+        """Return what the records of some files are read by; it takes no more looking at them.
+
+        Raises
+        ------
+        ValueError
+            When there is no schema for them.
+        RecordError
+            With ``strict``, when the topic of schemas cannot be read.
+        """
+        sides: dict[Side, FormatOptions | None] = {"key": self.key, "value": self.value}
+        faults: list[Fault] = []
+        store = self._schemas(found, faults)
+        if faults and strict:
+            raise error_from_fault(faults[0])
+        topics = sorted({one.topic for one in found.segments if one.topic is not None})
+        samples = partial(first_values, found.segments)
+        formats = {side: choose(one, side, topics, store, samples) for side, one in sides.items() if one is not None}
+        return ResolvedTypes(formats, store, tuple(faults))
+
+    def renewed(self, resolved: ResolvedTypes, found: Discovery) -> ResolvedTypes:
+        """Return the same formats with the schemas that there are now."""
+        faults: list[Fault] = []
+        return ResolvedTypes(resolved.formats, self._schemas(found, faults), tuple(faults))
+
+    def _schemas(self, found: Discovery, faults: list[Fault]) -> SchemaStore:
+        if any(one is not None and one.needs_schemas for one in (self.key, self.value)):
+            return find_schemas(found, self.schemas, faults)
+        return SchemaStore()
+
+
+@dataclass(frozen=True)
+class ResolvedTypes:
+    """Formats with their schemas: plain values, which another process can be sent."""
+
+    formats: dict[Side, ChosenFormat]
+    store: SchemaStore
+    faults: tuple[Fault, ...] = ()
+
+    def resolved(self, _: Discovery, *, strict: bool) -> ResolvedTypes:
+        """Return itself."""
+        return self
+
+    def records(self, columns: Sequence[str] | None, *, strict: bool) -> TypedRecords:
+        """Return what types records."""
+        made = {side: one.made(side, self.store) for side, one in self.formats.items()}
+        return TypedRecords(made, columns, strict=strict, faults=self.faults)

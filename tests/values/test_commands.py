@@ -1,0 +1,192 @@
+"""Typed values and schemas on the command line and in SQL."""
+
+import datetime
+import decimal
+import json
+import subprocess
+import sys
+import uuid
+
+import pyarrow.parquet as pq
+import pytest
+from avro_cases import written
+from registry import framed, schema_record, write
+
+import kraftlog
+from kraftlog.query.session import SqlSession
+
+ALL = {
+    "type": "record",
+    "name": "All",
+    "fields": [
+        {"name": "n", "type": "long"},
+        {"name": "map", "type": {"type": "map", "values": "int"}},
+        {"name": "list", "type": {"type": "array", "items": "string"}},
+        {"name": "either", "type": ["null", "int", "string"]},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "raw", "type": "bytes"},
+        {"name": "none", "type": "null"},
+    ],
+}
+NESTED = {
+    "type": "record",
+    "name": "Outer",
+    "fields": [{"name": "inner", "type": ["null", "All"]}],
+}
+SCHEMAS = [
+    schema_record("all-value", 1, 3, ALL),
+    schema_record("outer-value", 1, 4, NESTED, references=[{"name": "All", "subject": "all-value", "version": 1}]),
+    schema_record("gone-value", 1, 5, '"long"'),
+    schema_record("gone-value", 2, 6, '"string"'),
+    schema_record("dropped-value", 1, 7, '"int"'),
+    ('{"keytype":"DELETE_SUBJECT","subject":"gone-value","magic":0}', '{"subject":"gone-value","version":1}'),
+    (schema_record("dropped-value", 1, 7, "")[0], None),
+    schema_record("twin-value", 1, 5, '"double"'),
+    ('{"keytype":"NEWS"}', "{}"),
+    ("text", "{}"),
+]
+NUMBERS = {"n": -1, "map": {"a": 1, "b\n": 2}, "list": ["x", '"'], "either": "y", "raw": b"\xff", "none": None}
+
+
+def value():
+    return NUMBERS | {
+        "price": decimal.Decimal("12.50"),
+        "at": datetime.datetime(2026, 11, 23, 8, 0, 0, 5000, datetime.UTC),
+        "day": datetime.date(2026, 11, 23),
+    }
+
+
+@pytest.fixture
+def log(tmp_path):
+    return write(
+        tmp_path / "log",
+        SCHEMAS,
+        all=[("a", framed(3, ALL, value())), ("b", b"\0\0")],
+        outer=[("a", b"\0\0\0\0\x04\x02" + written(ALL, value())), ("b", b"\0\0\0\0\x04\0")],
+        gone=[("a", framed(5, "long", 5))],
+    )
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "kraftlog", *map(str, arguments), "--no-progress"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+SHOWN = {
+    "n": -1,
+    "map": {"a": 1, "b\n": 2},
+    "list": ["x", '"'],
+    "either": {"member0": None, "member1": "y"},
+    "price": "12.50",
+    "at": "2026-11-23T08:00:00.005Z",
+    "day": "2026-11-23",
+    "raw": "ff",
+    "none": None,
+}
+
+
+def test_records_as_json(log):
+    done = run(
+        "records", log, "-t", "all", "--value-format", "avro", "--columns", "value,value_error", "--binary", "hex"
+    )
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert first == {"value": SHOWN, "value_error": None}
+    assert second["value"] is None
+    assert second["value_error"].startswith("expected a byte 0 and a schema id")
+    assert done.returncode == 1
+    assert "all-0: 1 value could not be read, the first at offset 1" in done.stderr
+
+
+def test_references_between_schemas(log):
+    done = run("records", log, "-t", "outer", "--value-format", "avro", "--columns", "value", "--binary", "hex")
+    assert [json.loads(line)["value"] for line in done.stdout.splitlines()] == [{"inner": SHOWN}, {"inner": None}]
+    assert "bad_value" not in done.stderr
+
+
+def test_parquet_and_table(log, tmp_path):
+    output = tmp_path / "all.parquet"
+    run("records", log, "-t", "all", "--value-format", "avro", "--output", output)
+    expected = kraftlog.open(log, topics=["all"]).records(["value"], value_format="avro").to_table()
+    assert pq.read_table(output, columns=["value"]).to_pylist() == expected.to_pylist()
+    done = run("records", log, "-t", "all", "--value-format", "avro", "--format", "table", "--full")
+    assert "12.50" in done.stdout
+
+
+def test_schemas_of_the_registry(log):
+    done = run(
+        "schemas", log, "--format", "jsonl", "--columns", "id,subject,version,type,deleted,references,record_offset"
+    )
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["id"], row["subject"], row["version"], row["deleted"]) for row in rows] == [
+        (3, "all-value", 1, False),
+        (5, "gone-value", 1, True),
+        (6, "gone-value", 2, False),
+        (4, "outer-value", 1, False),
+    ]
+    assert rows[3]["references"] == [{"name": "All", "subject": "all-value", "version": 1}]
+    assert done.returncode == 1
+    for reason in (
+        "version 1 of twin-value with id 5 is left out: version 1 of gone-value with id 5 has another schema",
+        "keytype 'NEWS' is not known",
+        "the key is not JSON",
+    ):
+        assert reason in done.stderr
+
+
+def test_schemas_at_an_offset(log):
+    rows = kraftlog.open(log).schemas(["id", "deleted"], at=4).to_pylist()
+    assert rows == [{"id": one, "deleted": False} for one in (3, 7, 5, 6, 4)]
+
+
+def test_a_deleted_schema_is_found_by_its_id(log):
+    rows = kraftlog.open(log, topics=["gone"]).records(["value"], value_format="avro", value_schema="gone-value:1")
+    assert rows.to_table()["value"].to_pylist() == [5]
+
+
+def test_schemas_in_sql(log):
+    with SqlSession(kraftlog.open(log)) as session:
+        rows = session.query("select subject, id from schemas where not deleted order by id").read_all()
+    assert rows["id"].to_pylist() == [3, 4, 6]
+
+
+def test_guids_are_those_of_the_registry(tmp_path):
+    """The digest is one that the tests of Confluent's registry have."""
+    schema = '{"type":"record","name":"myrecord","fields":[{"type":"string","default":null,"name":"f"}]}'
+    rows = kraftlog.open(write(tmp_path / "log", [schema_record("s", 1, 1, schema)])).schemas(["guid"])
+    digest = bytes(one & 0xFF for one in (29, 32, -53, -71, -27, -29, 94, -105, 84, -25, -38, 23, 11, 110, 93, -37))
+    assert uuid.UUID(rows["guid"][0].as_py()).bytes == digest
+
+
+def test_no_topic_of_a_registry(log):
+    done = run("schemas", log / "all-0")
+    assert done.returncode == 2
+    assert "schemas reads _schemas, and found all" in done.stderr
+
+
+def test_export_of_topics(log, tmp_path):
+    output = tmp_path / "parquet"
+    done = run("export", log, output, "-t", "all", "-t", "outer", "--value-format", "avro", "--key-format", "string")
+    assert "all: 2 records in 1 file" in done.stderr
+    assert done.returncode == 1
+    for topic in ("all", "outer"):
+        rows = kraftlog.open(log, topics=[topic]).records(value_format="avro", key_format="string").to_table()
+        written = pq.ParquetFile(output / f"topic={topic}" / "partition=0" / "records.parquet").read()
+        names = ["offset", "timestamp", "timestamp_type", "key", "value", "headers", "key_error", "value_error"]
+        assert written.column_names == names
+        assert written.to_pylist() == rows.select(names).to_pylist()
+
+
+def test_export_of_everything_but_internal_topics(log, tmp_path):
+    done = run("export", log, tmp_path / "parquet")
+    assert done.stderr.splitlines() == [f"{topic}: {rows} records in 1 file" for topic, rows in WRITTEN.items()]
+    assert done.returncode == 0
+    again = run("export", log, tmp_path / "parquet")
+    assert again.returncode == 2
+    assert "holds topic=all; give a new or empty folder" in again.stderr
+    inside = run("export", log, log / "all-0" / "parquet")
+    assert "which is being read" in inside.stderr
+
+
+WRITTEN = {"all": 2, "gone": "1", "outer": 2}
