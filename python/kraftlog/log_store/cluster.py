@@ -11,7 +11,6 @@ from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.directory import Found, found_partitions
 from kraftlog.log_store.topics import Topic
@@ -23,16 +22,14 @@ from kraftlog.metadata.versions import record_version
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.topics import CLUSTER_METADATA
-from kraftlog.write.leadership import find_metadata_log_end
 from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.metadata_writer import MetadataLogWriter
 
 META_PROPERTIES = "meta.properties"
 FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
 PRODUCER_ID_BLOCK = 1000  # as many ids as a broker takes at once
-_LOADED = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord")
+_LOADED = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord", "FeatureLevelRecord")
 _TOPIC_RESOURCE = 2  # the type of ConfigRecords of topics
-_FIRST_CONTROLLER_EPOCH = 1
 
 Row: TypeAlias = dict[str, object]
 
@@ -76,7 +73,6 @@ class Cluster:
         self._folder = log_directory.path / f"{CLUSTER_METADATA}-0"
         self._clock, self._new_uuid = clock, new_uuid
         self._writer: MetadataLogWriter | None = None
-        self._epoch = 0
         self._first_free_id = self._end_of_ids = 0
         self.topics: dict[str, Topic] = {}
         self.features: dict[str, int] = {}
@@ -177,11 +173,7 @@ class Cluster:
     def _recover(self) -> None:
         """Cut what a crash has left behind the end of the metadata log, as a controller that takes it over."""
         if self._is_there():
-            point = self._log_directory.recovery_points.get((CLUSTER_METADATA, 0))
-            end = find_metadata_log_end(self._folder, INDEX_INTERVAL_BYTES, point)
-            self._epoch = max(end.log.epochs.last, end.quorum_epoch, 0)
-            self._open_writer().close()
-            self._writer = None
+            self._open_writer()
 
     def _load(self) -> None:
         if not self._is_there():
@@ -190,10 +182,8 @@ class Cluster:
         at = image_at(MetadataLog.open(self._folder), None, faults)
         for fault in faults:
             raise error_from_fault(fault)
-        self._epoch = max(at.epoch, 0)
-        self.features = dict(at.image.feature_levels())
-        every = at.image.tables()
-        tables = {name: every[name].to_pylist() for name in _LOADED}
+        tables = {name: table.to_pylist() for name, table in at.image.tables(_LOADED).items()}
+        self.features = {row["name"]: row["feature_level"] for row in tables["FeatureLevelRecord"]}
         epochs: dict[bytes, dict[int, int]] = {}
         for row in tables["PartitionRecord"]:
             if row["replicas"] != [self.node_id]:
@@ -248,7 +238,7 @@ class Cluster:
         if self._writer is None:
             self._writer = MetadataLogWriter(
                 self._folder,
-                self._epoch + _FIRST_CONTROLLER_EPOCH,
+                None,
                 metadata_version=self.features.get("metadata.version", FEATURES["metadata.version"]),
                 node_id=self.node_id,
                 voters=(self.node_id,),
