@@ -83,6 +83,21 @@ def test_the_last_value_of_each_key_stays(opened: Opened, compression: str):
     assert read_offset_checkpoint(store.path / "cleaner-offset-checkpoint")["t", 0] > 0
 
 
+def test_a_snapshot_behind_an_emptied_segment_is_no_fault(opened: Opened):
+    with opened() as store:
+        store.create_topic("t", configs=COMPACT)
+        with store.producer() as producer:
+            for value in ("1", "2", "3"):  # each in a segment of its own, too large for a common one
+                producer.send("t", pa.table({"key": ["a"], "value": [value * 1500]}))
+                producer.flush()
+                store._open_partition(("t", 0)).roll()
+        store.clean(["t"])
+        first, second, *_ = PartitionFolder.of(store.path / "t-0").segments
+        assert (first.size, second.base_offset) == (0, 1)
+        assert "snapshot" in second.kinds_beside  # it knows the producer, of which the log has nothing before it
+        assert faults(store) == []
+
+
 def test_tombstones_go_behind_their_horizon(opened: Opened, clock: StandingClock):
     with opened() as store:
         store.create_topic("t", configs=COMPACT)

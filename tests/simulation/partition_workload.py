@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,20 @@ def adopt(log: PartitionLog, process: Process, row: str, epoch: int) -> None:
 
 def verified(folder: Path) -> list[str]:
     """Return what ``verify`` finds in a partition or a log directory."""
-    read = lambda: [fault.message for fault in kraftlog.open(folder).verify()]  # noqa: E731
-    return list(read_once(("verify",), [folder, folder.parent / LOG_STARTS], read))
+    found = [fault.message for fault in kraftlog.open(folder).unreadable()]
+    for each in partitions_in(folder):
+        found += read_once(("verify",), [each, each.parent / LOG_STARTS], partial(_verified, each))
+    return found
+
+
+def _verified(folder: Path) -> list[str]:
+    return [fault.message for fault in kraftlog.open(folder).verify()]
+
+
+def partitions_in(folder: Path) -> list[Path]:
+    """Return the folders of the partitions in a log directory, which ``verify`` takes one by one; or a partition's."""
+    below = [folder / each.name for each in disk().entries(folder) if each.is_dir and "-" in each.name]
+    return [each for each in below if disk().matches(each, "*.log")] or [folder]
 
 
 def rows_of() -> tuple[str, ...]:

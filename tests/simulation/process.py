@@ -7,13 +7,17 @@ import time
 import uuid
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 from unittest import mock
 
+from known_reads import read_once
 from sim_disk import SimDisk
 
 from kraftlog.disk.disk import use_disk
+from kraftlog.log_store.cluster_records import ClusterRecords, read_cluster
 
 _START_MS = 1_700_000_000_000
 
@@ -72,8 +76,14 @@ class Process:
             mock.patch("time.time_ns", _here(self.time_ns, time.time_ns)),
             mock.patch("time.monotonic", _here(self.monotonic, time.monotonic)),
             mock.patch("time.sleep", _here(self.sleep, time.sleep)),
+            mock.patch("kraftlog.log_store.cluster.read_cluster", _read_cluster),
         ):
             yield
+
+
+def _read_cluster(folder: Path, node_id: int) -> ClusterRecords:
+    """Read a metadata log, in a recovery once: it is read at each opening of a store, and seldom another one."""
+    return read_once(("cluster", node_id), [folder], partial(read_cluster, folder, node_id))
 
 
 def _here(own: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:

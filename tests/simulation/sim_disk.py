@@ -203,12 +203,12 @@ class SimDisk(Disk):
 
     def _find(self, path: Path) -> int | None:
         """Return the node at a path; None when there is none."""
-        number = ROOT
+        number, nodes = ROOT, self.nodes
         for part in _parts(str(path)):
-            node = self.nodes[number]
-            if isinstance(node, File):
+            view = nodes[number].view
+            if isinstance(view, bytes):  # of a file
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
-            found = node.view.get(part)
+            found = view.get(part)
             if found is None:
                 return None
             number = found
@@ -244,9 +244,7 @@ class SimDisk(Disk):
 
     def _entry(self, name: str, number: int) -> Entry:
         node = self.nodes[number]
-        if isinstance(node, File):
-            return Entry(name, False, True, len(node.view))
-        return Entry(name, True, False)
+        return _file_entry(name, len(node.view)) if isinstance(node, File) else _folder_entry(name)
 
     def open(self, path: Path, size: int | None = None) -> SimReadFile:  # type: ignore[override]
         """Open a file for reading."""
@@ -433,6 +431,16 @@ class SimDisk(Disk):
         number, node = self._folder(path.parent)
         entries = {name: each for name, each in node.view.items() if name != path.name}
         self.nodes[number] = Folder(entries, entries)
+
+
+@lru_cache(maxsize=4096)
+def _file_entry(name: str, size: int) -> Entry:
+    return Entry(name, False, True, size)
+
+
+@lru_cache(maxsize=4096)
+def _folder_entry(name: str) -> Entry:
+    return Entry(name, True, False)
 
 
 @lru_cache(maxsize=4096)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+from known_reads import read_once
 from partition_state import state_faults
-from partition_workload import verified
+from partition_workload import partitions_in, verified
 from process import Process
 from runner import Notes, Workload
 
@@ -21,6 +23,7 @@ from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.staged_write import CommitUnfinishedError, abort, abort_unfinished, begin, commit, recover
 from kraftlog.log_store.staging import StagedFile, Stager, StagingOptions
 from kraftlog.log_store.write_id import WriteId, write_of_batch
+from kraftlog.write.log_directory_state import LOG_STARTS
 
 LOGS = Path("/sim/data/logs")
 SMALL = StagingOptions(max_batch_bytes=300, segment_bytes=700)
@@ -108,7 +111,7 @@ class SinkWorkload(Workload):
         abort_unfinished(LOGS)
         messages = verified(LOGS)
         left = [name for name in process.disk.files() if ".kraftlog" in name]
-        states = set(kraftlog.open(LOGS, topics=topics()).transactions()["state"].to_pylist())
+        states = states_of_transactions()
         return {"rows": visible(), "faults": messages + left + closed_faults(), "states": states}
 
     def judge(self, notes: Notes, seen: Any) -> None:
@@ -155,8 +158,26 @@ def closed_faults() -> list[str]:
     return found
 
 
+def states_of_transactions() -> set[str]:
+    """Return the states of the transactions of the topics, partition by partition."""
+    found: set[str] = set()
+    for folder in partitions_in(LOGS):
+        if not folder.name.startswith("__"):
+            read = partial(_states_in, folder)
+            found |= read_once(("states",), [folder, LOGS / LOG_STARTS], read)
+    return found
+
+
+def _states_in(folder: Path) -> set[str]:
+    return set(kraftlog.open(folder).transactions()["state"].to_pylist())
+
+
 def visible() -> Any:
     """Return the rows that a reader at read_committed sees, by partition."""
+    return read_once(("visible",), [LOGS], _visible)
+
+
+def _visible() -> Any:
     shown: dict[tuple[str, int], list[str]] = {}
     if not topics():
         return ()

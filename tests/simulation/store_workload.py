@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from known_reads import read_once
+from partition_workload import partitions_in
 from process import Process
 from runner import Notes, Workload
 
@@ -17,6 +18,7 @@ from kraftlog import LogStore
 from kraftlog.disk.disk import disk
 from kraftlog.log_store import Producer
 from kraftlog.log_store.errors import StoreError
+from kraftlog.write.log_directory_state import LOG_STARTS
 
 LOGS = Path("/sim/logs")
 TOPIC, PARTITIONS, GROUP = "t", 3, "g"
@@ -92,7 +94,7 @@ class StoreWorkload(Workload):
         return {
             "rows": committed_rows(),
             "committed": {who: offsets.get(key, 0) for who, key in SOURCES.items()},
-            **read_once(("tables",), [LOGS], tables),
+            **tables(),
         }
 
     def judge(self, notes: Notes, seen: Any) -> None:
@@ -189,8 +191,18 @@ def sends(process: Process, producer: Producer, numbers: Iterator[int]) -> Itera
 
 
 def tables() -> dict[str, Any]:
-    """Return what the tables of the log directory say."""
+    """Return what the tables of the log directory say, which read one partition after the other."""
     log = kraftlog.open(LOGS)
+    found: dict[str, Any] = {"errors": [], "open": [], "offsets": set()}
+    found["errors"] += [fault.message for fault in [*log.unreadable(), *log.left_alone()]]
+    for folder in partitions_in(LOGS):
+        known = read_once(("tables",), [folder, LOGS / LOG_STARTS], partial(_tables_of, folder))
+        found = {name: each + known[name] if name != "offsets" else each | known[name] for name, each in found.items()}
+    return found
+
+
+def _tables_of(folder: Path) -> dict[str, Any]:
+    log = kraftlog.open(folder)
     return {
         "errors": [row["message"] for row in log.errors().to_pylist()],
         "open": [row for row in log.transactions().to_pylist() if row["state"] == "open"],

@@ -58,8 +58,8 @@ class ProducerCheck:
         """Go on with the next segment."""
         self._segment, self._was_cleaned, self._entries, self._markers = segment, False, [], {}
         base_offset = segment.base_offset or 0
+        self._is_complete &= base_offset == self._next_offset  # the cleaner leaves holes at the ends of segments, too
         yield from self._compare_snapshot(base_offset)
-        self._is_complete &= base_offset == self._next_offset
         self._next_offset = max(self._next_offset, base_offset)
 
     def add(self, headers: Headers) -> None:

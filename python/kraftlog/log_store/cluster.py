@@ -10,9 +10,8 @@ import pyarrow as pa
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
-from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.log_store.cluster_records import TOPIC_RESOURCE, read_cluster
 from kraftlog.log_store.directory import Found, found_partitions
 from kraftlog.log_store.topics import Topic
 from kraftlog.messages.api import encode_messages
@@ -20,19 +19,13 @@ from kraftlog.messages.arrow_types import UUID_TEXT, message_schema
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata.uuids import uuid_text
 from kraftlog.metadata.versions import record_version
-from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import image_at
 from kraftlog.topics import CLUSTER_METADATA
-from kraftlog.write.leadership import find_metadata_log_end
 from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.metadata_writer import MetadataLogWriter
 
 META_PROPERTIES = "meta.properties"
 FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
 PRODUCER_ID_BLOCK = 1000  # as many ids as a broker takes at once
-_LOADED = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord")
-_TOPIC_RESOURCE = 2  # the type of ConfigRecords of topics
-_FIRST_CONTROLLER_EPOCH = 1
 
 Row: TypeAlias = dict[str, object]
 
@@ -76,7 +69,6 @@ class Cluster:
         self._folder = log_directory.path / f"{CLUSTER_METADATA}-0"
         self._clock, self._new_uuid = clock, new_uuid
         self._writer: MetadataLogWriter | None = None
-        self._epoch = 0
         self._first_free_id = self._end_of_ids = 0
         self.topics: dict[str, Topic] = {}
         self.features: dict[str, int] = {}
@@ -111,7 +103,7 @@ class Cluster:
     def _records_of(self, topics: list[Topic]) -> list[pa.Array]:
         topic_rows: list[Row] = [{"name": topic.name, "topic_id": uuid_text(topic.topic_id)} for topic in topics]
         config_rows: list[Row] = [
-            {"resource_type": _TOPIC_RESOURCE, "resource_name": topic.name, "name": key, "value": value}
+            {"resource_type": TOPIC_RESOURCE, "resource_name": topic.name, "name": key, "value": value}
             for topic in topics
             for key, value in topic.configs.items()
         ]
@@ -177,42 +169,15 @@ class Cluster:
     def _recover(self) -> None:
         """Cut what a crash has left behind the end of the metadata log, as a controller that takes it over."""
         if self._is_there():
-            point = self._log_directory.recovery_points.get((CLUSTER_METADATA, 0))
-            end = find_metadata_log_end(self._folder, INDEX_INTERVAL_BYTES, point)
-            self._epoch = max(end.log.epochs.last, end.quorum_epoch, 0)
-            self._open_writer().close()
-            self._writer = None
+            self._open_writer()
 
     def _load(self) -> None:
         if not self._is_there():
             return
-        faults: list[Fault] = []
-        at = image_at(MetadataLog.open(self._folder), None, faults)
-        for fault in faults:
-            raise error_from_fault(fault)
-        self._epoch = max(at.epoch, 0)
-        self.features = dict(at.image.feature_levels())
-        every = at.image.tables()
-        tables = {name: every[name].to_pylist() for name in _LOADED}
-        epochs: dict[bytes, dict[int, int]] = {}
-        for row in tables["PartitionRecord"]:
-            if row["replicas"] != [self.node_id]:
-                raise ValueError(
-                    f"{self._folder.parent}: a partition has the replicas {row['replicas']}, not [{self.node_id}]; "
-                    "only a cluster of one node can be opened"
-                )
-            epochs.setdefault(row["topic_id"], {})[row["partition_id"]] = row["leader_epoch"]
-        configs: dict[str, dict[str, str]] = {}
-        for row in tables["ConfigRecord"]:
-            if row["resource_type"] == _TOPIC_RESOURCE:
-                configs.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
-        for row in tables["TopicRecord"]:
-            name, found = row["name"], epochs.get(row["topic_id"], {})
-            self.topics[name] = Topic(
-                name, row["topic_id"], tuple(found[at] for at in sorted(found)), configs.get(name, {})
-            )
-        for row in tables["ProducerIdsRecord"]:
-            self._first_free_id = self._end_of_ids = row["next_producer_id"]
+        known = read_cluster(self._folder, self.node_id)
+        self.features = dict(known.features)
+        self.topics = {topic.name: topic for topic in known.topics}
+        self._first_free_id = self._end_of_ids = known.next_producer_id
 
     def _partition_row(self, topic: Topic, partition: int) -> Row:
         return {
@@ -248,7 +213,7 @@ class Cluster:
         if self._writer is None:
             self._writer = MetadataLogWriter(
                 self._folder,
-                self._epoch + _FIRST_CONTROLLER_EPOCH,
+                None,
                 metadata_version=self.features.get("metadata.version", FEATURES["metadata.version"]),
                 node_id=self.node_id,
                 voters=(self.node_id,),

@@ -5,7 +5,7 @@ It holds the records that a snapshot of it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from kraftlog.metadata.absent_fields import without_absent_fields
 from kraftlog.metadata.changed import ONE_GROUP, Changed, Groups, Noted, groups_at
 from kraftlog.metadata.kafka_names import ELR_VERSION
 from kraftlog.metadata.keyed_records import KEYED, KeyedRecords
-from kraftlog.metadata.record_types import FEATURES, IMAGE_TYPES
+from kraftlog.metadata.record_types import FEATURES, IMAGE_TYPES, PARTITIONS, TOPICS
 from kraftlog.metadata.topics.elr import without_elr
 from kraftlog.metadata.topics.state import TopicsState
 
@@ -120,21 +120,28 @@ class Image:
 
         return note
 
-    def tables(self) -> dict[str, pa.Table]:
+    def tables(self, names: Collection[str] = TYPES) -> dict[str, pa.Table]:
         """Return the image's records by the name of their type, each type in a fixed order.
+
+        Parameters
+        ----------
+        names : collection of str, optional
+            Of types; by default all.
 
         Returns
         -------
         dict of str to pyarrow.Table
-            One of each of ``TYPES``, in that order. Columns are the type's fields, uuids as 16 bytes.
+            One of each type, in the order of ``TYPES``. Columns are the type's fields, uuids as 16 bytes.
         """
-        found = self.small_tables() | self._topics.tables()
-        return {name: found[name] for name in TYPES}
+        found = self.small_tables(names)
+        if TOPICS.name in names or PARTITIONS.name in names:
+            found |= self._topics.tables()
+        return {name: found[name] for name in TYPES if name in names}
 
-    def small_tables(self) -> dict[str, pa.Table]:
-        """Return the tables of all types but topics and partitions."""
-        found = {name: keyed.table() for name, keyed in self._keyed.items()}
-        return found | {brokers.REGISTER: brokers.table(self._brokers)}
+    def small_tables(self, names: Collection[str] = TYPES) -> dict[str, pa.Table]:
+        """Return the tables of all types, or of those of the names, but topics and partitions."""
+        found = {name: keyed.table() for name, keyed in self._keyed.items() if name in names}
+        return found | ({brokers.REGISTER: brokers.table(self._brokers)} if brokers.REGISTER in names else {})
 
     def topics(self, topics_at_once: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Return topics and their partitions as ``tables`` has them, of so many topics at a time."""

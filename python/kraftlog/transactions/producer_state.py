@@ -85,6 +85,7 @@ class ProducerStates:
     def __init__(self, initial: Iterable[ProducerState] = ()) -> None:
         self._known = _of_states(initial)
         self._later: list[_Rows] = []
+        self._later_count = 0  # of the rows in all of them
 
     def add(self, headers: Headers) -> None:
         """Take the next headers of the log.
@@ -93,9 +94,11 @@ class ProducerStates:
         ----------
         headers : structured array of HEADER_DTYPE
         """
-        self._later.append(join(_of_batches(headers)))
+        rows = join(_of_batches(headers))
+        self._later.append(rows)
+        self._later_count += len(rows)
         # what is known grows before it is gone through again, so that the whole stays linear
-        if sum(map(len, self._later)) > max(ROWS_AT_ONCE, len(self._known)):
+        if self._later_count > max(ROWS_AT_ONCE, len(self._known)):
             self._settle()
 
     def states(self) -> list[ProducerState]:
@@ -107,7 +110,7 @@ class ProducerStates:
 
     def _settle(self) -> None:
         self._known = join(np.concatenate((self._known, *self._later)))
-        self._later = []
+        self._later, self._later_count = [], 0
 
 
 def _of_states(states: Iterable[ProducerState]) -> _Rows:

@@ -77,6 +77,11 @@ def _quorum_epoch(path: Path) -> int:
         raise CorruptRecordError(f"{path.parent.name}/{path.name}: not JSON with a number leaderEpoch") from None
 
 
+def next_epoch(end: MetadataLogEnd) -> int:
+    """Return the epoch of the next controller: above those of the log and of its quorum."""
+    return max(end.log.epochs.last, end.quorum_epoch, 0) + 1
+
+
 def check_may_lead(end: MetadataLogEnd, epoch: int, metadata_version_level: int) -> None:
     """Raise when a log cannot be led under an epoch.
 

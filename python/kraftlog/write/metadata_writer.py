@@ -23,7 +23,13 @@ from kraftlog.transactions.metadata_transaction import (
     value_batches,
 )
 from kraftlog.transactions.packing import DEFAULT_BATCH_BYTES
-from kraftlog.write.leadership import check_may_lead, find_metadata_log_end, lead, write_partition_metadata
+from kraftlog.write.leadership import (
+    check_may_lead,
+    find_metadata_log_end,
+    lead,
+    next_epoch,
+    write_partition_metadata,
+)
 from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.log_options import FSYNC, LogOptions
 from kraftlog.write.partition_log import PartitionLog
@@ -50,8 +56,9 @@ class MetadataLogWriter:
     ----------
     directory : path
         Of the partition, such as ``kraft/__cluster_metadata-0``; it is made when it is missing.
-    leader_epoch : int
-        Not less than the log's last one; larger when the log ends inside a transaction.
+    leader_epoch : int or None
+        Not less than the log's last one; larger when the log ends inside a transaction. None: one above those of the
+        log and of its quorum.
     metadata_version : int or str, optional
         A level or a name, by default the newest. Below 3.6-IV1 a transaction has no markers and must fit one batch.
     node_id : int
@@ -100,7 +107,7 @@ class MetadataLogWriter:
     def __init__(
         self,
         directory: PathLike,
-        leader_epoch: int,
+        leader_epoch: int | None,
         *,
         metadata_version: int | str | None = None,
         node_id: int = 1,
@@ -119,13 +126,12 @@ class MetadataLogWriter:
             raise ValueError(f"segment_bytes {segment_bytes} is not between max_batch_bytes and 2^31 - 1")
         if fsync not in FSYNC:
             raise ValueError(f"fsync {fsync!r} is not one of {', '.join(FSYNC)}")
-        if not 0 <= leader_epoch <= LARGEST_EPOCH:
+        if leader_epoch is not None and not 0 <= leader_epoch <= LARGEST_EPOCH:
             raise ValueError(f"leader_epoch {leader_epoch} is not between 0 and {LARGEST_EPOCH}")
         if node_id not in voters:
             raise ValueError(f"node_id {node_id} is not one of the voters {', '.join(map(str, voters))}")
         level = metadata_version_level(metadata_version)
         self._folder = Path(directory)
-        self._epoch = leader_epoch
         self._level = level
         self._max_batch_bytes = max_batch_bytes
         self._clock = clock or milliseconds_now
@@ -138,6 +144,9 @@ class MetadataLogWriter:
                 self._folder, keeps=False, file=log_directory.recovery_points if log_directory else None
             )
             end = find_metadata_log_end(self._folder, index_interval_bytes, recovery_point.offset)
+            if leader_epoch is None:
+                leader_epoch = next_epoch(end)
+            self._epoch = leader_epoch
             check_may_lead(end, leader_epoch, level)
             write_partition_metadata(self._folder)
             self._log = PartitionLog(end.log, LogOptions(segment_bytes, fsync), recovery_point)

@@ -1,0 +1,69 @@
+"""What the metadata log of a store says of its cluster: topics with their configs, features, producer ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.log_store.topics import Topic
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
+
+TOPIC_RESOURCE = 2  # the type of ConfigRecords of topics
+_TYPES = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord", "FeatureLevelRecord")
+
+
+@dataclass(frozen=True)
+class ClusterRecords:
+    """What is known at the end of a metadata log.
+
+    Attributes
+    ----------
+    topics : tuple of Topic
+    features : tuple of (str, int)
+        Names and levels.
+    next_producer_id : int
+        The first one of no block that was taken.
+    """
+
+    topics: tuple[Topic, ...]
+    features: tuple[tuple[str, int], ...]
+    next_producer_id: int
+
+
+def read_cluster(folder: Path, node_id: int) -> ClusterRecords:
+    """Read a metadata log.
+
+    Raises
+    ------
+    RecordError
+        When it is damaged.
+    ValueError
+        When a partition is on another node than this one.
+    """
+    faults: list[Fault] = []
+    at = image_at(MetadataLog.open(folder), None, faults)
+    for fault in faults:
+        raise error_from_fault(fault)
+    rows = {name: table.to_pylist() for name, table in at.image.tables(_TYPES).items()}
+    epochs: dict[bytes, dict[int, int]] = {}
+    for row in rows["PartitionRecord"]:
+        if row["replicas"] != [node_id]:
+            raise ValueError(
+                f"{folder.parent}: a partition has the replicas {row['replicas']}, not [{node_id}]; "
+                "only a cluster of one node can be opened"
+            )
+        epochs.setdefault(row["topic_id"], {})[row["partition_id"]] = row["leader_epoch"]
+    configs: dict[str, dict[str, str]] = {}
+    for row in rows["ConfigRecord"]:
+        if row["resource_type"] == TOPIC_RESOURCE:
+            configs.setdefault(row["resource_name"], {})[row["name"]] = row["value"]
+    topics = []
+    for row in rows["TopicRecord"]:
+        name, found = row["name"], epochs.get(row["topic_id"], {})
+        leader_epochs = tuple(found[at] for at in sorted(found))
+        topics.append(Topic(name, row["topic_id"], leader_epochs, configs.get(name, {})))
+    features = tuple((row["name"], row["feature_level"]) for row in rows["FeatureLevelRecord"])
+    ids = [row["next_producer_id"] for row in rows["ProducerIdsRecord"]]
+    return ClusterRecords(tuple(topics), features, ids[-1] if ids else 0)
