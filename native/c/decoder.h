@@ -332,7 +332,9 @@ static inline int kr_decode_next(kr_decoder *d) {
     kr_batch_header other, *h = kr_next_header(&d->columns, &other);
     kr_error e;
     int64_t next, position = d->position;
-    int status = kr_batch_next(&d->input, position, d->check_crc ? KR_CHECK_LATER : KR_CHECK_LENGTH, h, &e, &next);
+    int unchecked =
+        d->want & KR_EVERY_BATCH ? KR_CHECK_CONTROL : KR_CHECK_LENGTH; /* headers may say that it is a marker */
+    int status = kr_batch_next(&d->input, position, d->check_crc ? KR_CHECK_LATER : unchecked, h, &e, &next);
     if (status == KR_END) return KR_END;
     if (status != KR_OK) {
         if (status == KR_TORN_TAIL)

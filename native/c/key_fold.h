@@ -2,12 +2,14 @@
  * counts, a tombstone removes the key. In a transaction a record is pending until the marker of its producer: COMMIT
  * makes it count unless the record that counts then is a later one, ABORT drops it. A tombstone drops pending ones too.
  *
- * Keys are compared by their bytes, values are not decoded. The fold stops at a record whose key or value is odd. */
+ * Keys are compared by their bytes, values are not decoded. The fold stops at a record whose key or value is odd. Most
+ * values have the shape of one before (message_shape.h), which says that they are whole; others are walked. */
 #ifndef KRAFTLOG_KEY_FOLD_H
 #define KRAFTLOG_KEY_FOLD_H
 
 #include "key_slots.h"
 #include "message_frame.h"
+#include "message_shape.h"
 #include "message_whole.h"
 
 enum kr_fold_rule { KR_FOLD_UNKNOWN, KR_FOLD_IGNORED, KR_FOLD_LAST, KR_FOLD_IN_TRANSACTION };
@@ -22,6 +24,9 @@ typedef struct {
     int32_t first_version, versions; /* of the values */
     const kr_program *key, *values;
     kr_flat flats[KR_MOST_FLATS]; /* of the first versions */
+    kr_message_shapes *shapes;    /* of values that are whole */
+    int64_t any_producer;         /* all bits when its producer does not matter */
+    int is_plain;                 /* whether most records change one value and nothing else */
 } kr_fold_type;
 
 typedef struct {
@@ -44,11 +49,21 @@ typedef struct {
     int is_checked; /* what is odd was left out, or written as it should be */
 } kr_fold_rows;
 
-/* Says what is done with the records of a type; `of_type` is copied. */
-static inline void kr_fold_expect(kr_key_fold *f, int32_t api_key, const kr_fold_type *of_type) {
+/* Says what is done with the records of a type; `of_type` is copied. 0 when memory is short. */
+static inline int kr_fold_expect(kr_key_fold *f, int32_t api_key, const kr_fold_type *of_type) {
     kr_fold_type *to = &f->types[api_key];
+    kr_shapes_close(to->shapes);
     *to = *of_type;
     for (int32_t v = 0; v < to->versions && v < KR_MOST_FLATS; v++) to->flats[v] = kr_flat_of(&to->values[v]);
+    to->shapes = kr_shapes_open();
+    to->any_producer = to->rule == KR_FOLD_LAST ? -1 : 0;
+    to->is_plain = to->rule >= KR_FOLD_LAST && (f->group_type < 0 || to->group == KR_GROUP_UNTOUCHED);
+    return to->shapes != 0;
+}
+
+static inline void kr_key_fold_close(kr_key_fold *f) {
+    for (int k = 0; k < KR_MOST_FOLD_TYPES; k++) kr_shapes_close(f->types[k].shapes);
+    kr_key_slots_close(&f->slots);
 }
 
 /* ---- pending records ---- */
@@ -76,12 +91,13 @@ static int32_t kr_take_pending(kr_key_slots *s, int32_t key, int64_t producer_id
     uint64_t hash = kr_pending_hash(s, key, producer_id);
     int32_t slot = kr_find_pending(s, hash, key, producer_id);
     if (slot != KR_NO_SLOT) return slot;
-    uint64_t of_producer = kr_pending_hash(s, KR_NO_SLOT, producer_id);
-    int32_t producer = kr_find_pending(s, of_producer, KR_NO_SLOT, producer_id);
+    int32_t producer = kr_find_producer(s, producer_id);
     if (producer == KR_NO_SLOT) {
+        uint64_t of_producer = kr_pending_hash(s, KR_NO_SLOT, producer_id);
         producer = kr_add_slot(s, of_producer, KR_SLOT_PRODUCER);
         if (producer == KR_NO_SLOT) return KR_NO_SLOT;
         kr_key_slot_at(s, producer)->producer_id = producer_id;
+        s->last_producer = producer;
     }
     slot = kr_add_slot(s, hash, KR_SLOT_PENDING);
     if (slot == KR_NO_SLOT) return KR_NO_SLOT;
@@ -185,89 +201,158 @@ static void kr_fold_group_of(kr_key_fold *f, const kr_fold_type *t, const uint8_
         kr_fold_put(&f->slots, slot, hash, f->group_type, key, size, value, KR_PREFIX, offset, KR_NOT_IN_TRANSACTION);
 }
 
-/* The type of a record and the bytes of its key and value; 0 when one of them is odd. */
+/* A record of a block: the rest of it stands in its row. */
 typedef struct {
+    uint64_t hash;
     const kr_fold_type *type;
-    const uint8_t *key, *key_end, *value, *value_end; /* the key behind its type; no value in a tombstone */
-    int32_t version;                                  /* of the value: the number of its program */
+    const uint8_t *key; /* behind the type */
+    int32_t key_size;
+    int32_t slot; /* likely that of the key */
 } kr_fold_record;
 
-KR_ALWAYS_INLINE int kr_fold_frame(const kr_key_fold *f, const kr_fold_rows *r, int64_t i, kr_fold_record *found) {
-    found->key = r->keys.data + r->keys.ends[i];
-    found->key_end = r->keys.data + r->keys.ends[i + 1];
-    found->value = r->values.data + r->values.ends[i];
-    found->value_end = r->values.data + r->values.ends[i + 1];
-    if (found->key_end - found->key < KR_PREFIX || kr_value_is_null(&r->keys, i)) return 0;
-    int32_t api_key = kr_load_int16(found->key);
-    if (api_key < 0 || api_key >= KR_MOST_FOLD_TYPES) return 0;
+/* The value of a row, no bytes for a tombstone. */
+typedef struct {
+    const uint8_t *bytes;
+    int32_t size;
+} kr_fold_value;
+
+KR_ALWAYS_INLINE kr_fold_value kr_fold_value_of(const kr_fold_rows *r, int64_t row) {
+    kr_fold_value v = {r->values.data + r->values.ends[row], r->values.ends[row + 1] - r->values.ends[row]};
+    if (kr_value_is_null(&r->values, row)) v.bytes = 0;
+    return v;
+}
+
+/* Finds the type and the key of a row; 0 when they are odd. */
+KR_ALWAYS_INLINE int kr_fold_frame(const kr_key_fold *f, const kr_fold_rows *r, int64_t row, kr_fold_record *found) {
+    const uint8_t *key = r->keys.data + r->keys.ends[row];
+    int32_t key_size = r->keys.ends[row + 1] - r->keys.ends[row];
+    if (KR_UNLIKELY(key_size < KR_PREFIX || kr_value_is_null(&r->keys, row))) return 0;
+    uint32_t api_key = (uint16_t)kr_load_int16(key);
+    if (KR_UNLIKELY(api_key >= KR_MOST_FOLD_TYPES)) return 0;
     found->type = &f->types[api_key];
-    if (found->type->rule == KR_FOLD_UNKNOWN) return 0;
-    found->key += KR_PREFIX;
-    if (kr_value_is_null(&r->values, i)) {
-        found->value = 0;
-        return 1;
-    }
-    if (found->value_end - found->value < KR_PREFIX) return 0;
-    found->version = kr_load_int16(found->value) - found->type->first_version;
-    return found->version >= 0 && found->version < found->type->versions;
+    found->key = key + KR_PREFIX;
+    found->key_size = key_size - KR_PREFIX;
+    return found->type->rule != KR_FOLD_UNKNOWN;
 }
 
-KR_ALWAYS_INLINE int kr_fold_value_is_whole(const kr_fold_record *r) {
-    if (!r->value) return 1;
-    const kr_program *program = &r->type->values[r->version];
-    if (KR_LIKELY(r->version < KR_MOST_FLATS && r->type->flats[r->version].texts >= 0))
-        return kr_flat_is_whole(program, &r->type->flats[r->version], r->value + KR_PREFIX, r->value_end);
-    return kr_message_is_whole(program, r->value + KR_PREFIX, r->value_end);
+/* The number of the program of a value; below zero when there is none of its version. */
+static inline int32_t kr_fold_version(const kr_fold_type *t, kr_fold_value v) {
+    if (v.size < KR_PREFIX) return -1;
+    int32_t version = kr_load_int16(v.bytes) - t->first_version;
+    return version < t->versions ? version : -1;
 }
 
-/* One record, whose key has this hash; 0 when it is odd. */
-static int kr_fold_record_of(kr_key_fold *f, const kr_fold_record *r, uint64_t hash, int64_t offset,
-                             int64_t producer_id, int is_checked) {
+/* Whether a value is whole, by a walk over its fields. */
+static int kr_fold_value_is_whole(const kr_fold_type *t, kr_fold_value v) {
+    int32_t version = kr_fold_version(t, v);
+    if (version < 0) return 0;
+    const uint8_t *message = v.bytes + KR_PREFIX, *end = v.bytes + v.size;
+    if (version < KR_MOST_FLATS && t->flats[version].texts >= 0)
+        return kr_flat_is_whole(&t->values[version], &t->flats[version], message, end);
+    return kr_message_is_whole(&t->values[version], message, end);
+}
+
+static int kr_fold_is_odd(const kr_fold_record *r, kr_fold_value v) {
+    const kr_fold_type *t = r->type;
+    if (t->rule == KR_FOLD_IGNORED) return v.bytes && kr_fold_version(t, v) < 0;
+    return (v.bytes && !kr_fold_value_is_whole(t, v)) || !kr_key_is_whole(t->key, r->key, r->key + r->key_size);
+}
+
+/* A record, whatever it is; 0 when it is odd. `is_shaped` says that its value is whole. */
+static __attribute__((noinline)) int kr_fold_any(kr_key_fold *f, const kr_fold_record *r, kr_fold_value v,
+                                                 int64_t offset, int64_t producer_id, int is_checked, int is_shaped) {
     const kr_fold_type *t = r->type;
     kr_key_slots *s = &f->slots;
-    if (t->rule == KR_FOLD_IGNORED) return 1;
-    if (!is_checked && !kr_fold_value_is_whole(r)) return 0;
-    int32_t slot = kr_find_key(s, hash, t->same_as, r->key, r->key_end - r->key);
-    if (slot == KR_NO_SLOT && !is_checked && !kr_key_is_whole(t->key, r->key, r->key_end)) return 0;
-    if (!r->value)
+    if (t->rule == KR_FOLD_IGNORED) return is_checked || !kr_fold_is_odd(r, v);
+    if (v.bytes && !is_checked && !is_shaped) {
+        if (!kr_fold_value_is_whole(t, v)) return 0;
+        if (v.size <= KR_SHAPED_BYTES)
+            kr_shape_note(t->shapes, kr_shape_place(v.size, v.bytes[1]), &t->values[kr_fold_version(t, v)], 0, v.bytes,
+                          KR_PREFIX, v.size, KR_PREFIX);
+    }
+    int32_t slot = r->slot;
+    if (slot == KR_NO_SLOT || !kr_is_slot_of(s, kr_key_slot_at(s, slot), r->hash, t->same_as, r->key, r->key_size))
+        slot = kr_find_key(s, r->hash, t->same_as, r->key, r->key_size);
+    if (slot == KR_NO_SLOT && !is_checked && !kr_key_is_whole(t->key, r->key, r->key + r->key_size)) return 0;
+    if (!v.bytes)
         kr_fold_remove(s, slot);
     else
-        kr_fold_put(s, slot, hash, t->same_as, r->key, (int32_t)(r->key_end - r->key), r->value,
-                    (int32_t)(r->value_end - r->value), offset,
+        kr_fold_put(s, slot, r->hash, t->same_as, r->key, r->key_size, v.bytes, v.size, offset,
                     t->rule == KR_FOLD_IN_TRANSACTION ? producer_id : KR_NOT_IN_TRANSACTION);
-    if (f->group_type >= 0 && t->group == (r->value ? KR_GROUP_MADE : KR_GROUP_REMOVED))
-        kr_fold_group_of(f, t, r->key, r->value, offset);
+    if (f->group_type >= 0 && t->group == (v.bytes ? KR_GROUP_MADE : KR_GROUP_REMOVED))
+        kr_fold_group_of(f, t, r->key, v.bytes, offset);
     return 1;
 }
 
-enum { KR_FOLD_BLOCK = 16 };
+/* Whether a value has a shape of its type; KR_FOLD_READ bytes can be read. There is no branch on its size. */
+KR_ALWAYS_INLINE int kr_fold_has_shape(const kr_fold_type *t, kr_fold_value v) {
+    const kr_message_shape *s = t->shapes->of[kr_shape_place(v.size, v.bytes[1])];
+    const uint8_t *p = v.bytes + KR_PREFIX;
+    int is_same = kr_has_same(p, s->mask, s->same) &
+                  kr_has_same(p + KR_SHAPED_STEP, s->mask + KR_SHAPED_STEP, s->same + KR_SHAPED_STEP);
+    return is_same & (v.size == s->size) & (kr_load_int16(v.bytes) == s->head);
+}
 
-/* Folds a block of records; what they will touch is fetched before it is. Returns how many until the first odd one. */
-static int64_t kr_fold_block(kr_key_fold *f, const kr_fold_rows *r, int64_t from, int64_t n, kr_fold_markers *m) {
-    kr_fold_record records[KR_FOLD_BLOCK];
-    uint64_t hashes[KR_FOLD_BLOCK];
-    kr_key_slots *s = &f->slots;
-    int64_t usual = 0;
-    for (; usual < n && kr_fold_frame(f, r, from + usual, &records[usual]); usual++) {
-        const kr_fold_record *one = &records[usual];
-        hashes[usual] = kr_key_hash(s, one->type->same_as, one->key, one->key_end - one->key);
-        __builtin_prefetch(kr_key_entries(s) + kr_key_home(hashes[usual], s->mask));
+enum { KR_FOLD_BLOCK = 16, KR_FOLD_READ = KR_PREFIX + KR_SHAPED_BYTES };
+
+/* What nearly all records are: a value that is whole for a key that has room for it, in no transaction. Returns 0, with
+ * nothing done, for any other. */
+KR_ALWAYS_INLINE int kr_fold_usual(kr_key_slots *s, const kr_fold_record *r, kr_fold_value v, int64_t offset,
+                                   int64_t producer_id) {
+    const kr_fold_type *t = r->type;
+    if (KR_UNLIKELY(r->slot == KR_NO_SLOT || v.size < KR_LEAST_COPY || !t->is_plain)) return 0;
+    if (KR_UNLIKELY((producer_id | t->any_producer) != KR_NOT_IN_TRANSACTION)) return 0;
+    kr_key_slot *one = kr_key_slot_at(s, r->slot);
+    if (KR_UNLIKELY(!kr_is_slot_of(s, one, r->hash, t->same_as, r->key, r->key_size) || one->room < v.size)) return 0;
+    kr_copy_bytes(s->text.bytes + one->at + one->key_size, v.bytes, v.size);
+    one->value_size = v.size;
+    one->offset = offset;
+    return 1;
+}
+
+/* Takes the keys of a block; returns how many until the first odd one. */
+static __attribute__((noinline)) int64_t kr_fold_keys(const kr_key_fold *f, const kr_fold_rows *r, int64_t from,
+                                                      int64_t n, kr_fold_record *records) {
+    const kr_key_slots *s = &f->slots;
+    const int64_t *entries = kr_key_entries(s), mask = s->mask;
+    int64_t i = 0;
+    for (; i < n && kr_fold_frame(f, r, from + i, &records[i]); i++) {
+        records[i].hash = kr_key_hash(s, records[i].type->same_as, records[i].key, records[i].key_size);
+        __builtin_prefetch(entries + kr_key_home(records[i].hash, mask));
     }
-    for (int64_t i = 0; i < usual; i++) {
-        int64_t entry = kr_key_entries(s)[kr_key_home(hashes[i], s->mask)];
-        if (entry != KR_NO_SLOT) __builtin_prefetch(kr_key_slot_at(s, kr_entry_slot(entry)));
+    return i;
+}
+
+/* Looks up their slots, and fetches what will be touched. */
+static __attribute__((noinline)) void kr_fold_fetch(const kr_key_slots *s, kr_fold_record *records, int64_t n) {
+    const int64_t *entries = kr_key_entries(s), mask = s->mask;
+    const uint8_t *texts = s->text.bytes;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = kr_key_home(records[i].hash, mask);
+        while (entries[at] != KR_NO_SLOT && (uint64_t)entries[at] >> 32 != records[i].hash >> 32) at = (at + 1) & mask;
+        records[i].slot = kr_entry_slot(entries[at]);
+        if (records[i].slot != KR_NO_SLOT) __builtin_prefetch(kr_key_slot_at(s, records[i].slot), 1);
     }
-    for (int64_t i = 0; i < usual; i++) {
-        int64_t entry = kr_key_entries(s)[kr_key_home(hashes[i], s->mask)];
-        if (entry == KR_NO_SLOT) continue;
-        const uint8_t *text = s->text.bytes + kr_key_slot_at(s, kr_entry_slot(entry))->at;
+    for (int64_t i = 0; i < n; i++) {
+        if (records[i].slot == KR_NO_SLOT) continue;
+        const uint8_t *text = texts + kr_key_slot_at(s, records[i].slot)->at;
         __builtin_prefetch(text);
         __builtin_prefetch(text + 64, 1);
     }
+}
+
+/* Folds a block of records. Returns how many until the first odd one. */
+static int64_t kr_fold_block(kr_key_fold *f, const kr_fold_rows *r, int64_t from, int64_t n, kr_fold_markers *m) {
+    kr_fold_record records[KR_FOLD_BLOCK];
+    int64_t usual = kr_fold_keys(f, r, from, n, records), safe = r->values.ends[r->n] - KR_FOLD_READ;
+    kr_fold_fetch(&f->slots, records, usual);
     for (int64_t i = 0; i < usual; i++) {
-        int64_t offset = r->offsets[from + i];
-        kr_fold_markers_before(s, m, offset);
-        if (!kr_fold_record_of(f, &records[i], hashes[i], offset, r->producer_ids[from + i], r->is_checked)) return i;
+        int64_t row = from + i, offset = r->offsets[row], producer_id = r->producer_ids[row];
+        kr_fold_value v = kr_fold_value_of(r, row);
+        int is_shaped = v.bytes && r->values.ends[row] <= safe && kr_fold_has_shape(records[i].type, v);
+        kr_fold_markers_before(&f->slots, m, offset);
+        if (KR_LIKELY(is_shaped && kr_fold_usual(&f->slots, &records[i], v, offset, producer_id))) continue;
+        if (!kr_fold_any(f, &records[i], v, offset, producer_id, r->is_checked, is_shaped)) return i;
     }
     return usual;
 }
@@ -287,9 +372,7 @@ static int64_t kr_fold_rows_from(kr_key_fold *f, const kr_fold_rows *r, int64_t 
 static void kr_fold_odd_rows(const kr_key_fold *f, const kr_fold_rows *r, int64_t from, uint8_t *is_odd) {
     for (int64_t i = from; i < r->n; i++) {
         kr_fold_record one;
-        is_odd[i] = !kr_fold_frame(f, r, i, &one) ||
-                    (one.type->rule != KR_FOLD_IGNORED &&
-                     !(kr_fold_value_is_whole(&one) && kr_key_is_whole(one.type->key, one.key, one.key_end)));
+        is_odd[i] = !kr_fold_frame(f, r, i, &one) || kr_fold_is_odd(&one, kr_fold_value_of(r, i));
     }
 }
 

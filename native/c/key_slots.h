@@ -5,6 +5,10 @@
 #ifndef KRAFTLOG_KEY_SLOTS_H
 #define KRAFTLOG_KEY_SLOTS_H
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "copy.h"
 #include "growing.h"
 
@@ -28,7 +32,7 @@ typedef struct {
     kr_growing slots, entries, text;
     int64_t mask, used; /* of the entries: a hash's upper half, and the slot */
     int64_t garbage;    /* bytes of the text that no slot has */
-    int32_t free_slot;
+    int32_t free_slot, last_producer;
     uint64_t seed;
     int no_memory;
 } kr_key_slots;
@@ -54,11 +58,13 @@ static inline uint64_t kr_mixed(uint64_t a, uint64_t b) {
 static inline uint64_t kr_key_hash(const kr_key_slots *s, int32_t type, const uint8_t *p, int64_t n) {
     uint64_t hash = s->seed ^ (uint64_t)n << 32 ^ (uint32_t)type, last = 0;
     const uint8_t *end = p + n;
-    for (; end - p > 16; p += 16) hash = kr_mixed(kr_load_word(p) ^ hash, kr_load_word(p + 8) ^ s->seed);
-    if (end - p > 8) {
+    if (KR_LIKELY(n >= 16)) { /* the last two words may overlap those before */
+        for (; end - p > 16; p += 16) hash = kr_mixed(kr_load_word(p) ^ hash, kr_load_word(p + 8) ^ s->seed);
+        hash = kr_mixed(kr_load_word(end - 16) ^ hash, kr_load_word(end - 8) ^ s->seed);
+    } else if (n >= 8) {
         hash = kr_mixed(kr_load_word(p) ^ hash, kr_load_word(end - 8) ^ s->seed);
     } else {
-        memcpy(&last, p, (size_t)(end - p));
+        memcpy(&last, p, (size_t)n);
         hash = kr_mixed(last ^ hash, s->seed);
     }
     return kr_mixed(hash, s->seed);
@@ -87,7 +93,7 @@ static int kr_key_entries_resize(kr_key_slots *s, int64_t count) {
 static inline int kr_key_slots_open(kr_key_slots *s, uint64_t seed) {
     memset(s, 0, sizeof *s);
     s->seed = seed;
-    s->free_slot = KR_NO_SLOT;
+    s->free_slot = s->last_producer = KR_NO_SLOT;
     return kr_key_entries_resize(s, KR_LEAST_KEYS);
 }
 
@@ -97,22 +103,46 @@ static inline void kr_key_slots_close(kr_key_slots *s) {
     kr_growing_free(&s->text);
 }
 
+#if defined(__SSE2__)
+/* Which bits of 16 bytes differ. */
+KR_ALWAYS_INLINE __m128i kr_differing(const uint8_t *a, const uint8_t *b) {
+    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)a),
+                         _mm_loadu_si128((const __m128i *)(const void *)b));
+}
+#endif
+
 /* Whether n bytes are the same. */
 KR_ALWAYS_INLINE int kr_same_bytes(const uint8_t *a, const uint8_t *b, int64_t n) {
-    uint64_t differing = 0;
-    if (n < 8) return !memcmp(a, b, (size_t)n);
-    for (int64_t i = 0; i < n - 8; i += 8) differing |= kr_load_word(a + i) ^ kr_load_word(b + i);
-    return !(differing | (kr_load_word(a + n - 8) ^ kr_load_word(b + n - 8)));
+#if defined(__SSE2__)
+    if (KR_LIKELY(n >= 16)) {
+        __m128i differing = kr_differing(a + n - 16, b + n - 16);
+        for (int64_t i = 0; i < n - 16; i += 16) differing = _mm_or_si128(differing, kr_differing(a + i, b + i));
+        return _mm_movemask_epi8(_mm_cmpeq_epi8(differing, _mm_setzero_si128())) == 0xffff;
+    }
+#endif
+    return !memcmp(a, b, (size_t)n);
 }
 
-/* Copies n bytes. */
+enum { KR_LEAST_COPY = 16, KR_MOST_COPY = 64 };
+
+/* Copies n bytes. Values of a few dozen are usual: four pieces, which overlap, without a branch on how many. */
 KR_ALWAYS_INLINE void kr_copy_bytes(uint8_t *to, const uint8_t *from, int64_t n) {
-    if (KR_LIKELY(n >= 16 && n <= 128)) {
-        for (int64_t i = 0; i < n - 16; i += 16) memcpy(to + i, from + i, 16);
+    if (KR_LIKELY(n >= KR_LEAST_COPY && n <= KR_MOST_COPY)) {
+        int64_t second = n < 32 ? n - 16 : 16, third = n < 32 ? 0 : n - 32;
+        memcpy(to, from, 16);
+        memcpy(to + second, from + second, 16);
+        memcpy(to + third, from + third, 16);
         memcpy(to + n - 16, from + n - 16, 16);
     } else {
         memcpy(to, from, (size_t)n);
     }
+}
+
+/* Whether a slot is that of a key. */
+KR_ALWAYS_INLINE int kr_is_slot_of(const kr_key_slots *s, const kr_key_slot *one, uint64_t hash, int32_t type,
+                                   const uint8_t *key, int64_t n) {
+    return one->hash == hash && one->kind == KR_SLOT_KEY && one->type == type && one->key_size == n &&
+           kr_same_bytes(s->text.bytes + one->at, key, n);
 }
 
 /* The slot of a key. */
@@ -122,10 +152,7 @@ KR_ALWAYS_INLINE int32_t kr_find_key(const kr_key_slots *s, uint64_t hash, int32
     for (int64_t at = kr_key_home(hash, s->mask); entries[at] != KR_NO_SLOT; at = (at + 1) & s->mask) {
         if ((uint64_t)entries[at] >> 32 != hash >> 32) continue;
         int32_t slot = kr_entry_slot(entries[at]);
-        const kr_key_slot *one = kr_key_slot_at(s, slot);
-        if (one->hash == hash && one->kind == KR_SLOT_KEY && one->type == type && one->key_size == n &&
-            kr_same_bytes(s->text.bytes + one->at, key, n))
-            return slot;
+        if (kr_is_slot_of(s, kr_key_slot_at(s, slot), hash, type, key, n)) return slot;
     }
     return KR_NO_SLOT;
 }
@@ -146,6 +173,15 @@ static inline int32_t kr_find_pending(const kr_key_slots *s, uint64_t hash, int3
 
 static inline uint64_t kr_pending_hash(const kr_key_slots *s, int32_t of_key, int64_t producer_id) {
     return kr_mixed(kr_mixed((uint64_t)producer_id, s->seed) ^ (uint32_t)of_key, s->seed);
+}
+
+/* The slot of a producer, most often that of the record before. */
+static inline int32_t kr_find_producer(const kr_key_slots *s, int64_t producer_id) {
+    if (s->last_producer != KR_NO_SLOT) {
+        const kr_key_slot *last = kr_key_slot_at(s, s->last_producer);
+        if (last->kind == KR_SLOT_PRODUCER && last->producer_id == producer_id) return s->last_producer;
+    }
+    return kr_find_pending(s, kr_pending_hash(s, KR_NO_SLOT, producer_id), KR_NO_SLOT, producer_id);
 }
 
 /* A slot that is not there yet; KR_NO_SLOT when memory is short. */

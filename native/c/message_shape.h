@@ -180,7 +180,8 @@ static int kr_shape_tagged(kr_shape_walk *w) {
     return count >= 0;
 }
 
-/* The shape of a row that was read, whose message starts so many bytes behind it; 0 when it has none. */
+/* The shape of a row that was read, whose message starts so many bytes behind it; 0 when it has none. `prompt` may be
+ * 0 where fields are not read by the shape. */
 static int kr_shape_of_row(kr_message_shape *s, const kr_program *program, const uint8_t *prompt, const uint8_t *row,
                            int64_t start, int64_t size, int fixed) {
     const kr_field *root = &program->fields[0];
@@ -194,7 +195,7 @@ static int kr_shape_of_row(kr_message_shape *s, const kr_program *program, const
     if (program->is_compact && !kr_shape_tagged(&w)) return 0;
     for (int32_t k = 0; k < root->count; k++) {
         const kr_field *f = &program->fields[root->first + k];
-        s->has_others |= s->fields[k].is_read && !prompt[root->first + k];
+        s->has_others |= s->fields[k].is_read && !(prompt && prompt[root->first + k]);
         if (s->fields[k].is_read) continue;
         s->fields[k].is_there = !f->null_default;
         s->fields[k].add = (uintptr_t)(f->is_array || !kr_wire_width(f->kind) ? kr_absent_row : f->default_wire);

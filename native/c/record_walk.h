@@ -37,6 +37,7 @@ KR_ALWAYS_INLINE void kr_run_ahead(kr_walk *w) {
 
 /* Column sets that are usual, each with loops of its own. */
 #define KR_WANT_COMMON  (KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET | KR_WANT_TIMESTAMP)
+#define KR_WANT_KEYED   (KR_EVERY_BATCH | KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET)
 #define KR_WANT_VALUES  (KR_EVERY_BATCH | KR_WANT_VALUE | KR_WANT_OFFSET)
 #define KR_WANT_MARKERS (KR_ONLY_MARKERS | KR_WANT_VALUES)
 
@@ -179,6 +180,8 @@ KR_TARGET_SHAPE static __attribute__((noinline)) void kr_walk_by_shape(kr_walk *
         kr_walk_shaped(w, c, h, KR_WANT_COMMON | KR_VIEWS);
     else if (want == KR_WANT_VALUES)
         kr_walk_shaped(w, c, h, KR_WANT_VALUES);
+    else if (want == KR_WANT_KEYED)
+        kr_walk_shaped(w, c, h, KR_WANT_KEYED);
     else
         kr_walk_shaped(w, c, h, want);
 }
@@ -207,6 +210,8 @@ static inline int kr_records_decode(kr_walk *w, kr_columns *c, const kr_batch_he
         return kr_records_walk(w, c, h, start, e, KR_WANT_MARKERS);
     case KR_WANT_VALUES:
         return kr_records_walk(w, c, h, start, e, KR_WANT_VALUES);
+    case KR_WANT_KEYED:
+        return kr_records_walk(w, c, h, start, e, KR_WANT_KEYED);
     default:
         return kr_records_walk(w, c, h, start, e, want);
     }

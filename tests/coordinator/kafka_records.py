@@ -7,7 +7,7 @@ from kafka_rows import Line, markers, typed
 
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import int16_prefix
-from kraftlog.messages.last_records import MARKERS, LastRecords
+from kraftlog.messages.last_records import LastRecords
 from kraftlog.messages.record_type import KEY, VALUE, RecordType
 from kraftlog.messages.writer import encode_messages
 
@@ -21,7 +21,7 @@ def add_lines(last: LastRecords, lines: list[Line], format_name: str) -> None:
     rows = [_record(line, format_name) for line in lines if "key" in line]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(_RECORDS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _RECORDS, strict=True)]
-    assert last.add(pa.record_batch(arrays, schema=_RECORDS), markers(lines).cast(MARKERS)) is None
+    assert last.add(pa.record_batch(arrays, schema=_RECORDS), markers(lines)) is None
 
 
 def _record(line: Line, format_name: str) -> tuple[bytes, bytes | None, int, int]:

@@ -6,6 +6,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from golden_files import lines
@@ -13,6 +14,7 @@ from kraftlog.messages import definition as kinds
 from kraftlog.messages.arrow_types import arrow_type
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.definition import Field
+from kraftlog.messages.last_records import Markers
 from kraftlog.messages.record_type import RecordType
 
 Line = dict[str, Any]
@@ -40,15 +42,13 @@ def typed(found: list[Line], format_name: str) -> dict[str, pa.RecordBatch]:
     return {name: _rows(types[name], each) for name, each in by_type.items()}
 
 
-def markers(found: list[Line]) -> pa.RecordBatch:
+def markers(found: list[Line]) -> Markers:
     """Return the transaction markers among lines."""
     ends = [line for line in found if line.get("control_type")]
-    return pa.record_batch(
-        {
-            "offset": pa.array([line["offset"] for line in ends], pa.int64()),
-            "producer_id": pa.array([line["producer_id"] for line in ends], pa.int64()),
-            "control_type": pa.array([line["control_type"] for line in ends], pa.string()),
-        }
+    return Markers(
+        np.array([line["offset"] for line in ends], np.int64),
+        np.array([line["producer_id"] for line in ends], np.int64),
+        np.array([line["control_type"] == "COMMIT" for line in ends], bool),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from plain_fold import PlainFold
 
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import int16_prefix
-from kraftlog.messages.last_records import MARKERS, GroupRule, LastRecords
+from kraftlog.messages.last_records import GroupRule, LastRecords, Markers
 from kraftlog.messages.reader import MessageReader
 from kraftlog.messages.writer import encode_messages
 
@@ -118,14 +119,13 @@ class _Plain:
 def _added(last: LastRecords, log: list[tuple[int, Event]]) -> dict[int, str]:
     """Add a stretch of a log; returns what is wrong with its records, by offset."""
     records = [(key, value, at, producer) for at, (kind, key, value, producer) in log if kind == "record"]
-    ends = [(at, producer, kind) for at, (kind, _, _, producer) in log if kind != "record"]
+    ends = [(at, producer, kind == "COMMIT") for at, (kind, _, _, producer) in log if kind != "record"]
     columns = [list(column) for column in zip(*records, strict=True)] or [[]] * 4
     markers = [list(column) for column in zip(*ends, strict=True)] or [[]] * 3
     odd = last.add(
         pa.record_batch([pa.array(column, field.type) for column, field in zip(columns, _RECORDS, strict=True)],
                         schema=_RECORDS),
-        pa.record_batch([pa.array(column, field.type) for column, field in zip(markers, MARKERS, strict=True)],
-                        schema=MARKERS),
+        Markers(*(np.array(column, kind) for column, kind in zip(markers, (np.int64, np.int64, bool), strict=True))),
     )  # fmt: skip
     return {} if odd is None else {records[odd.rows[row]][2]: text for row, text in odd.messages.faults.items()}
 
@@ -177,7 +177,7 @@ def test_values_of_changing_length_and_keys_that_go(keys: int) -> None:
             ],
             schema=_RECORDS,
         )
-        assert last.add(records, pa.RecordBatch.from_pylist([], schema=MARKERS)) is None
+        assert last.add(records) is None
         for number, value in zip(chosen, values, strict=True):
             expected.pop(number, None)
             if value is not None:
@@ -190,3 +190,65 @@ def test_a_key_of_version_0_means_the_same() -> None:
     log = [("record", _commit_key(0, "g", "t", 0), _COMMITS[1], -1), ("record", _commit_key(1, "g", "t", 0), None, -1)]
     assert not _added(last, list(enumerate(log)))
     assert last.typed("OffsetCommit").num_rows == 0
+
+
+def _mutated(random: np.random.Generator, message: bytes) -> bytes:
+    at = int(random.integers(0, len(message)))
+    kind = random.integers(0, 4)
+    if kind == 0:
+        return message[:at]
+    if kind == 1:
+        return message + b"\0\1"
+    byte = int(random.integers(0, 256)) if kind == 2 else message[at] ^ 1 << int(random.integers(0, 8))
+    return message[:at] + bytes([byte]) + message[at + 1 :]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damage_among_values_that_are_alike(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    topic_ids = ["AAAAAAAAAAAAAAAAAAAAAQ", "-_BBAAAAAAAAAAAAAAAAAg"]
+    values: list[bytes | None] = [
+        _message("OffsetCommitValue", version, version, offset=offset, metadata="m" * length)
+        for version in range(5) for offset in (1, 1 << 40) for length in (0, 3, 40)
+    ] + [
+        _message("OffsetCommitValue", 4, 4, offset=7, metadata="", topic_id=topic_id) for topic_id in topic_ids
+    ]  # fmt: skip
+    values.append(None)
+    keys = [_commit_key(1, f"group-{number}", "topic", number) for number in range(30)]
+    rows = []
+    for at in range(3_000):
+        key, value = keys[random.integers(0, len(keys))], values[random.integers(0, len(values))]
+        if random.integers(0, 20) == 0 and value is not None:
+            value = _mutated(random, value)
+        if random.integers(0, 100) == 0:
+            key = _mutated(random, key)
+        rows.append((key, value, at, -1))
+    records = pa.record_batch(
+        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), _RECORDS, strict=True)],
+        schema=_RECORDS,
+    )
+    messages = _READER.read(records.column("key"), records.column("value"))
+    typed, expected = messages.typed("OffsetCommit"), {}
+    for row, fields in zip(typed.rows.tolist(), typed.fields.to_pylist(), strict=True):
+        key = fields["group"], fields["key_topic"], fields["key_partition"]
+        expected.pop(key, None)
+        if rows[row][1] is not None:
+            expected[key] = row, fields["value_offset"], fields["metadata"], fields["topic_id"]
+    last, faults, at = LastRecords(_FORMAT, ["OffsetCommit"], ["OffsetCommit"]), {}, 0
+    for cut in [*sorted(random.integers(0, len(rows), 4).tolist()), len(rows)]:
+        odd = last.add(records.slice(at, cut - at))
+        if odd is not None:
+            faults |= {at + int(odd.rows[row]): text for row, text in odd.messages.faults.items()}
+        at = cut
+    assert faults == dict(messages.faults)
+    assert len(faults) > 20
+    found = last.typed("OffsetCommit").to_pylist()
+    assert {
+        (row["group"], row["key_topic"], row["key_partition"]): (
+            row["offset"],
+            row["value_offset"],
+            row["metadata"],
+            row["topic_id"],
+        )
+        for row in found
+    } == expected

@@ -13,7 +13,6 @@ cdef extern from "key_slots.h" nogil:
         int no_memory
 
     int kr_key_slots_open(kr_key_slots *s, uint64_t seed)
-    void kr_key_slots_close(kr_key_slots *s)
 
 
 cdef extern from "key_fold.h" nogil:
@@ -63,7 +62,8 @@ cdef extern from "key_fold.h" nogil:
         uint8_t *keys
         uint8_t *values
 
-    void kr_fold_expect(kr_key_fold *f, int32_t api_key, const kr_fold_type *of_type)
+    void kr_key_fold_close(kr_key_fold *f)
+    int kr_fold_expect(kr_key_fold *f, int32_t api_key, const kr_fold_type *of_type)
     void kr_fold_markers_before(kr_key_slots *s, kr_fold_markers *m, int64_t offset)
     int64_t kr_fold_rows_from(kr_key_fold *f, const kr_fold_rows *r, int64_t start, kr_fold_markers *m)
     void kr_fold_odd_rows(const kr_key_fold *f, const kr_fold_rows *r, int64_t start, uint8_t *is_odd)

@@ -25,7 +25,7 @@ from kraftlog._native.c_key_fold cimport (
     kr_fold_rows_from,
     kr_fold_type,
     kr_key_fold,
-    kr_key_slots_close,
+    kr_key_fold_close,
     kr_key_slots_open,
 )
 from kraftlog._native.c_memory cimport kr_pool_use
@@ -99,7 +99,7 @@ cdef class KeyFold:
             raise MemoryError("no memory for keys")
 
     def __dealloc__(self):
-        kr_key_slots_close(&self.state.slots)
+        kr_key_fold_close(&self.state)
 
     def expect(self, int32_t api_key, int32_t rule, int16_t same_as, int32_t group, Programs key not None,
                Programs values not None):
@@ -116,7 +116,8 @@ cdef class KeyFold:
         of_type.versions = len(values.held)
         of_type.key = key.programs
         of_type.values = values.programs
-        kr_fold_expect(&self.state, api_key, &of_type)
+        if not kr_fold_expect(&self.state, api_key, &of_type):
+            raise MemoryError("no memory for the shapes of values")
 
     def add(self, Rows rows not None, int64_t first, Markers markers not None):
         """Folds rows from ``first`` on, and the markers between them. Returns the row at which it stops, which is odd,

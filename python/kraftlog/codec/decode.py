@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.decode_plan import DecodePlan
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import (
     LAYOUTS,
@@ -34,6 +35,7 @@ DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("to
 BYTES_OF_A_TABLE = 64 << 20  # of input, that are decoded into one piece of memory when all rows are kept
 BYTES_OF_VIEWS = 8 << 20  # the same when keys and values are not copied, whether rows are kept or not
 MOST_ROWS = 2**31 - 2
+BatchObserver = Callable[[Headers], None]
 _import_rows = pa.RecordBatch._import_from_c
 _OPTIONS = (
     "isolation_level",
@@ -126,8 +128,10 @@ class RecordDecoder:
         """
         return self._native.reached
 
-    def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    def batches(self, faults: list[Fault], observe: BatchObserver | None = None) -> Iterator[pa.RecordBatch]:
         """Decode; what cannot be read is appended to ``faults``, or with ``strict`` raised behind the rows before it.
+
+        ``observe`` is called with the headers of each chunk before its rows are returned.
 
         Raises
         ------
@@ -137,6 +141,8 @@ class RecordDecoder:
         plan = self.plan
         most_rows = plan.selection.most_rows if self._whole else MOST_ROWS
         for chunk in self._chunks(faults):
+            if observe is not None:
+                observe(self._seen(chunk).headers)
             if plan.columns is None or self._native.salvaged_at >= 0:
                 yield from self._rows(self._seen(chunk))
                 continue

@@ -140,6 +140,8 @@ def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
         values = batch_headers.header_column(name, rows.headers)
         if len(values) == 1:
             return pa.repeat(values[0], rows.chunk.rows)
+        if pa.types.is_integer(values.type) and not values.null_count:
+            return array_of(rows.per_row(values.to_numpy()))
         return values.take(array_of(rows.per_row(np.arange(len(values)))))
 
     return column

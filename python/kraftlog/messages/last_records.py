@@ -23,9 +23,19 @@ from kraftlog.messages.record_type import KEY, RecordFormat, RecordType
 from kraftlog.messages.typed_pass import Typed
 from kraftlog.messages.writer import encode_messages
 
-MARKERS = pa.schema([("offset", pa.int64()), ("producer_id", pa.int64()), ("control_type", pa.string())])
-_COMMIT, _MOST_BYTES = "COMMIT", (1 << 31) - 1
+_MOST_BYTES = (1 << 31) - 1
 _NO_GROUPS, _GROUPS = -1, native.MOST_TYPES  # beside the types of records
+
+
+class Markers(NamedTuple):
+    """Transaction markers in the order of the log: their offsets and producers, and whether each one commits."""
+
+    offsets: npt.NDArray[np.int64]
+    producer_ids: npt.NDArray[np.int64]
+    is_commit: npt.NDArray[np.bool_]
+
+
+NO_MARKERS = Markers(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool))
 
 
 class OddRecords(NamedTuple):
@@ -69,26 +79,21 @@ class LastRecords:
             same_as = _last_type(format, one.name).api_key
             self._fold.expect(one.api_key, rule, same_as, of_group, programs(one.key), programs(one.value))
 
-    def add(self, records: pa.RecordBatch, markers: pa.RecordBatch) -> OddRecords | None:
+    def add(self, records: pa.RecordBatch, markers: Markers = NO_MARKERS) -> OddRecords | None:
         """Take the next records and the transaction markers of the same stretch of the log.
 
         Parameters
         ----------
         records : pyarrow.RecordBatch
             Columns ``key``, ``value``, ``offset`` and ``producer_id``, in the order of the log.
-        markers : pyarrow.RecordBatch
-            Of the schema ``MARKERS``, in that order.
+        markers : Markers
 
         Returns
         -------
         OddRecords or None
             Those whose faults are to be noted.
         """
-        ends = native.Markers(
-            np.asarray(markers.column("offset")),
-            np.asarray(markers.column("producer_id")),
-            pc.equal(markers.column("control_type"), _COMMIT).to_numpy(zero_copy_only=False).view(np.uint8),
-        )
+        ends = native.Markers(markers.offsets, markers.producer_ids, markers.is_commit.view(np.uint8))
         rows = _rows(records, is_checked=False)
         at = self._fold.add(rows, 0, ends)
         odd = None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode import BatchObserver, RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
@@ -32,6 +32,7 @@ def read_range(
     faults: list[Fault],
     on_progress: Progress | None = None,
     notes: list[str] | None = None,
+    observe: BatchObserver | None = None,
 ) -> Generator[pa.RecordBatch, None, int]:
     """Decode the records of one range.
 
@@ -47,6 +48,8 @@ def read_range(
         Is called with the bytes of log that were read since the last call.
     notes : list of str, optional
         Receives how many records were salvaged, and how long a torn tail is.
+    observe : callable, optional
+        Is called with the headers of all batches, control batches too, before the rows that are decoded with them.
 
     Returns
     -------
@@ -61,10 +64,10 @@ def read_range(
     position = part.start
     with segment_file(segment, faults, strict=options.strict) as file:
         follows = part.undecided is not None
-        plan = DecodePlan(arrow_schema, options, origin)
+        plan = DecodePlan(arrow_schema, options, origin, every_batch=observe is not None)
         decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
         try:
-            for batch in decoder.batches(found):
+            for batch in decoder.batches(found, observe):
                 yield batch
                 if on_progress:
                     on_progress(decoder.position - position)
@@ -85,7 +88,7 @@ def read_range(
             notes.extend(notes_of(segment, decoder, file))
     if part.undecided is not None and decoder.is_undecided:
         for rest in part.undecided(decoder.position):
-            position = yield from read_range(rest, arrow_schema, options, faults, on_progress, notes)
+            position = yield from read_range(rest, arrow_schema, options, faults, on_progress, notes, observe)
     return position
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.codec.decode import BatchObserver
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import Groups
@@ -22,7 +23,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import CONSUMER_OFFSETS as CONSUMER_OFFSETS_FORMAT
 from kraftlog.messages.format_of import TRANSACTION_STATE as TRANSACTION_STATE_FORMAT
-from kraftlog.messages.last_records import MARKERS, GroupRule, LastRecords, OddRecords
+from kraftlog.messages.last_records import GroupRule, LastRecords, OddRecords
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk
 from kraftlog.read.partitions import longest_replicas
@@ -32,9 +33,8 @@ from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 OFFSET_COMMIT = "OffsetCommit"
 _READ = ["key", "value", "offset", "producer_id"]
-_BATCH_BYTES = 4 * ReadOptions.batch_bytes  # measured: fewer record batches, and fewer stretches of markers
+_BATCH_BYTES = 4 * ReadOptions.batch_bytes  # measured: fewer record batches
 _NO_RECORDS = pa.RecordBatch.from_pylist([], schema=schema.RECORDS.select(_READ))
-_NO_MARKERS = pa.RecordBatch.from_pylist([], schema=MARKERS)
 
 
 def offset_rows(
@@ -92,7 +92,7 @@ def last_transactional_ids(
     last = LastRecords(BUILT_IN.formats[TRANSACTION_STATE_FORMAT], [TRANSACTION_LOG])
     for segment in group:
         for records in _records(segment, options, faults, on_progress):
-            _note(segment, records, last.add(records, _NO_MARKERS), options, faults)
+            _note(segment, records, last.add(records), options, faults)
     return last.typed(TRANSACTION_LOG)
 
 
@@ -127,16 +127,19 @@ def _taken(
 ) -> LastRecords:
     """Add the segments of one partition of ``__consumer_offsets`` to the last records."""
     for segment in group:
-        markers = MarkerStream(segment, options.end_offset)
-        for records in _records(segment, options, faults, on_progress):
-            last_offset = records.column("offset")[-1].as_py()
-            _note(segment, records, last.add(records, markers.through(last_offset)), options, faults)
-        last.add(_NO_RECORDS, markers.rest())
+        markers = MarkerStream(options.end_offset)
+        for records in _records(segment, options, faults, on_progress, markers.see):
+            _note(segment, records, last.add(records, markers.take()), options, faults)
+        last.add(_NO_RECORDS, markers.take())
     return last
 
 
 def _records(
-    segment: Segment, options: ReadOptions, faults: list[Fault], on_progress: Progress | None
+    segment: Segment,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None,
+    observe: BatchObserver | None = None,
 ) -> Iterator[pa.RecordBatch]:
     everything = replace(
         options,
@@ -149,7 +152,7 @@ def _records(
     )
     arrow_schema = schema.RECORDS.select(_READ)
     for part in plan([segment], everything, None):
-        yield from read_range(part, arrow_schema, everything, faults, on_progress)
+        yield from read_range(part, arrow_schema, everything, faults, on_progress, observe=observe)
 
 
 def _note(
