@@ -156,8 +156,13 @@ def to_parquet(
 
 
 def _told(given: dict[str, str], request: Request) -> dict[str, str]:
-    """Return the options without passwords and keys; those may also be others when an export goes on."""
+    """Return the options without passwords and keys; those may also be others when an export goes on.
+
+    Schemas are among them: an export that goes on when a topic has got a newer one is another export.
+    """
     told = {name: value for name, value in given.items() if not _UNTOLD.fullmatch(name)}
+    if request.typed is not None:
+        told["formats"] = repr(request.typed.formats)
     return told | {"paths": json.dumps([shown_uri(path) for path in request.paths])}
 
 

@@ -55,6 +55,13 @@ READING = (
     Option("showSecrets", "true", "Of messages: whether passwords and SCRAM credentials are shown."),
     Option("checkCrc", "true", "Whether checksums are compared; of the table `batches` by default not."),
     Option("definitions", None, "A folder of Kafka's JSON definitions of messages, in place of those of this package."),
+    Option("valueFormat", None, "What values are: `avro`, `json`, `string`, `long` ...; by the schema of planning."),
+    Option("keyFormat", None, "The same of keys."),
+    Option("valueSchema", None, "The schema to read values by: an id, a subject or `orders-value:1`; else the newest."),
+    Option("keySchema", None, "The same of keys."),
+    Option("valueFraming", None, "What stands before values: `confluent` (the default), `apicurio` or `none`."),
+    Option("keyFraming", None, "The same of keys."),
+    Option("schemas", None, "A folder of schemas, in place of the topic `_schemas` of the log directory."),
     Option("onError", "fail", "What damage does: `fail`, `skip`, or `quarantine`."),
     Option("quarantinePath", None, "A folder for `quarantine`: the table `errors` of this read, as Parquet."),
     Option(

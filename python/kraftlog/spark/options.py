@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from kraftlog.spark.offsets import is_number, parse_interval
@@ -14,6 +15,7 @@ from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
 from kraftlog.tables.table_rows import TABLES_OF_FILES
 from kraftlog.tables.user_options import read_options
+from kraftlog.values.typed_options import TypedOptions
 
 ROWS_PER_BATCH = 16_384
 BYTES_PER_BATCH = 2 << 20
@@ -24,6 +26,7 @@ _BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
+_OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming")
 _NAMES = tuple(option.name for option in (*READING, *STREAMS))
 _KNOWN = {name.lower(): name for name in (*_NAMES, *WITHOUT_EFFECT)}
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
@@ -64,7 +67,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     limit, least = _count(given, "maxOffsetsPerTrigger"), _count(given, "minOffsetsPerTrigger")
     if limit is not None and least is not None and least > limit:
         raise ValueError(f"option minOffsetsPerTrigger is {least}, more than maxOffsetsPerTrigger, which is {limit}")
-    return Request(
+    request = Request(
         table=table,
         paths=_paths(given),
         columns=default_columns(table, definitions, include_headers=include_headers) if columns is None else columns,
@@ -95,6 +98,22 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             batch_bytes=BYTES_PER_BATCH,
         ),
     )
+    return _with_types(request, given, is_shown=columns is None)
+
+
+def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -> Request:
+    """Return the request with the formats of keys and values; the columns that are shown have their errors, too."""
+    texts = {re.sub("([A-Z])", r"_\1", name).lower(): given.get(name.lower()) for name in _OF_TYPES}
+    typed = TypedOptions.of(schemas=given.get("schemas"), **texts)
+    if typed is None:
+        if "schemas" in given:
+            raise ValueError("option schemas goes with valueFormat or keyFormat")
+        return request
+    if request.table != "records":
+        raise ValueError(f"options valueFormat and keyFormat go with the table records, not with {request.table}")
+    resolved = typed.resolved(request.log().found, strict=request.options.strict)
+    errors = tuple(f"{side}_error" for side in resolved.formats) if is_shown else ()
+    return replace(request, typed=resolved, columns=(*request.columns, *errors))
 
 
 def _table(given: Mapping[str, str]) -> str:

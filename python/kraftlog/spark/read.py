@@ -49,8 +49,10 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
 def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     target = request.schema
     if request.table == "records":
-        columns = schema.RECORDS.select(library_columns(request.columns))
-        for batch in read_range(work, columns, part.options, faults):
+        typed = None if request.typed is None else request.typed_records()
+        columns = schema.RECORDS.select(library_columns(request.columns) if typed is None else typed.reads)
+        records: Iterator[pa.RecordBatch] = read_range(work, columns, part.options, faults)
+        for batch in records if typed is None else typed.rows(records, faults):
             yield as_spark(batch, target)
     elif request.table == "errors":
         for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):

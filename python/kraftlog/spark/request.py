@@ -12,10 +12,12 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.selection import Selection
-from kraftlog.spark.tables import TABLES, spark_schema
+from kraftlog.spark.tables import TABLES, library_columns, spark_names, spark_schema
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import catalog_of
+from kraftlog.values.typed import TypedRecords
+from kraftlog.values.typed_options import ResolvedTypes
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class Request:
         Milliseconds that it waits for them.
     stops_at_high_watermark : bool
         Whether a stream reads only what the broker knows to be replicated.
+    typed : ResolvedTypes or None
+        Formats of keys and values, with the schemas that were there when the options were read.
     """
 
     table: str
@@ -70,6 +74,7 @@ class Request:
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 0
     stops_at_high_watermark: bool = False
+    typed: ResolvedTypes | None = None
 
     def found(self) -> Discovery:
         """Return all files of this moment, of whatever topic."""
@@ -82,7 +87,17 @@ class Request:
     @property
     def schema(self) -> pa.Schema:
         """The columns of every record batch."""
+        if self.typed is not None:
+            fields = self.typed_records().schema
+            return pa.schema(
+                [field.with_name(name) for field, name in zip(fields, spark_names(self.columns), strict=True)]
+            )
         return spark_schema(self.table, self.columns, self.definitions)
+
+    def typed_records(self) -> TypedRecords:
+        """Return what types records, where keys or values have a format."""
+        assert self.typed is not None
+        return self.typed.records(library_columns(self.columns), strict=self.options.strict)
 
     @property
     def shows_records(self) -> bool:

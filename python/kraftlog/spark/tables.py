@@ -36,9 +36,13 @@ def spark_schema(table: str, columns: tuple[str, ...] | None = None, definitions
     names = tuple(definition.shown) if columns is None else columns
     if table != "records":
         return definition.select(names)
-    shown = [TIMESTAMP_TYPE if name == "timestamp_type" else name for name in names]
     fields = definition.select(library_columns(names))
-    return pa.schema([field.with_name(name) for field, name in zip(fields, shown, strict=True)])
+    return pa.schema([field.with_name(name) for field, name in zip(fields, spark_names(names), strict=True)])
+
+
+def spark_names(columns: Sequence[str]) -> list[str]:
+    """Return the names that Spark shows for columns of records."""
+    return [TIMESTAMP_TYPE if name == "timestamp_type" else name for name in columns]
 
 
 def library_columns(columns: Sequence[str]) -> list[str]:

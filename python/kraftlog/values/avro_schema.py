@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-NO_DEFAULT = object()
+
+
+class _NoDefault(Enum):
+    """What a field without a default has in its place."""
+
+    NO_DEFAULT = "no default"
+
+
+NO_DEFAULT = _NoDefault.NO_DEFAULT
 _LARGEST_FIXED = 1 << 20
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -67,14 +67,19 @@ class TypedRecords:
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             faults.extend(self._faults)
             inner = start(self.reads)
-            bad = _Counted()
-            for batch in inner.batches():
-                yield self._typed(batch, bad)
-            faults.extend([*inner.faults, *bad.faults()])
+            yield from self.rows(inner.batches(), faults)
+            faults.extend(inner.faults)
             made.notes.extend(inner.notes)
 
         made = Stream(self.schema, produce)
         return made
+
+    def rows(self, records: Iterable[pa.RecordBatch], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        """Return records that have the columns ``reads`` with their types; what does not fit is noted at the end."""
+        bad = _Counted()
+        for batch in records:
+            yield self._typed(batch, bad)
+        faults.extend(bad.faults())
 
     def _typed(self, batch: pa.RecordBatch, counted: _Counted) -> pa.RecordBatch:
         made: dict[str, pa.Array] = {}
