@@ -1,0 +1,197 @@
+"""``LogFiles``: files of one or many partitions, and their tables by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.segment import Segment
+from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.read.ranges import Range
+from kraftlog.read.records import Progress
+from kraftlog.stream import Stream
+from kraftlog.tables.partition import Partition, as_html, as_text, partitions_of, summary
+from kraftlog.tables.table_rows import Pass, left_alone, record_ranges, table_rows, table_schema, unreadable
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
+    from kraftlog.metadata.diff.change_filter import ChangeFilter
+    from kraftlog.tables.search import Search
+    from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
+
+
+class LogFiles:
+    """Log files, and their tables by name."""
+
+    def __init__(self, found: Discovery, catalog: Catalog = BUILT_IN) -> None:
+        self.found = found
+        self.catalog = catalog
+
+    @classmethod
+    def of_segment(cls, segment: Segment) -> Self:
+        """Return a log of one segment."""
+        return cls(Discovery(segments=[segment]))
+
+    def of_files(self, found: Discovery) -> Self:
+        """Return a log of some of the files, which reads messages as this one does."""
+        return type(self)(found, self.catalog)
+
+    def scan(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+        *,
+        workers: int = 1,
+        range_bytes: int | None = None,
+        on_progress: Progress | None = None,
+        where: ChangeFilter | None = None,
+        filter: Expression | None = None,
+        search: Search | None = None,
+        typed: TypedOptions | ResolvedTypes | None = None,
+    ) -> Stream:
+        """Stream a table by its name; the methods named like tables are short forms of this.
+
+        Parameters
+        ----------
+        table : str
+            One of ``kraftlog.schema.TABLES``, or a type of message such as ``PartitionRecord``.
+        columns : sequence of str, optional
+            Only these are read; by default those that the table shows.
+        options : ReadOptions
+        workers : int
+            Threads that decode records; rows and their order do not depend on it.
+        range_bytes : int, optional
+            Bytes of log that one worker takes at once.
+        on_progress : callable, optional
+            Is called with the bytes of log that were read since the last call.
+        where : ChangeFilter, optional
+            Which rows of ``metadata_changes`` are wanted.
+        filter : pyarrow.compute.Expression, optional
+            Only rows for which it is true. Of records and messages, partitions, offsets and times that it rules out are
+            not read.
+        search : Search, optional
+            Only records that it finds; of the table records alone, and without a filter.
+        typed : TypedOptions or ResolvedTypes, optional
+            Formats of keys and values, of ``records`` alone.
+        """
+        if workers < 1:
+            raise ValueError(f"workers {workers} is less than 1")
+        if search is not None and (table != "records" or filter is not None):
+            raise ValueError(
+                f"a search is of the table records, without a filter; found table {table}, filter {filter}"
+            )
+        if typed is not None:
+            if table != "records":
+                raise ValueError(f"keys and values of the table records have formats, not those of {table}")
+            return (
+                typed.resolved(self.found, strict=options.strict)
+                .records(columns, strict=options.strict)
+                .stream(
+                    lambda names: self.scan(
+                        table,
+                        names,
+                        options,
+                        workers=workers,
+                        range_bytes=range_bytes,
+                        on_progress=on_progress,
+                        filter=filter,
+                        search=search,
+                    )
+                )
+            )
+        definition = table_schema(table, self.catalog)
+        arrow_schema = definition.select(columns)
+        filtered = None
+        if filter is not None:
+            from kraftlog.tables.filtered import Filtered
+
+            filtered = Filtered(filter, definition, arrow_schema.names)
+
+        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            def read(found: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
+                how = Pass(bounds, faults, stream.notes, workers, range_bytes, on_progress, where)
+                return table_rows(found, self.catalog, table, wanted, how)
+
+            if search is not None:
+                return search.rows(self.found, options, arrow_schema, read)
+            if filtered is None:
+                return read(self.found, arrow_schema, options)
+            return filtered.rows(self.found, options, read)
+
+        stream = Stream(arrow_schema, produce)
+        return stream
+
+    def ranges(
+        self,
+        options: ReadOptions,
+        range_bytes: int | None,
+        columns: Sequence[str],
+        faults: list[Fault],
+        notes: list[str],
+    ) -> Iterator[Range]:
+        """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+        return record_ranges(self.found, options, range_bytes, columns, faults, notes)
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics, sorted.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> kraftlog.open("tests/golden/transactions/log").topics
+        ['__consumer_offsets', '__transaction_state', 'orders']
+        """
+        return sorted({segment.topic for segment in self.found.segments if segment.topic is not None})
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions, by topic and number: their segments, sizes, and first and last offsets.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> [(each.topic, each.partition, each.start_offset, each.end_offset) for each in log.partitions]
+        [('orders', 0, 0, 130), ('orders', 1, 0, 69), ('orders', 2, 0, 38)]
+        """
+        return partitions_of(self.found.segments)
+
+    def __repr__(self) -> str:
+        partitions = self.partitions
+        return f"<kraftlog.Log: {summary(partitions)}>\n{as_text(partitions)}"
+
+    def _repr_html_(self) -> str:
+        partitions = self.partitions
+        return f"<p>kraftlog.Log: {summary(partitions)}</p>{as_html(partitions)}"
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of all log files, as they were listed."""
+        return sum(segment.size for segment in self.found.segments)
+
+    @property
+    def folders(self) -> set[LogPath]:
+        """The folders that segments were found in."""
+        return {segment.path.parent for segment in [*self.found.segments, *self.found.set_aside]}
+
+    @property
+    def segments_count(self) -> int:
+        """How many live segments were found."""
+        return len(self.found.segments)
+
+    def unreadable(self) -> list[Fault]:
+        """Return the folders that could not be listed."""
+        return unreadable(self.found)
+
+    def left_alone(self) -> list[Fault]:
+        """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+        return left_alone(self.found)
