@@ -222,6 +222,7 @@ READING = _apply(
 
 _FORMAT_NAMES = (
     "avro",
+    "protobuf",
     "json",
     "string",
     "long",
