@@ -8,6 +8,7 @@ files and logs is named where it is found, in ``kraftlog.read``:
 - offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
 - producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``;
 - messages of internal topics: ``bad_message``;
+- typed keys and values: ``bad_key``, ``bad_value``; the topic of a schema registry: ``bad_schema_record``;
 - the metadata log: ``begin_inside_transaction``, ``end_outside_transaction``, ``begun_before_log``,
   ``marker_in_snapshot``, ``unsupported_marker``, ``bad_marker``, ``missing_offsets``, ``damaged_transaction``;
 - metadata images: ``incomplete_image``, ``incomplete_snapshot``; in

@@ -16,6 +16,7 @@ ALLOWED = {
     "cli/pack.py": "files of the user's own input and output",
     "cli/pack_input.py": "files of the user's own input and output",
     "cli/shell_terminal.py": "the history of commands",
+    "values/protobuf_schema.py": "what protoc reads and writes",
     "values/schema_folder.py": "schemas of the user's own",
     "spark/export.py": "files of the user's own output",
     "spark/export_part.py": "files of the user's own output",

@@ -13,7 +13,9 @@ from avro_cases import written
 from registry import framed, schema_record, write
 
 import kraftlog
+from kraftlog.cli import options
 from kraftlog.query.session import SqlSession
+from kraftlog.values.formats import FORMATS
 
 ALL = {
     "type": "record",
@@ -190,3 +192,7 @@ def test_export_of_everything_but_internal_topics(log, tmp_path):
 
 
 WRITTEN = {"all": 2, "gone": "1", "outer": 2}
+
+
+def test_the_command_line_has_all_formats():
+    assert sorted(options._FORMAT_NAMES) == sorted(FORMATS)

@@ -134,6 +134,11 @@ def main() -> None:
     except (KeyboardInterrupt, click.Abort):
         print("kraftlog: interrupted", file=sys.stderr)
         sys.exit(EXIT_INTERRUPTED)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError):
+            raise
+        print(f"kraftlog: {error}", file=sys.stderr)  # an optional package, and what installs it
+        sys.exit(EXIT_USAGE)
     except (OSError, ValueError) as error:
         from kraftlog.errors import RecordError
 

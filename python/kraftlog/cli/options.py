@@ -233,6 +233,7 @@ READING = _apply(
 
 _FORMAT_NAMES = (
     "avro",
+    "protobuf",
     "json",
     "string",
     "long",

@@ -96,7 +96,7 @@ class RecordTables(LogFiles):
             Only rows for which it is true; it may name columns that are not returned. Partitions, offsets and times
             that it rules out are not read.
         value_format, key_format : str, optional
-            What values and keys are: avro, json, string, long, integer, short, double, float, uuid, hex, base64, bytes.
+            What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex, base64, bytes.
             One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has a row for each
             partition of them.
         value_schema, key_schema : str, optional

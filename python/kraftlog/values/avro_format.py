@@ -9,7 +9,7 @@ from kraftlog.values.avro_schema import AvroType, parse_schema
 from kraftlog.values.avro_values import AvroDecoder
 from kraftlog.values.bad_value import BadValue
 from kraftlog.values.framing import NO_SCHEMA, SchemaKey, Side, unframed
-from kraftlog.values.schema_store import AVRO, Schema, SchemaStore
+from kraftlog.values.schema_store import AVRO, Schema, SchemaStore, unknown_schema
 
 
 class AvroFormat:
@@ -72,9 +72,3 @@ class AvroFormat:
 
     def _parsed(self, schema: Schema) -> AvroType:
         return parse_schema(schema.schema, [used.schema for _, used in self._store.references_of(schema)])
-
-
-def unknown_schema(key: SchemaKey, store: SchemaStore) -> str:
-    """Return that there is no such schema."""
-    name = f"guid {key.hex()}" if isinstance(key, bytes) else f"id {key}"
-    return f"no schema with {name} in {store.source}"

@@ -11,9 +11,9 @@ from kraftlog.values.bad_value import BadValue
 from kraftlog.values.format import Format
 from kraftlog.values.framing import FRAMINGS, Side
 from kraftlog.values.scalars import SCALARS, Converted
-from kraftlog.values.schema_store import AVRO, Schema, SchemaStore
+from kraftlog.values.schema_store import AVRO, PROTOBUF, Schema, SchemaStore
 
-WITH_SCHEMA = {"avro": AVRO}
+WITH_SCHEMA = {"avro": AVRO, "protobuf": PROTOBUF}
 JSON_FORMAT = "json"
 FORMATS = (*WITH_SCHEMA, JSON_FORMAT, *SCALARS)
 
@@ -84,6 +84,10 @@ class ChosenFormat:
             return JsonFormat(self.json_type)
         if self.reader is None:
             return _Scalar(*SCALARS[self.options.format])
+        if self.reader.type == PROTOBUF:
+            from kraftlog.values.protobuf_format import ProtobufFormat
+
+            return ProtobufFormat(self.reader, store, self.options.framing, side)
         from kraftlog.values.avro_format import AvroFormat
 
         return AvroFormat(self.reader, store, self.options.framing, side)

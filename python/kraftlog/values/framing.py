@@ -14,7 +14,7 @@ from kraftlog.values.bad_value import BadValue
 from kraftlog.values.places import Numbers, places_of
 
 Side = Literal["key", "value"]
-SchemaKey = int | bytes | None  # an id, a guid; None is the reader's own schema
+SchemaKey = int | bytes | None  # an id; a guid, and what follows it in a header; None is the reader's own schema
 FRAMINGS = ("confluent", "apicurio", "none")
 _ID_BYTES = {"confluent": 4, "apicurio": 8}
 _NAMES = {
@@ -158,7 +158,7 @@ def _in_headers(
 def _schema_of(name: str, content: bytes) -> tuple[SchemaKey, str]:
     if name.startswith("apicurio.") and len(content) == 8:
         return int.from_bytes(content, "big", signed=True), ""
-    if name.startswith("__") and len(content) == 17 and content[0] == 1:
+    if name.startswith("__") and len(content) >= 17 and content[0] == 1:
         return content[1:], ""
     if name.startswith("__") and len(content) == 5 and content[0] == 0:
         return int.from_bytes(content[1:], "big", signed=True), ""

@@ -130,3 +130,9 @@ class SchemaStore:
                 raise ValueError(f"{schema} and {used} use each other")
             self._collect(used, found, (*outer, schema))
             found.setdefault(one.name, used)
+
+
+def unknown_schema(key: int | bytes | None, store: SchemaStore) -> str:
+    """Return that there is no such schema."""
+    name = f"guid {key.hex()}" if isinstance(key, bytes) else f"id {key}"
+    return f"no schema with {name} in {store.source}"

@@ -1,0 +1,70 @@
+"""Schemas of Protocol Buffers: their text to descriptors, by protoc."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from kraftlog.stream import optional_package
+from kraftlog.values.schema_store import PROTOBUF, Schema, SchemaStore
+
+_MAIN = "kraftlog_schema.proto"
+_USER, _HOW = "the format protobuf", "'kraftlog[protobuf]'"
+
+
+def file_descriptor(schema: Schema, store: SchemaStore) -> Any:
+    """Return the descriptor of a schema's file, in a pool of its own.
+
+    Raises
+    ------
+    ValueError
+        When protoc refuses it, or a schema that it uses is not there.
+    ImportError
+        When protobuf or grpcio-tools is not installed.
+    """
+    optional_package("grpc_tools", _USER, _HOW)  # which needs protobuf
+    pool_module = optional_package("google.protobuf.descriptor_pool", _USER)
+    messages = optional_package("google.protobuf.descriptor_pb2", _USER)
+    if schema.type != PROTOBUF:
+        raise ValueError(f"{schema} is of type {schema.type}, expected {PROTOBUF}")
+    files = {name: used.schema for name, used in store.references_of(schema)} | {_MAIN: schema.schema}
+    for name in files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"{schema} uses a schema as {name!r}, which is no path below a folder")
+    found = messages.FileDescriptorSet.FromString(_compiled(schema, files))
+    pool = pool_module.DescriptorPool()
+    for file in found.file:
+        pool.Add(file)
+    return pool.FindFileByName(_MAIN)
+
+
+def _compiled(schema: Schema, files: dict[str, str]) -> bytes:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for path, text in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text, "utf-8")
+        output = folder / "descriptors"
+        options = ["--include_imports", f"--descriptor_set_out={output}", f"-I{folder}"]
+        command = [sys.executable, "-m", "grpc_tools.protoc", *options, _MAIN]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = done.stderr.strip().splitlines()
+            raise ValueError(f"{schema}: protoc refuses it: {reason[0] if reason else 'without a reason'}")
+        return output.read_bytes()
+
+
+def message_at(file: Any, indexes: list[int]) -> Any:
+    """Return the message that a path of indexes names, as serializers write it; None when there is none."""
+    messages = list(file.message_types_by_name.values())
+    found = None
+    for index in indexes:
+        if not 0 <= index < len(messages):
+            return None
+        found = messages[index]
+        messages = list(found.nested_types)
+    return found
