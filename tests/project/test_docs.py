@@ -103,6 +103,7 @@ def test_picture():
         ("docs/sql.md", 6),
         ("docs/how-to/find-records.md", 4),
         ("docs/how-to/follow.md", 4),
+        ("docs/how-to/what-takes-the-space.md", 6),
     ],
     ids=lambda value: str(value),
 )
@@ -139,5 +140,6 @@ def test_all_python_is_run():
         "docs/sql.md",
         "docs/how-to/find-records.md",
         "docs/how-to/follow.md",
+        "docs/how-to/what-takes-the-space.md",
     }
     assert pages == run

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.metadata_log.image_at import ImageAt
     from kraftlog.tables.search import Search, Texts
+    from kraftlog.tables.space import Housekeeping
 
 
 class Log:
@@ -668,6 +669,66 @@ class Log:
         return collect(
             self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
         )
+
+    def space(
+        self,
+        faults: list[Fault],
+        housekeeping: Housekeeping | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> pa.Table:
+        """Add up bytes by what they are; see ``kraftlog.tables.space.space``.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> faults = []
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> log.space(faults).select(["partition", "size_in_bytes", "value_bytes"]).slice(0, 1).to_pylist()
+        [{'partition': 0, 'size_in_bytes': 56058, 'value_bytes': 49330}]
+        """
+        from kraftlog.tables.space import space
+
+        return space(self.found.segments, faults, housekeeping, on_progress=on_progress)
+
+    def key_stats(self, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
+        """Count keys, tombstones and duplicates of each partition.
+
+        Parameters
+        ----------
+        faults : list of Fault
+            Receives what could not be read.
+        most_bytes : int, optional
+            Of keys that are kept of a partition, by default 512 MiB; of more keys there are estimates, by the sketches
+            of datasketches, and ``is_estimate`` says so.
+        **bounds
+            As ``records`` has them.
+        """
+        from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
+
+        options = read_options(**bounds)  # type: ignore[arg-type]
+        return key_stats(count_keys(self.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES))
+
+    def top_keys(self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
+        """Return the keys with the most records; parameters as of ``key_stats``.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/codecs/log", topics=["codec-lz4"])
+        >>> log.top_keys(2, []).select(["key", "records"]).to_pylist()
+        [{'key': b'', 'records': 51}, {'key': b'key-386', 'records': 5}]
+        """
+        from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
+
+        options = read_options(**bounds)  # type: ignore[arg-type]
+        return top_keys(count_keys(self.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
+
+    def writes(self, unit: str, faults: list[Fault], **bounds: object) -> pa.Table:
+        """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
+        from kraftlog.tables.writes import writes
+
+        return writes(self.found, unit, read_options(**bounds), faults, [])  # type: ignore[arg-type]
 
     def unreadable(self) -> list[Fault]:
         """Return the folders that could not be listed."""
