@@ -74,13 +74,13 @@ class KeyCounts:
         self.records += rows.num_rows
         self.null_keys += rows["key"].null_count
         self.tombstones += pc.sum(pc.and_(is_tombstone, pc.is_valid(rows["key"]))).as_py() or 0
-        summed = _summed(table.filter(pc.is_valid(table["key"])) if rows["key"].null_count else table)
+        with_key = table.filter(pc.is_valid(table["key"])) if rows["key"].null_count else table
         if self._sketches is not None:
-            self._sketches.add(summed)
+            self._sketches.add(_summed(with_key))
             return
-        self._new.append(summed)
-        self._news += summed.num_rows
-        self._bytes += summed.nbytes
+        self._new.append(with_key)
+        self._news += with_key.num_rows
+        self._bytes += with_key.nbytes
         kept_rows, kept_bytes = (0, 0) if self._kept is None else (self._kept.num_rows, self._kept.nbytes)
         if self._news >= max(LEAST_ROWS, kept_rows) or self._bytes > max(self._most_bytes - kept_bytes, 1):
             self._join()
