@@ -15,6 +15,7 @@ import floors
 import kraftlog
 import scanning
 import searching
+import spaces
 import transactional
 from compare import contenders as others
 from compare import sums
@@ -169,6 +170,7 @@ BY_NAME: dict[str, Callable[[Material, Peers], list[Contender]]] = {
     "commits": _alone(transactional.commits),
     "read_committed": _alone(transactional.read_committed),
     "grep": searching.grep,
+    "space": spaces.space,
 }
 COMPARED = ("decode", "encode", "scan", "small", "threads")
 ON_64_KIB = [workload for workload in corpus.WORKLOADS if workload.batch_kib == 64]
@@ -178,6 +180,7 @@ LOGS = {
     "small": [corpus.SMALL],
     "threads": ON_64_KIB,
     "encoders": ON_64_KIB,
+    "space": [*ON_64_KIB],
     "grep": [*corpus.PLAIN, *corpus.COMPRESSED],
 }  # of the others: corpus.PLAIN, on the rest of the logs they would say nothing new
 

@@ -104,6 +104,7 @@ def test_picture():
         ("docs/how-to/find-records.md", 4),
         ("docs/how-to/follow.md", 4),
         ("docs/typed-values.md", 12),
+        ("docs/how-to/what-takes-the-space.md", 6),
     ],
     ids=lambda value: str(value),
 )
@@ -141,5 +142,6 @@ def test_all_python_is_run():
         "docs/how-to/find-records.md",
         "docs/how-to/follow.md",
         "docs/typed-values.md",
+        "docs/how-to/what-takes-the-space.md",
     }
     assert pages == run

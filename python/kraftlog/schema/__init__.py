@@ -6,7 +6,19 @@ tests follow it.
 
 from __future__ import annotations
 
-from kraftlog.schema.answers import LAG, LAST_STABLE_OFFSETS, MATCHES, PARTITION_OFFSETS, RECOVERY, STATS, VERDICTS
+from kraftlog.schema.answers import (
+    KEY_STATS,
+    LAG,
+    LAST_STABLE_OFFSETS,
+    MATCHES,
+    PARTITION_OFFSETS,
+    RECOVERY,
+    SPACE,
+    STATS,
+    TOP_KEYS,
+    VERDICTS,
+    WRITES,
+)
 from kraftlog.schema.groups import GROUPS, OFFSETS
 from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, SEGMENTS
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
@@ -22,6 +34,7 @@ __all__ = [
     "HEADERS",
     "INDEX_ENTRIES",
     "IS_JSON",
+    "KEY_STATS",
     "LAG",
     "LAST_STABLE_OFFSETS",
     "MATCHES",
@@ -35,12 +48,15 @@ __all__ = [
     "RECOVERY",
     "SCHEMAS",
     "SEGMENTS",
+    "SPACE",
     "STATS",
     "TABLES",
     "TIMESTAMP",
+    "TOP_KEYS",
     "TRANSACTIONAL_IDS",
     "TRANSACTIONS",
     "VERDICTS",
+    "WRITES",
     "TableSchema",
 ]
 

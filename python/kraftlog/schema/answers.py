@@ -38,6 +38,64 @@ STATS = TableSchema(
     },
 )
 
+# what takes the space; on request what compaction and retention would leave
+SPACE = TableSchema(
+    "space",
+    "a partition, and what takes its bytes: size = key + value + header + overhead - saved + unread",
+    {
+        **PARTITION,
+        "records": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "key_bytes": pa.int64(),
+        "value_bytes": pa.int64(),
+        "header_bytes": pa.int64(),
+        "overhead_bytes": pa.int64(),
+        "saved_bytes": pa.int64(),
+        "unread_bytes": pa.int64(),
+        "index_bytes": pa.int64(),
+        "compression": pa.string(),
+    },
+    {
+        "compacted_records": pa.int64(),
+        "compacted_bytes": pa.int64(),
+        "retained_offset": pa.int64(),
+        "retained_bytes": pa.int64(),
+    },
+)
+
+KEY_STATS = TableSchema(
+    "key_stats",
+    "a partition, and how many keys its records have",
+    {
+        **PARTITION,
+        "records": pa.int64(),
+        "null_keys": pa.int64(),
+        "tombstones": pa.int64(),
+        "distinct_keys": pa.int64(),
+        "duplicates": pa.int64(),
+        "is_estimate": pa.bool_(),
+    },
+)
+
+TOP_KEYS = TableSchema(
+    "top_keys",
+    "a key of a partition that many records have",
+    {
+        **PARTITION,
+        "key": pa.binary(),
+        "records": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "tombstones": pa.int64(),
+        "is_estimate": pa.bool_(),
+    },
+)
+
+WRITES = TableSchema(
+    "writes",
+    "a stretch of time, and what records of a partition have a timestamp in it",
+    {**PARTITION, "start": TIMESTAMP, "records": pa.int64(), "size_in_bytes": pa.int64()},
+)
+
 # what kraftlog grep --count answers
 MATCHES = TableSchema("matches", "a partition, and how many of its records match", {**PARTITION, "records": pa.int64()})
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
     from kraftlog.tables.search import Texts
+    from kraftlog.tables.space import Housekeeping
     from kraftlog.values.schema_store import SchemaStore
 
 
@@ -96,9 +97,9 @@ class RecordTables(LogFiles):
             Only rows for which it is true; it may name columns that are not returned. Partitions, offsets and times
             that it rules out are not read.
         value_format, key_format : str, optional
-            What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex, base64, bytes.
-            One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has a row for each
-            partition of them.
+            What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
+            base64, bytes. One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has
+            a row for each partition of them.
         value_schema, key_schema : str, optional
             The schema that all of them are read by: an id, a subject, or a subject and a version with a colon between
             them. By default the newest of the topic's subject, such as ``orders-value``.
@@ -265,3 +266,63 @@ class RecordTables(LogFiles):
         return collect(
             self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
         )
+
+    def space(
+        self,
+        faults: list[Fault],
+        housekeeping: Housekeeping | None = None,
+        *,
+        on_progress: Progress | None = None,
+    ) -> pa.Table:
+        """Add up bytes by what they are; see ``kraftlog.tables.space.space``.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> faults = []
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> log.space(faults).select(["partition", "size_in_bytes", "value_bytes"]).slice(0, 1).to_pylist()
+        [{'partition': 0, 'size_in_bytes': 56058, 'value_bytes': 49330}]
+        """
+        from kraftlog.tables.space import space
+
+        return space(self.found.segments, faults, housekeeping, on_progress=on_progress)
+
+    def key_stats(self, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
+        """Count keys, tombstones and duplicates of each partition.
+
+        Parameters
+        ----------
+        faults : list of Fault
+            Receives what could not be read.
+        most_bytes : int, optional
+            Of keys that are kept of a partition, by default 512 MiB; of more keys there are estimates, by the sketches
+            of datasketches, and ``is_estimate`` says so.
+        **bounds
+            As ``records`` has them.
+        """
+        from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
+
+        options = read_options(**bounds)  # type: ignore[arg-type]
+        return key_stats(count_keys(self.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES))
+
+    def top_keys(self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
+        """Return the keys with the most records; parameters as of ``key_stats``.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/codecs/log", topics=["codec-lz4"])
+        >>> log.top_keys(2, []).select(["key", "records"]).to_pylist()
+        [{'key': b'', 'records': 51}, {'key': b'key-386', 'records': 5}]
+        """
+        from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
+
+        options = read_options(**bounds)  # type: ignore[arg-type]
+        return top_keys(count_keys(self.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
+
+    def writes(self, unit: str, faults: list[Fault], **bounds: object) -> pa.Table:
+        """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
+        from kraftlog.tables.writes import writes
+
+        return writes(self.found, unit, read_options(**bounds), faults, [])  # type: ignore[arg-type]
