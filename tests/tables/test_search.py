@@ -20,6 +20,7 @@ from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.held_texts import HeldTexts
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.errors import Fault
 from kraftlog.tables.json_path import JsonPath
 from kraftlog.tables.search import Search
 from kraftlog.tables.text_match import TextMatch, needed_text
@@ -27,7 +28,6 @@ from kraftlog.tables.text_match import TextMatch, needed_text
 Row = dict[str, Any]
 COLUMNS = ["topic", "partition", "offset", "key", "value", "headers"]
 LOGS = ("codecs", "legacy", "transactions", "compaction", "deleted_records")
-OF_RECORDS = ("bad_record", "record_", "bad_headers")  # what a walk over the records of a sound batch finds
 
 
 def rows_of(name: str, **options: Any) -> list[Row]:
@@ -124,6 +124,35 @@ def test_damage_is_reported_as_records_does():
         of_records = [fault for fault in records.faults if fault not in grep.faults]
         assert all(fault.record_index is not None and fault.record_index >= 0 for fault in of_records), folder
         assert [note for note in records.notes if "torn" in note] == [note for note in grep.notes if "torn" in note]
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["none", "lz4", "gzip"]), st.booleans())
+def test_rows_of_damaged_logs(chance: random.Random, compression: str, check_crc: bool):
+    """Whatever bytes are flipped or cut off: the rows are those of the whole pass that hold the text."""
+    parts = [
+        kraftlog.encode(
+            pa.table({"value": [b"%d " % at + chance.choice([b"needle", b"hay"])] * 3}),
+            base_offset=at,
+            compression=compression,
+        ).to_pybytes()
+        for at in range(0, 30, 3)
+    ]
+    log = bytearray(b"".join(parts))
+    for _ in range(chance.randrange(4)):
+        log[chance.randrange(len(log))] ^= 1 << chance.randrange(8)
+    data = bytes(log[: chance.randrange(len(log) // 2, len(log) + 1)])
+    arrow_schema = pa.schema([("offset", pa.int64()), ("value", pa.binary())])
+    search = Search(value="needle")
+    passes = []
+    for holds in (None, search.holds):
+        faults: list[Fault] = []
+        plan = DecodePlan(arrow_schema, ReadOptions(holds=holds, check_crc=check_crc))
+        decoder = RecordDecoder(data, 0, NO_BOUND, plan)
+        batches = [batch.filter(search.mask(batch)) for batch in decoder.batches(faults)]
+        rows = pa.Table.from_batches(batches, arrow_schema).to_pylist()
+        of_batches = [fault for fault in faults if fault.record_index is None or fault.record_index < 0]
+        passes.append((rows, of_batches if check_crc else [], decoder.torn_at, decoder.reached))
+    assert passes[0] == passes[1]  # without checksums, faults of records in batches that hold nothing are not met
 
 
 def test_damage_beside_what_is_found():
