@@ -170,7 +170,7 @@ def test_no_topic_of_a_registry(log):
 def test_export_of_topics(log, tmp_path):
     output = tmp_path / "parquet"
     done = run("export", log, output, "-t", "all", "-t", "outer", "--value-format", "avro", "--key-format", "string")
-    assert "all: 2 records in 1 file" in done.stderr
+    assert "all: 2 records in 1 file" in done.stdout
     assert done.returncode == 1
     for topic in ("all", "outer"):
         rows = kraftlog.open(log, topics=[topic]).records(value_format="avro", key_format="string").to_table()
@@ -182,7 +182,7 @@ def test_export_of_topics(log, tmp_path):
 
 def test_export_of_everything_but_internal_topics(log, tmp_path):
     done = run("export", log, tmp_path / "parquet")
-    assert done.stderr.splitlines() == [f"{topic}: {rows} records in 1 file" for topic, rows in WRITTEN.items()]
+    assert done.stdout.splitlines() == [f"{topic}: {rows} records in 1 file" for topic, rows in WRITTEN.items()]
     assert done.returncode == 0
     again = run("export", log, tmp_path / "parquet")
     assert again.returncode == 2

@@ -57,7 +57,7 @@ def export(
     \b
     Examples:
       kraftlog export sample/broker orders --topic orders
-      kraftlog export backup parquet --value-format avro --key-format string
+      kraftlog export sample/codecs parquet --value-format hex --key-format string
     """  # noqa: D301  (\b keeps the examples as they are)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     check_new_folder(output, "OUTPUT")
@@ -73,7 +73,7 @@ def export(
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         written = [_export(log, topic, output, columns, rows, typed, workers, bar, faults) for topic in wanted]
     for topic, (files, count) in zip(wanted, written, strict=True):
-        print(f"{topic}: {count:,} records in {files} file{'' if files == 1 else 's'}", file=sys.stderr)
+        print(f"{topic}: {count:,} records in {files} file{'' if files == 1 else 's'}")
     sys.exit(report_faults(faults))
 
 
