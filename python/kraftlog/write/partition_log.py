@@ -160,7 +160,7 @@ class PartitionLog:
         Parameters
         ----------
         staged : Path
-            In the same file system. What is not on disk of it is after the next sync, as after ``append``.
+            In the same file system. All of it is brought to disk, before its name says that it is part of the log.
         headers : structured array of HEADER_DTYPE
             Of all batches in it, as ``append`` takes them.
 
@@ -179,6 +179,7 @@ class PartitionLog:
         try:
             self._finish_segment()
             write_files(self._snapshot(base_offset))
+            disk().sync_file(staged)  # with the headers of a staged file it could pass for a part of the log
             disk().give_to_owner(staged, self._folder)
             disk().rename(staged, segment_file(self._folder, base_offset))
             disk().sync_folder(self._folder)
