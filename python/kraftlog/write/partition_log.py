@@ -49,7 +49,7 @@ class PartitionLog:
     failure : BaseException or None
         Why nothing more is written.
     least_timestamp : int
-        As ``LogOptions`` has it; whoever keeps a log open for long sets it anew.
+        As ``LogOptions`` has it; it is set anew while a log stays open for long.
 
     Raises
     ------
