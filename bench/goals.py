@@ -15,6 +15,7 @@ import folds
 import growing
 import searching
 import start
+import stores
 import transactional as tx
 import typed_records as typed
 import works
@@ -161,6 +162,26 @@ RATIOS = [
         for log, bound in ((METADATA, 10), (SINGLES, 8))
     ),
     RatioGoal(f"{folds.TABLE}, x {folds.LOADED}", "fold", folds.TABLE, folds.LOADED, 5, (COMMITS,)),
+    RatioGoal(
+        "produced with commits every 100 ms, x without, 1,000 B",
+        "store", stores.IN_TRANSACTIONS.format(1000), stores.PRODUCED.format(1000), 0.97,
+    ),
+    *(
+        RatioGoal(
+            f"consumer at read_committed, x read_uncommitted, {size:,} B",
+            "store", stores.CONSUMED.format(size, "read_committed"), stores.CONSUMED.format(size, "read_uncommitted"),
+            0.99,
+        )
+        for size in stores.SIZES
+    ),
+    RatioGoal(
+        f"commit behind {stores.OLDER:,} others, x behind a few", "store", stores.LATER.format(stores.OLDER),
+        stores.FIRST, 0.9,
+    ),
+    RatioGoal(
+        "consumer, x Kafka's consumer, 100 B",
+        "store", stores.CONSUMED.format(100, "read_uncommitted"), stores.KAFKA, 5,
+    ),
 ]  # fmt: skip
 
 RATES = [
@@ -173,6 +194,8 @@ RATES = [
     # 1.0 M metadata records/s replayed
     RateGoal("metadata records to typed columns, M/s", "typed", typed.BINARY, 4 * 14.3, (METADATA,)),
     RateGoal("offset commits to typed columns, M/s", "typed", typed.BINARY, 5 * 9.0, (COMMITS,)),
+    RateGoal("produced from Arrow, M records/s, 100 B", "store", stores.PRODUCED.format(100), 5, ("",)),
+    RateGoal("produced from Arrow, GB/s, 1,000 B", "store", stores.PRODUCED.format(1000), 1, ("",)),
     RateGoal("metadata replayed to an image, M records/s", "replay", folds.REPLAYED, 10 * 1.0, (METADATA,)),
 ]
 

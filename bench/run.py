@@ -34,7 +34,12 @@ from rounds import interleave
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
 QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
-ALONE = {"varint": works.varint, "plan": transactional.plan, "store": stores.store, "last": following.last}  # on no log
+ALONE = {  # on no log
+    "varint": lambda megabytes, _: works.varint(megabytes),
+    "plan": lambda megabytes, _: transactional.plan(megabytes),
+    "store": stores.store,
+    "last": lambda megabytes, _: following.last(megabytes),
+}
 EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "growth", "memory", "open"]
 
 
@@ -128,8 +133,9 @@ def measure(options: argparse.Namespace, peers: Peers, progress: Console) -> Ite
                 interleave(block.contenders, options.rounds, options.cpu_time)
             yield block
     for name in [name for name in ALONE if name in options.works]:
-        block = report.Block(name, "", ALONE[name](options.megabytes))
-        interleave(block.contenders, options.rounds, options.cpu_time)
+        with closing(peers):
+            block = report.Block(name, "", ALONE[name](options.megabytes, peers))
+            interleave(block.contenders, options.rounds, options.cpu_time)
         yield block
     for path, contenders in (growing.paths(options.megabytes) if "growth" in options.works else {}).items():
         progress.print(f"growth, {path} ...")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 import pyarrow as pa
 
 import corpus
 import kraftlog
+from compare.processes import CONSUMER, JAVA, Peers
 from kraftlog import LogStore
 from kraftlog.log_store import Consumer, Producer
 from kraftlog.log_store.staged_write import begin, commit
@@ -21,19 +24,23 @@ from kraftlog.log_store.staging import Stager, StagingOptions
 from kraftlog.log_store.write_id import write_of_batch
 from rounds import Contender
 
-PRODUCED, ENCODED, IN_TRANSACTIONS = "producer.send, {} B", "encode, {} B", "a commit every 10 MB, {} B"
+PRODUCED, ENCODED, IN_TRANSACTIONS = "producer.send, {} B", "encode, {} B", "a commit every 100 ms, {} B"
 CONSUMED = "consumer.poll, {} B, {}"
+KAFKA = "Kafka's consumer, 100 B"
 SYNCED, FIRST, LATER = "commit of one record, on disk", "the same, not waited for", "the same, behind {} commits"
 FSYNC = "write and fsync of one record"
 STAGED, STAGED_LATER = "a staged batch of {} partitions, on disk", "the same, behind {} batches"
 STAGED_PARTITIONS, STAGED_BATCHES, STAGED_BEFORE = 4, 10, 300
 SIZES = (100, 1000)
-COMMITS, OLDER = 50, 5_000
-MB_PER_COMMIT = 10  # what a producer of 100 MB/s writes in 100 ms
+COMMITS, OLDER = 50, 10_000
+MB_PER_SEND, SECONDS_PER_COMMIT = 1, 0.1
 
 
-def store(megabytes: float) -> list[Contender]:
-    """Rows to a store and back, without a wait for the disk; and commits, with and without one."""
+def store(megabytes: float, peers: Peers) -> list[Contender]:
+    """Rows to a store and back, without a wait for the disk; and commits, with and without one.
+
+    Kafka's consumer reads what kraftlog's does: a broker opens a directory that a store has written.
+    """
     home = Path(tempfile.mkdtemp(prefix="kraftlog-bench-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     opened = LogStore(home / "unsynced", fsync="close")
@@ -48,7 +55,42 @@ def store(megabytes: float) -> list[Contender]:
     for name, where in ((SYNCED, synced), (FIRST, opened), (LATER.format(OLDER), older)):
         found.append(Contender(name, _commits(where.producer("p"), one, COMMITS), COMMITS, 100 * COMMITS))
     found.append(Contender(FSYNC, _fsyncs(home / "file"), COMMITS, 100 * COMMITS))
+    if JAVA in peers:
+        found.append(_kafka(home / "kafka", megabytes, peers))
     return found + _staged(home)
+
+
+def _kafka(home: Path, megabytes: float, peers: Peers) -> Contender:
+    size = SIZES[0]
+    rows = _values(size, megabytes)
+    with LogStore(home / "logs", fsync="close") as written:
+        written.create_topic("read", configs={"retention.ms": -1})
+        with written.producer() as producer:
+            producer.send("read", rows)
+    port, controller = _free_ports(2)
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "log.dirs": home / "logs",
+    }
+    file = home / "server.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    contender = peers.contender(KAFKA, CONSUMER, "read", file, rows.num_rows, rows.nbytes, (rows.num_rows,))
+    contender.cpu_clock = None  # the broker's work is no part of the consumer's: what counts is how long it takes
+    return contender
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
 
 
 def _staged(home: Path) -> list[Contender]:
@@ -82,22 +124,22 @@ class _Batches:
 
 
 def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
-    count = max(1, int(megabytes * corpus.MB / size))
-    cells = np.random.default_rng(corpus.SEED).integers(97, 123, count * size, np.uint8)
-    ends = np.arange(0, (count + 1) * size, size, dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(cells)]
-    rows = pa.table({"value": pa.Array.from_buffers(pa.binary(), count, buffers)})
-    piece = max(1, MB_PER_COMMIT * corpus.MB // size)
+    rows = _values(size, megabytes)
+    count = rows.num_rows
+    piece = max(1, MB_PER_SEND * corpus.MB // size)
     topic = f"read-{size}"
     store.create_topic(topic)
     with store.producer("reader") as producer:
-        for start in range(0, count, piece):
+        for start in range(0, count, 10 * piece):
             with producer.transaction():
-                producer.send(topic, rows.slice(start, piece))
+                producer.send(topic, rows.slice(start, 10 * piece))
     contenders = [
         Contender(ENCODED.format(size), lambda: _nothing(kraftlog.encode(rows, max_batch_bytes=1 << 16)), count, 0),
         Contender(
-            PRODUCED.format(size), _fresh(store, size, lambda name: _send(store.producer(), name, rows)), count, 0
+            PRODUCED.format(size),
+            _fresh(store, size, lambda name: _send(store.producer(), name, rows, piece)),
+            count,
+            0,
         ),
         Contender(
             IN_TRANSACTIONS.format(size),
@@ -115,6 +157,14 @@ def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
     return contenders
 
 
+def _values(size: int, megabytes: float) -> pa.Table:
+    count = max(1, int(megabytes * corpus.MB / size))
+    cells = np.random.default_rng(corpus.SEED).integers(97, 123, count * size, np.uint8)
+    ends = np.arange(0, (count + 1) * size, size, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(cells)]
+    return pa.table({"value": pa.Array.from_buffers(pa.binary(), count, buffers)})
+
+
 def _fresh(store: LogStore, size: int, produce: Callable[[str], None]) -> Callable[[], None]:
     """Return what produces to a topic that is made for it and deleted again."""
 
@@ -127,15 +177,22 @@ def _fresh(store: LogStore, size: int, produce: Callable[[str], None]) -> Callab
     return run
 
 
-def _send(producer: Producer, topic: str, rows: pa.Table) -> None:
-    producer.send(topic, rows)
+def _send(producer: Producer, topic: str, rows: pa.Table, piece: int) -> None:
+    for start in range(0, rows.num_rows, piece):
+        producer.send(topic, rows.slice(start, piece))
     producer.flush()
 
 
 def _send_committed(producer: Producer, topic: str, rows: pa.Table, piece: int) -> None:
+    producer.begin_transaction()
+    commit_at = monotonic() + SECONDS_PER_COMMIT
     for start in range(0, rows.num_rows, piece):
-        with producer.transaction():
-            producer.send(topic, rows.slice(start, piece))
+        producer.send(topic, rows.slice(start, piece))
+        if monotonic() >= commit_at:
+            producer.commit_transaction()
+            producer.begin_transaction()
+            commit_at = monotonic() + SECONDS_PER_COMMIT
+    producer.commit_transaction()
 
 
 def _consume(consumer: Consumer, topic: str) -> Callable[[], int]:

@@ -110,6 +110,7 @@ RECORDS = {
     GO: Program("Go kmsg", ("go",), _go, ("go/go.mod", r"franz-go v(\S+)")),
 }
 TOPICS = Program("Kafka's Java", JAVA_TOOLS, lambda: _java("InternalTopics"), KAFKA_VERSION, warm_ups=10)
+CONSUMER = Program("Kafka's consumer", JAVA_TOOLS, lambda: _java("Consumed"), KAFKA_VERSION, warm_ups=5)
 
 
 class Peers:

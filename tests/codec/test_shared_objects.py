@@ -107,7 +107,7 @@ def test_contexts_of_the_compression_libraries_are_shared():
 
 
 def test_one_iterator_of_records():
-    """Each record comes out once, whoever takes it."""
+    """Each record comes out once, in whichever thread."""
     count = sum(1 for _ in kraftlog.records(CODECS["none"] * 3))
     for _ in range(ROUNDS):
         iterator = kraftlog.records(CODECS["none"] * 3)

@@ -49,7 +49,7 @@ def test_raises_in_its_turn():
         next(results)
 
 
-def test_whoever_stops_waits_only_for_what_has_begun():
+def test_a_consumer_that_stops_waits_only_for_what_has_begun():
     begun = []
     gate, first_is_out = threading.Event(), threading.Event()
 

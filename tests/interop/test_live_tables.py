@@ -23,7 +23,7 @@ TOPICS = [
     {"name": "parts", "partitions": 2, "configs": {"cleanup.policy": "compact"}},
 ]
 NAMES = [str(topic["name"]) for topic in TOPICS]
-SESSION_MS = "600000"  # whoever joins a group stays in it to the end of the tests
+SESSION_MS = "600000"  # a member of a group stays in it to the end of the tests
 PROPERTIES = WITH_ACLS | {
     "group.consumer.max.session.timeout.ms": SESSION_MS,
     "group.consumer.session.timeout.ms": SESSION_MS,

@@ -154,12 +154,14 @@ def append(log: PartitionLog, process: Process, row: str, epoch: int, *, commit:
 
 
 def adopt(log: PartitionLog, process: Process, row: str, epoch: int) -> None:
-    """Stage a file, and take it as the next segment."""
+    """Stage a file, and take it as the next segment, with other bytes than those that were staged."""
     staged, batch = FOLDER.parent / "staged", batch_of(log, process, row, epoch)
     with disk().create(staged) as file:
-        file.append(batch)
+        file.append(batch_of(log, process, "?" * len(row), epoch))
         file.sync()
     disk().sync_folder(FOLDER.parent)
+    with disk().open_update(staged) as file:
+        file.pwrite(batch, 0)
     (headers,) = HeaderScan(batch).headers()
     log.adopt(staged, headers)
 

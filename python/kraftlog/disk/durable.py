@@ -60,14 +60,17 @@ def write_file(path: Path, data: Buffer) -> None:
         file.append(data)
 
 
-def write_files(files: Mapping[Path, bytes]) -> None:
-    """Put files of one folder in the places of others, unless they are the same already."""
+def write_files(files: Mapping[Path, bytes], *, settles: bool = False) -> None:
+    """Put files of one folder in the places of others, unless they are the same already.
+
+    ``settles`` brings the names of the folder to disk in any case: a process that was killed may not have done it.
+    """
     changed = [path for path, data in files.items() if not _holds(path, data)]
     for path in changed:
         with _renamed_file(path, UNFINISHED) as file:
             file.append(files[path])
-    if changed:
-        disk().sync_folder(changed[0].parent)
+    if changed or settles:
+        disk().sync_folder(next(iter(files)).parent)
 
 
 def _holds(path: Path, data: bytes) -> bool:

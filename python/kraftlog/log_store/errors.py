@@ -65,7 +65,7 @@ class IllegalGenerationError(CommitFailedError):
 
 
 class UnknownMemberIdError(CommitFailedError):
-    """Offsets of somebody who is no member of a group that has members (Kafka: UNKNOWN_MEMBER_ID)."""
+    """Offsets that no member commits, of a group that has members (Kafka: UNKNOWN_MEMBER_ID)."""
 
     kafka_code = 25
 

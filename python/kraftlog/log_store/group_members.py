@@ -24,9 +24,9 @@ class GroupMetadata:
     ----------
     group : str
     generation : int
-        Of the group when the member got its partitions; -1 of somebody who is no member.
+        Of the group when the member got its partitions; -1 without a membership.
     member_id : str
-        Empty of somebody who is no member.
+        Empty without a membership.
     """
 
     group: str
@@ -112,7 +112,7 @@ class GroupMembers:
                 if group.members and not is_transactional:
                     raise UnknownMemberIdError(
                         f"group {member.group!r} has {len(group.members)} members that share its partitions; offsets "
-                        "of somebody who is no member are not taken"
+                        "that no member commits are not taken"
                     )
                 return
             if member.member_id not in group.members:

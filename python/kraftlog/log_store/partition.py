@@ -345,7 +345,7 @@ class Partition:
 
     def rest(self) -> None:
         """Close the log file until the next append, when all of it is on disk; else leave it open."""
-        with suppress(StorageError):  # whoever relies on what was appended meets it
+        with suppress(StorageError):  # the next append raises it, and a commit
             self.sync()
         with self._one_waits, self._lock:
             if not self._is_closed:

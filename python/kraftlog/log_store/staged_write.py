@@ -1,10 +1,10 @@
 """Rows that tasks have staged in files become one transaction of a store: begin, stage, commit or abort.
 
 The commit opens a ``LogStore`` for as long as it takes, so that between two of them a broker, another job or another
-store can have the log directory. Staged batches are appended like those of any producer, before PrepareCommit: what a
-driver leaves behind that dies before that is aborted by whoever opens the log directory next, and what it leaves behind
-that dies after it is finished. Nothing has to be written down about a write for that, but for one that overwrites
-topics (``overwrites``). How far a sequence of batches has come is a committed offset, in the same transaction.
+store can have the log directory. Staged batches are appended like those of any producer, before PrepareCommit: when a
+driver dies before that, the next store that opens the log directory aborts what was appended; when it dies after that,
+the next store finishes it. Nothing has to be written down about a write for that, but for one that overwrites topics
+(``overwrites``). How far a sequence of batches has come is a committed offset, in the same transaction.
 """
 
 from __future__ import annotations

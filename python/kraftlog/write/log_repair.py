@@ -34,7 +34,7 @@ def repair(end: LogEnd) -> None:
             start = size if is_on_disk else checked.state.index.position_before(end.recovery_point)
         if start < size or size < segment.size:
             write_again(segment.local_path, start, size if size < segment.size else None)
-        write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex))
+        write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex), settles=True)
     for checked in end.checked[1:]:
         if checked.base_offset not in end.snapshots:
             write_files({segment_file(end.folder, checked.base_offset, "snapshot"): checked.snapshot})

@@ -49,7 +49,7 @@ class PartitionLog:
     failure : BaseException or None
         Why nothing more is written.
     least_timestamp : int
-        As ``LogOptions`` has it; whoever keeps a log open for long sets it anew.
+        As ``LogOptions`` has it; it is set anew while a log stays open for long.
 
     Raises
     ------
@@ -160,7 +160,7 @@ class PartitionLog:
         Parameters
         ----------
         staged : Path
-            In the same file system. What is not on disk of it is after the next sync, as after ``append``.
+            In the same file system. All of it is brought to disk, before its name says that it is part of the log.
         headers : structured array of HEADER_DTYPE
             Of all batches in it, as ``append`` takes them.
 
@@ -179,6 +179,7 @@ class PartitionLog:
         try:
             self._finish_segment()
             write_files(self._snapshot(base_offset))
+            disk().sync_file(staged)  # with the headers of a staged file it could pass for a part of the log
             disk().give_to_owner(staged, self._folder)
             disk().rename(staged, segment_file(self._folder, base_offset))
             disk().sync_folder(self._folder)
