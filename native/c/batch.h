@@ -153,14 +153,8 @@ static inline int32_t kr_least_batch_length(int8_t magic) {
     return magic >= 2 ? KR_MIN_BATCH_LENGTH : magic == 1 ? KR_LEGACY_MIN_LENGTH_V1 : KR_LEGACY_MIN_LENGTH_V0;
 }
 
-/* The header at `position`. KR_TORN_TAIL: the batch would end behind the input. Nothing else is judged. */
-static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e) {
-    int64_t left = in->size - position;
-    if (left <= 0) return KR_END;
-    if (!kr_need(in, position, left < KR_HEADER_READ ? in->size : position + KR_HEADER_READ))
-        return kr_fail(e, KR_UNREADABLE, position, 0, 0);
-    const uint8_t *p = in->start + position;
-    if (left < KR_HEADER_UP_TO_MAGIC) return kr_fail(e, KR_TORN_TAIL, position, KR_HEADER_UP_TO_MAGIC, left);
+/* What all headers begin with, and what is not known of the batch yet. */
+static inline void kr_header_load_front(const uint8_t *p, int64_t position, kr_batch_header *h) {
     h->position = position;
     h->base_offset = kr_load_int64(p);
     h->batch_length = kr_load_int32(p + KR_LENGTH_AT);
@@ -169,6 +163,17 @@ static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header
     h->crc_ok = KR_CRC_NOT_CHECKED;
     h->control_type = KR_NO_CONTROL_TYPE;
     h->coordinator_epoch = -1;
+}
+
+/* The header at `position`. KR_TORN_TAIL: the batch would end behind the input. Nothing else is judged. */
+static inline int kr_header_read(kr_input *in, int64_t position, kr_batch_header *h, kr_error *e) {
+    int64_t left = in->size - position;
+    if (left <= 0) return KR_END;
+    if (!kr_need(in, position, left < KR_HEADER_READ ? in->size : position + KR_HEADER_READ))
+        return kr_fail(e, KR_UNREADABLE, position, 0, 0);
+    const uint8_t *p = in->start + position;
+    if (left < KR_HEADER_UP_TO_MAGIC) return kr_fail(e, KR_TORN_TAIL, position, KR_HEADER_UP_TO_MAGIC, left);
+    kr_header_load_front(p, position, h);
     int32_t least = kr_least_batch_length(h->magic);
     if (h->batch_length < least) return kr_fail(e, KR_BAD_BATCH_LENGTH, position, least, h->batch_length);
     if (h->magic < 0) return kr_fail(e, KR_BAD_MAGIC, position, 2, h->magic);

@@ -54,7 +54,19 @@ KR_TARGET_CRC static uint32_t kr_crc32c_x86(uint32_t crc, const uint8_t *p, size
         memcpy(&word, p, 8);
         c = _mm_crc32_u64(c, word);
     }
-    while (n--) c = _mm_crc32_u8((uint32_t)c, *p++);
+    if (n & 4) {
+        uint32_t half;
+        memcpy(&half, p, 4);
+        c = _mm_crc32_u32((uint32_t)c, half);
+        p += 4;
+    }
+    if (n & 2) {
+        uint16_t quarter;
+        memcpy(&quarter, p, 2);
+        c = _mm_crc32_u16((uint32_t)c, quarter);
+        p += 2;
+    }
+    if (n & 1) c = _mm_crc32_u8((uint32_t)c, *p);
     return ~(uint32_t)c;
 }
 

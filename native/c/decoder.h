@@ -179,36 +179,66 @@ static inline int kr_place_views(kr_decoder *d, const kr_batch_header *h, int64_
     return h->position + bytes - c->view_origin <= INT32_MAX || c->bytes == 0;
 }
 
-/* A batch of one record, as controllers write them: nothing is put out before all of it is known to be sound, so
- * nothing has to be taken back. Returns 0, with nothing done, for what is odd in any way; the batch has room. */
-KR_ALWAYS_INLINE int kr_decode_one(kr_decoder *d, kr_batch_header *h, const uint32_t want) {
-    kr_record r;
-    const uint8_t *start = d->input.start, *p = start + h->position, *end = start + kr_batch_end(h);
-    if (d->input.until + d->input.spare - KR_PADDING < kr_batch_end(h)) return 0;
-    if (!KR_LIKELY(kr_record_fast(p + KR_RECORD_BATCH_OVERHEAD, end, &r) && r.end == end)) return 0;
-    if (d->check_crc) {
-        if (kr_crc32c(0, p + KR_ATTRIBUTES_AT, (size_t)(end - p - KR_ATTRIBUTES_AT)) != h->crc) return 0;
-        h->crc_ok = 1;
-    }
+/* Batches of one record each, as controllers write them, one after the other, the first of which begins in memory: with
+ * room in the columns, not compressed and no control batches. Stops at one that is odd in any way, with nothing done
+ * for it: nothing is put out before all of a batch is known to be sound, so nothing has to be taken back. */
+KR_ALWAYS_INLINE void kr_decode_ones(kr_decoder *d, const uint32_t want) {
     kr_columns *c = &d->columns;
-    int64_t rows = c->rows;
-    if (!KR_LIKELY(kr_record_put(c, h, &r, 1, want))) return 0;
-    h->rows = (int32_t)(c->rows - rows);
-    c->bytes += end - p;
-    if (h->rows || (want & KR_EVERY_BATCH)) kr_keep_batch(c, h);
-    kr_pass(d, h);
-    return 1;
+    kr_input *in = &d->input;
+    const int64_t readable = in->until - (in->spare < KR_PADDING ? KR_PADDING - in->spare : 0);
+    const int64_t max_bytes = c->max_bytes < INT32_MAX ? c->max_bytes : INT32_MAX;
+    const int64_t first = d->position;
+    int64_t last = first;
+    if ((want & KR_VIEWS) && in->move && !c->max_copied) return;
+    while (d->position < d->end && c->batches < c->max_batches && c->rows < c->max_rows) {
+        kr_record r;
+        kr_batch_header *h = &c->batch[c->batches];
+        const int64_t position = d->position, rows = c->rows;
+        const uint8_t *p = in->start + position;
+        if (KR_UNLIKELY(readable - position < KR_RECORD_BATCH_OVERHEAD)) break;
+        const int64_t size = (int64_t)kr_load_int32(p + KR_LENGTH_AT) + KR_LOG_OVERHEAD;
+        const uint8_t *end = p + size;
+        if (p[KR_MAGIC_AT] != 2 || kr_load_int32(p + KR_RECORDS_COUNT_AT) != 1) break;
+        if (KR_UNLIKELY(size <= KR_RECORD_BATCH_OVERHEAD || size > readable - position)) break;
+        kr_header_load_front(p, position, h);
+        kr_header_load_v2(p, h);
+        if (KR_UNLIKELY(h->attributes & (KR_COMPRESSION_MASK | KR_CONTROL_BIT) || c->bytes + size > max_bytes)) break;
+        if (KR_UNLIKELY(!kr_has_next_offset(h) || kr_is_outside(d, h))) break;
+        if (KR_UNLIKELY(d->follows && kr_is_of_transaction(h))) break;
+        if ((want & KR_VIEWS) && !kr_place_views(d, h, size)) break;
+        p += KR_RECORD_BATCH_OVERHEAD;
+        if (KR_UNLIKELY(!kr_record_alone(p, end, &r) && !(kr_record_fast(p, end, &r) && r.end == end))) break;
+        p -= KR_RECORD_BATCH_OVERHEAD;
+        if (KR_UNLIKELY(kr_crc32c(0, p + KR_ATTRIBUTES_AT, (size_t)(size - KR_ATTRIBUTES_AT)) != h->crc)) break;
+        if (KR_UNLIKELY(!kr_record_put(c, h, &r, 1, want))) break;
+        h->crc_ok = 1;
+        h->rows = (int32_t)(c->rows - rows);
+        c->bytes += size;
+        c->batches += h->rows || (want & KR_EVERY_BATCH);
+        kr_pass(d, h);
+        last = position;
+    }
+    if (d->position != first && in->move) kr_input_see(in, last);
 }
 
-static __attribute__((noinline)) int kr_decode_alone(kr_decoder *d, kr_batch_header *h) {
-    if (kr_is_control(h) || d->is_hidden) return 0;
+/* Whether a batch of one record is next, as far as what is in memory tells. */
+KR_ALWAYS_INLINE int kr_is_alone(const kr_decoder *d) {
+    const kr_input *in = &d->input;
+    if (d->position < in->from || in->until - d->position < KR_RECORD_BATCH_OVERHEAD) return 0;
+    const uint8_t *p = in->start + d->position;
+    return p[KR_MAGIC_AT] == 2 && kr_load_int32(p + KR_RECORDS_COUNT_AT) == 1 && d->check_crc && !d->aborted_count;
+}
+
+static __attribute__((noinline)) void kr_decode_alone(kr_decoder *d) {
     switch (d->want) {
     case KR_WANT_VALUES:
-        return kr_decode_one(d, h, KR_WANT_VALUES);
+        kr_decode_ones(d, KR_WANT_VALUES);
+        break;
     case KR_WANT_MARKERS:
-        return kr_decode_one(d, h, KR_WANT_MARKERS);
+        kr_decode_ones(d, KR_WANT_MARKERS);
+        break;
     default:
-        return kr_decode_one(d, h, d->want);
+        kr_decode_ones(d, d->want);
     }
 }
 
@@ -220,7 +250,6 @@ static inline int kr_decode_plain(kr_decoder *d, kr_batch_header *h) {
     kr_columns *c = &d->columns;
     if ((status = kr_room(d, h, bytes)) != KR_OK) return status;
     if (!kr_place_views(d, h, bytes)) return KR_CHUNK_FULL;
-    if (h->records_count == 1 && h->magic >= 2 && kr_decode_alone(d, h)) return KR_OK;
     const kr_columns before = *c;
     const uint8_t *start = d->input.start, *p = start + h->position, *end = p + bytes;
     kr_walk w = {p + KR_RECORD_BATCH_OVERHEAD,
@@ -374,6 +403,10 @@ static inline int kr_decode_next(kr_decoder *d) {
 static inline int kr_decoder_run(kr_decoder *d) {
     while (d->position < d->end) {
         if (d->faults_count > (d->strict ? 0 : KR_MAX_FAULTS - KR_FAULTS_OF_A_BATCH)) return KR_CHUNK_FULL;
+        if (kr_is_alone(d)) {
+            kr_decode_alone(d);
+            if (d->position >= d->end) break;
+        }
         int64_t position = d->position;
         int32_t faults = d->faults_count;
         int status = kr_decode_next(d);

@@ -55,6 +55,34 @@ KR_ALWAYS_INLINE int kr_record_fast(const uint8_t *p, const uint8_t *end, kr_rec
     return r->headers_count == 0 ? p == record_end : r->headers_count > 0 && r->headers_count <= record_end - p;
 }
 
+/* Whether a varint below 2^13 stands at p, in one byte or, from 2^6 on, in two. */
+KR_ALWAYS_INLINE int kr_has_varint(const uint8_t *p, int64_t value) {
+    if (value < 1 << 6) return p[0] == 2 * value;
+    return p[0] == ((2 * value & 0x7f) | 0x80) && p[1] == value >> 6;
+}
+
+/* Reads the record that fills [p, end), if it is what nearly all records of a metadata log are: with a value, without a
+ * key and headers, at the offset and the time of its batch. How long it is says where everything stands. KR_PADDING
+ * bytes behind `end` can be read. */
+KR_ALWAYS_INLINE int kr_record_alone(const uint8_t *p, const uint8_t *end, kr_record *r) {
+    static const uint8_t front[4] = {0, 0, 0, 1}; /* attributes, timestamp_delta, offset_delta, key_length */
+    int64_t length = end - p - (end - p <= 1 << 6 ? 1 : 2);
+    if (KR_UNLIKELY(length >= 1 << 13 || !kr_has_varint(p, length))) return 0;
+    const uint8_t *body = end - length;
+    int64_t left = length - (int64_t)sizeof front - 1, value = left - (left <= 1 << 6 ? 1 : 2);
+    if (KR_UNLIKELY(value < 0 || memcmp(body, front, sizeof front) != 0)) return 0;
+    if (KR_UNLIKELY(!kr_has_varint(body + sizeof front, value) || end[-1] != 0)) return 0;
+    r->timestamp_delta = 0;
+    r->offset_delta = 0;
+    r->key_length = -1;
+    r->value_length = (int32_t)value;
+    r->headers_count = 0;
+    r->key = body + sizeof front;
+    r->value = end - 1 - value;
+    r->headers = r->end = end;
+    return 1;
+}
+
 /* One header at p of a record that ends at `end`, by the rules of kr_record_fast. Returns the byte behind, or NULL. */
 KR_ALWAYS_INLINE const uint8_t *kr_header_fast(const uint8_t *p, const uint8_t *end, const uint8_t **key,
                                                int32_t *key_length, const uint8_t **value, int32_t *value_length) {

@@ -196,11 +196,61 @@ static void test_crc_ahead(void) {
     }
 }
 
+/* A record that fills its batch, of the form that kr_record_alone takes; with a value of so many bytes. */
+static void put_record_alone(bytes *b, int64_t value_length) {
+    static bytes fields;
+    static uint8_t text[9000];
+    for (size_t k = 0; k < 20; k++) text[k] = (uint8_t)random_next();
+    fields.size = 0;
+    put_fill(&fields, 0, 3); /* attributes and deltas */
+    put_field(&fields, 0, -1);
+    put_field(&fields, text, value_length);
+    put_varint(&fields, 0);
+    put_record_of(b, &fields);
+}
+
+/* What is taken alone is what the careful parser reads; nothing else is taken. */
+static void check_alone(const bytes *b, int64_t size, int is_usual) {
+    uint8_t *p = (uint8_t *)calloc(1, (size_t)size + KR_PADDING);
+    kr_record alone, careful;
+    memcpy(p, b->at, (size_t)size);
+    kr_reader in = kr_reader_make(p, p, p + size);
+    kr_record_read(&in, &careful);
+    if (kr_record_alone(p, p + size, &alone)) {
+        CHECK_STATUS(KR_OK, in.error.status);
+        CHECK_TRUE(alone.end == p + size && careful.end == alone.end);
+        CHECK_INT(careful.timestamp_delta, alone.timestamp_delta);
+        CHECK_INT(careful.offset_delta, alone.offset_delta);
+        CHECK_INT(careful.key_length, alone.key_length);
+        CHECK_INT(careful.headers_count, alone.headers_count);
+        CHECK_BYTES(careful.value, careful.value_length, alone.value, alone.value_length);
+    } else {
+        CHECK_TRUE(!is_usual);
+    }
+    free(p);
+}
+
+static void test_records_alone(void) {
+    for (int64_t length = 0; length < 9000; length += length < 300 ? 1 : 1 + random_below(150)) {
+        static bytes b, mutated;
+        b.size = 0;
+        put_record_alone(&b, length);
+        check_alone(&b, b.size, length < 8180);
+        for (int k = 0; k < 20; k++) {
+            int64_t at = random_below(random_below(4) ? 12 : b.size);
+            mutated = b;
+            mutated.at[at < b.size ? at : 0] ^= (uint8_t)(1 << random_below(8));
+            check_alone(&mutated, b.size - (random_below(4) ? 0 : random_below(3)), 0);
+        }
+    }
+}
+
 int main(void) {
     kr_crc_init();
     test_parsers_agree();
     test_shapes();
     test_where_padding_ends();
     test_crc_ahead();
+    test_records_alone();
     return check_report("parsers");
 }
