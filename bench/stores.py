@@ -33,7 +33,7 @@ STAGED, STAGED_LATER = "a staged batch of {} partitions, on disk", "the same, be
 STAGED_PARTITIONS, STAGED_BATCHES, STAGED_BEFORE = 4, 10, 300
 SIZES = (100, 1000)
 COMMITS, OLDER = 50, 10_000
-MB_PER_SEND, SECONDS_PER_COMMIT = 1, 0.1
+MB_PER_SEND, SECONDS_PER_COMMIT, MB_SENT = 1, 0.1, 500  # so that there are some commits
 
 
 def store(megabytes: float, peers: Peers) -> list[Contender]:
@@ -133,18 +133,21 @@ def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
         for start in range(0, count, 10 * piece):
             with producer.transaction():
                 producer.send(topic, rows.slice(start, 10 * piece))
+    times = max(1, int(MB_SENT * corpus.MB) // rows.nbytes)
+    sent = pa.concat_tables([rows] * times)
+    plain, transactional = store.producer(), store.producer(f"etl-{size}")
     contenders = [
         Contender(ENCODED.format(size), lambda: _nothing(kraftlog.encode(rows, max_batch_bytes=1 << 16)), count, 0),
         Contender(
             PRODUCED.format(size),
-            _fresh(store, size, lambda name: _send(store.producer(), name, rows, piece)),
-            count,
+            _fresh(store, size, lambda name: _send(plain, name, sent, piece)),
+            times * count,
             0,
         ),
         Contender(
             IN_TRANSACTIONS.format(size),
-            _fresh(store, size, lambda name: _send_committed(store.producer("etl"), name, rows, piece)),
-            count,
+            _fresh(store, size, lambda name: _send_committed(transactional, name, sent, piece)),
+            times * count,
             0,
         ),
     ]
@@ -153,7 +156,7 @@ def _rows(store: LogStore, size: int, megabytes: float) -> list[Contender]:
         consumer.assign([(topic, 0)])
         contenders.append(Contender(CONSUMED.format(size, level), _consume(consumer, topic), count, 0))
     for contender in contenders:
-        contender.size = rows.nbytes
+        contender.size = rows.nbytes * contender.records // count
     return contenders
 
 
