@@ -196,3 +196,10 @@ WRITTEN = {"all": 2, "gone": "1", "outer": 2}
 
 def test_the_command_line_has_all_formats():
     assert sorted(options._FORMAT_NAMES) == sorted(FORMATS)
+
+
+def test_a_format_string(log):
+    done = run("records", log, "-t", "all", "-f", "%k %s|", "--value-format", "avro", "--key-format", "string")
+    first, second, _ = done.stdout.split("|")
+    assert json.loads(first.removeprefix("a ")) == SHOWN | {"raw": "/w=="}
+    assert second == "b "

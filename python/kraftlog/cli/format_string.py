@@ -97,6 +97,8 @@ def _literal(text: str) -> bytes:
 def _field(letter: str, column: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
+    if letter in "skSKR":
+        column = _as_text(column)
     if letter in "sk":
         return column.cast(BYTES).fill_null(b"")
     if letter == "h":
@@ -109,6 +111,18 @@ def _field(letter: str, column: pa.Array) -> pa.Array:
         return pa.Array.from_buffers(BYTES, len(column), [None, pa.py_buffer(ends), pa.py_buffer(data)])
     text = column.cast(pa.large_string()).fill_null("" if letter == "t" else str(_ABSENT))
     return text.cast(BYTES)
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    """Return keys or values as they are, and typed ones that are neither bytes nor text as JSON; null stays null."""
+    import pyarrow.compute as pc
+
+    from kraftlog.cli.cells import json_cells
+
+    if pa.types.is_binary(column.type) or pa.types.is_string(column.type):
+        return column
+    texts = json_cells(column, pa.field("value", column.type), "base64")
+    return pc.if_else(column.is_valid(), texts, pa.scalar(None, texts.type))
 
 
 def _shown(field: pa.Array) -> pa.Array:
