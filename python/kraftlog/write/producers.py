@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from kraftlog._native.scanner import CONTROL_BIT
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.disk.disk import disk
@@ -17,6 +20,7 @@ from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 from kraftlog.write.log_files import segment_file
 
 EVER = -(2**63)  # no timestamp is before it
+_MOST_WAITING = 64  # pieces of headers
 
 
 class LogProducers:
@@ -36,13 +40,18 @@ class LogProducers:
             if state.current_transaction_first_offset is not None
         ]
         self._transactions = TransactionFold(opened_before(opened))
+        self._waiting: list[Headers] = []  # without an end of a transaction: they are taken with the next one
 
     def add(self, headers: Headers) -> bytes:
         """Take the next batches; return entries for ``.txnindex``, of the transactions that they abort."""
         if not (headers["producer_id"] >= 0).any():
             return b""
         self._states.add(headers)
-        return aborted_entries(self._transactions.add(headers), self._transactions.open)
+        self._waiting.append(headers.copy())
+        if not (headers["attributes"] & CONTROL_BIT).any() and len(self._waiting) < _MOST_WAITING:
+            return b""
+        taken, self._waiting = np.concatenate(self._waiting), []
+        return aborted_entries(self._transactions.add(taken), self._transactions.open)
 
     def states(self) -> list[ProducerState]:
         """Return the state of each producer, in the order in which they were met first."""
