@@ -183,7 +183,7 @@ class LocalWriting:
         self.sync_file(folder)
 
     def sync_file(self, path: Path) -> None:
-        """Wait until a file that somebody else wrote is on disk."""
+        """Wait until a file that another process or library wrote is on disk."""
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(fd)

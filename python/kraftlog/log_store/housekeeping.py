@@ -11,10 +11,10 @@ from kraftlog.layout.checkpoints import read_offset_checkpoint
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.partition import Partition
-from kraftlog.transactions.producer_state import NONE
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner, largest_timestamp
 from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
 from kraftlog.write.replaced_segments import remove_segment, replace_segments, write_cleaned
+from kraftlog.write.retention import doomed_segments
 
 
 @dataclass(frozen=True)
@@ -84,24 +84,20 @@ def apply_retention(partition: Partition, now: int) -> Freed | None:
 
 def _doomed(partition: Partition, now: int) -> list[tuple[Segment, int]]:
     """Return the segments to be removed, each with the base offset of the one behind it."""
-    topic, found = partition.topic, []
-    segments = _stable(partition)
+    topic, segments = partition.topic, _stable(partition)
     if not segments:
         return []
-    following = [segment.base_offset or 0 for segment in segments[1:]]
-    left = _size(partition)
-    for segment, end in zip(segments, [*following, _end(partition, segments)], strict=True):
-        is_before_start = end <= partition.log_start_offset
-        is_old = is_large = False
-        if "delete" in topic.cleanup_policy:
-            stamp = largest_timestamp(segment) if topic.retention_ms >= 0 else NONE
-            is_old = 0 <= stamp < now - topic.retention_ms or segment.size == 0  # as a cleaner leaves one
-            is_large = 0 <= topic.retention_bytes <= left - segment.size
-        if not (is_before_start or is_old or is_large):
-            break
-        left -= segment.size
-        found.append((segment, end))
-    return found
+    following = [*(segment.base_offset or 0 for segment in segments[1:]), _end(partition, segments)]
+    deletes = "delete" in topic.cleanup_policy
+    doomed = doomed_segments(
+        list(zip(segments, following, strict=True)),
+        _size(partition),
+        now,
+        log_start_offset=partition.log_start_offset,
+        retention_ms=topic.retention_ms if deletes and topic.retention_ms >= 0 else None,
+        retention_bytes=topic.retention_bytes if deletes and topic.retention_bytes >= 0 else None,
+    )
+    return list(zip(doomed, following, strict=False))
 
 
 def _stable(partition: Partition) -> list[Segment]:
