@@ -18,9 +18,11 @@ from records import made
 
 import kraftlog
 from kraftlog.cli.get_offsets import command
+from kraftlog.cli.tables import COMMANDS
 
 TOOL = "org.apache.kafka.tools.GetOffsetShell"
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+OFFSETS = next(one for one in COMMANDS if one.name == "offsets")
 TOPICS = [
     {
         "name": real_transactions.TOPIC,
@@ -103,3 +105,32 @@ def test_lag(java: Jvm, broker: Broker) -> None:
     names = ("group", "topic", "partition", "current_offset", "log_end_offset", "lag")
     assert sorted(tuple(row[name] for name in names) for row in rows) == expected
     assert len(expected) > 15
+
+
+def test_reset_plan(java: Jvm, broker: Broker, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """kafka-consumer-groups takes groups back to what was committed when the log directory was copied."""
+    to_broker = ["--bootstrap-server", broker.bootstrap_servers]
+    groups = ["--group", "plan-a", "--group", "plan-b"]
+    to = {"plan-a": ["--topic", "plain:0,1,2", "--to-offset", "9"], "plan-b": ["--topic", "appended", "--to-latest"]}
+    runs = [[*to_broker, "--group", group, "--reset-offsets", *where, "--execute"] for group, where in to.items()]
+    assert [ran.code for ran in run_tool(java, GROUP_TOOL, runs)] == [0, 0]
+    before = _committed(java, to_broker, groups)
+    with pytest.raises(SystemExit) as end:
+        OFFSETS([str(broker.log_dir), *groups, "--reset-plan"], standalone_mode=False)
+    assert end.value.code == 0
+    plan = tmp_path / "plan.csv"
+    plan.write_bytes(capfdbinary.readouterr().out)
+    moved = [[*to_broker, *groups, "--reset-offsets", "--all-topics", "--to-earliest", "--execute"]]
+    assert [ran.code for ran in run_tool(java, GROUP_TOOL, moved)] == [0]
+    assert _committed(java, to_broker, groups) != before
+    back = [[*to_broker, *groups, "--reset-offsets", "--from-file", str(plan), "--execute"]]
+    assert [ran.code for ran in run_tool(java, GROUP_TOOL, back)] == [0]
+    assert _committed(java, to_broker, groups) == before
+    assert len(before) == 4
+
+
+def _committed(java: Jvm, to_broker: list[str], groups: list[str]) -> set[tuple[str, ...]]:
+    """Return group, topic, partition and offset of what the tool describes."""
+    (told,) = run_tool(java, GROUP_TOOL, [[*to_broker, "--describe", *groups]])
+    rows = [tuple(line.split()[:4]) for line in told.output.splitlines() if line]
+    return {row for row in rows if row and row[0] in groups}

@@ -231,6 +231,18 @@ READING = _apply(
     ]
 )
 
+OFFSETS_ONLY = _apply(
+    [
+        click.option("--group", "groups", multiple=True, metavar="NAME", help="Only of this group; several times."),
+        click.option(
+            "--reset-plan",
+            "is_plan",
+            is_flag=True,
+            help="Write committed offsets as CSV that kafka-consumer-groups --reset-offsets --from-file reads.",
+        ),
+    ]
+)
+
 _FORMAT_NAMES = (
     "avro",
     "protobuf",

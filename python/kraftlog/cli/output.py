@@ -66,11 +66,11 @@ class _Quiet:
 class _Lines(_Quiet):
     """JSON Lines or CSV. In CSV null is an empty field, and an empty value a quoted one."""
 
-    def __init__(self, file: IO[bytes], form: str, schema: pa.Schema, binary: str) -> None:
+    def __init__(self, file: IO[bytes], form: str, schema: pa.Schema, binary: str, *, has_names: bool = True) -> None:
         self._file = file
         self._form = form
         self._binary = binary
-        if form == "csv":
+        if form == "csv" and has_names:
             self._file.write((",".join(schema.names) + "\n").encode())
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -142,12 +142,19 @@ class _Parquet(_Quiet):
 
 
 def _writer(
-    file: IO[bytes], form: str | FormatString, schema: pa.Schema, binary: str, *, is_stream: bool, is_full: bool
+    file: IO[bytes],
+    form: str | FormatString,
+    schema: pa.Schema,
+    binary: str,
+    *,
+    is_stream: bool,
+    is_full: bool,
+    has_names: bool,
 ) -> Writer:
     if not isinstance(form, str):
         return _Formatted(file, form)
     if form in ("jsonl", "csv"):
-        return _Lines(file, form, schema, binary)
+        return _Lines(file, form, schema, binary, has_names=has_names)
     if form == "arrow":
         return _Arrow(file, schema, is_stream=is_stream)
     if form == "parquet":
@@ -167,6 +174,7 @@ def open_writer(
     force: bool,
     is_full: bool = False,
     is_paged: bool = False,
+    has_names: bool = True,
 ) -> Iterator[Writer]:
     """Open a writer on a file, or on standard output when ``output`` is None or ``-``.
 
@@ -174,7 +182,7 @@ def open_writer(
     """
     is_stream = is_standard_output(output) or str(output).endswith(STREAM_ENDING)
     with open_target(output, force=force, is_paged=is_paged) as file:
-        writer = _writer(file, form, schema, binary, is_stream=is_stream, is_full=is_full)
+        writer = _writer(file, form, schema, binary, is_stream=is_stream, is_full=is_full, has_names=has_names)
         yield writer
         writer.close()
     for remark in writer.remarks:
@@ -232,6 +240,8 @@ class Output:
         Takes the place of a format.
     piped : str
         The format where none was given, and standard output is no terminal.
+    has_names : bool
+        Whether CSV begins with the names of the columns.
     """
 
     path: str | None
@@ -245,6 +255,7 @@ class Output:
     binary: str | None = None
     template: FormatString | None = None
     piped: str = "table"
+    has_names: bool = True
 
     def check(self, folders: Iterable[LogPath]) -> None:
         """Refuse a file in a folder that is read, and one that exists."""
@@ -289,6 +300,7 @@ class Output:
             force=self.force,
             is_full=self.is_full,
             is_paged=self.is_paged and not is_endless,
+            has_names=self.has_names,
         ) as writer:
             rows = WantedRows(writer, FIRST_ROWS if is_short else self.limit, self.tail, counts_others=is_short)
             yield rows

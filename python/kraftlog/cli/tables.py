@@ -29,6 +29,8 @@ from kraftlog.tables.user_options import read_options
 from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS
 
 if TYPE_CHECKING:
+    from pyarrow.compute import Expression
+
     from kraftlog.metadata.diff.change_filter import ChangeFilter
     from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
@@ -67,6 +69,7 @@ def run_table(
     *,
     search: Search | None = None,
     counts: bool = False,
+    filter: Expression | None = None,
 ) -> None:
     """Show a table, and exit.
 
@@ -81,6 +84,8 @@ def run_table(
         Only the records that it finds.
     counts : bool
         Show how many rows there are in each partition.
+    filter : pyarrow.compute.Expression, optional
+        Only rows for which it is true.
     """
     opened = partial(
         open_log,
@@ -128,7 +133,17 @@ def run_table(
         log.size_in_bytes, wanted=not quiet and (output.path is not None or not is_terminal(sys.stdout))
     ) as bar:
         streams = [
-            one.scan(table, columns, wanted, workers=workers, on_progress=bar, where=where, search=search, typed=typed)
+            one.scan(
+                table,
+                columns,
+                wanted,
+                workers=workers,
+                on_progress=bar,
+                where=where,
+                filter=filter,
+                search=search,
+                typed=typed,
+            )
             for one, wanted in logs
         ]
         rows_schema = schema.MATCHES.select(output.columns) if counts else streams[0].schema
@@ -229,7 +244,12 @@ def _command(table: schema.TableSchema) -> click.Command:
     )
 
     def run(paths: tuple[str, ...], output: Output, **given: Any) -> None:
-        run_table(table.name, paths, output, given)
+        if table.name != "offsets":
+            run_table(table.name, paths, output, given)
+        from kraftlog.cli.reset_plan import wanted_offsets
+
+        output, rows = wanted_offsets(output, given.pop("groups"), is_plan=given.pop("is_plan"))
+        run_table(table.name, paths, output, given, filter=rows)
 
     which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
     decorators = [options.PATHS, which, options.AT if table.name in FOLDED_TOPICS else options.BOUNDS]
@@ -239,6 +259,8 @@ def _command(table: schema.TableSchema) -> click.Command:
         decorators.append(options.SALVAGE)
     if table.name in ("records", "messages"):
         decorators.append(options.RECORDS_ONLY)
+    if table.name == "offsets":
+        decorators.append(options.OFFSETS_ONLY)
     if table.name == "messages" or table.name in FOLDED_TOPICS:
         decorators.append(options.AS_TOPIC)
     if table.name == "messages":
