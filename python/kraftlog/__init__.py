@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
+    from kraftlog.query.lazy_frame import scan
     from kraftlog.stream import Stream
     from kraftlog.tables.follow import follow
     from kraftlog.tables.log import Log
@@ -79,6 +80,7 @@ __all__ = [
     "process",
     "records",
     "rewrite_batches",
+    "scan",
     "validate",
     "varint",
 ]
@@ -118,6 +120,7 @@ _MODULES = {
     "process": "kraftlog.log_store.process",
     "records": "kraftlog.codec.record_iterator",
     "rewrite_batches": "kraftlog.codec.rewrite",
+    "scan": "kraftlog.query.lazy_frame",
     "validate": "kraftlog.codec.validate",
 }
 

@@ -100,7 +100,7 @@ def test_picture():
         ("docs/index.md", 3),
         ("docs/python.md", 15),
         ("docs/log-store.md", 12),
-        ("docs/sql.md", 6),
+        ("docs/sql.md", 9),
         ("docs/how-to/find-records.md", 4),
         ("docs/how-to/follow.md", 4),
         ("docs/typed-values.md", 12),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +37,12 @@ class TableDataset(ds.Dataset):  # type: ignore[misc]
     ) -> TableScanner:
         """Return the rows of one scan."""
         return TableScanner(self._open(self._arrow_schema.names if columns is None else columns, filter))
+
+    def to_batches(
+        self, columns: Sequence[str] | None = None, filter: ds.Expression | None = None, **_: Any
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of one scan, a batch at a time."""
+        return iter(self.scanner(columns, filter).to_reader())
 
 
 class TableScanner:

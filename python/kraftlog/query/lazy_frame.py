@@ -1,0 +1,136 @@
+"""``scan``: a table of a log as a lazy frame of Polars."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from kraftlog.layout.discover import AnyPath
+from kraftlog.query.dataset import TableDataset
+from kraftlog.stream import Stream, optional_package
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.table_rows import table_schema
+from kraftlog.tables.user_options import read_options
+
+if TYPE_CHECKING:
+    import polars
+
+
+def scan(
+    paths: AnyPath | Iterable[AnyPath],
+    table: str = "records",
+    *,
+    topics: Iterable[str] | None = None,
+    partitions: Iterable[int] | None = None,
+    strict: bool = True,
+    **bounds: object,
+) -> polars.LazyFrame:
+    """Read a table as a lazy frame of Polars.
+
+    Files are listed now; rows are read when the frame is collected, each time anew. Only columns that the query needs
+    are decoded. Conditions that Polars can say in Arrow reach the reader: partitions, offsets and times that they rule
+    out are not read.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        As ``open`` takes them.
+    table : str
+        One of ``kraftlog.schema.TABLES``, or a type of message such as ``PartitionRecord``.
+    topics : iterable of str, optional
+    partitions : iterable of int, optional
+    strict : bool
+        Raise at the first fault, since a frame has no place for faults. Without it what cannot be read is left out, and
+        each fault is a warning.
+    **bounds
+        As ``Log.records`` has them: offsets, timestamps, ``isolation_level``, and others.
+
+    Returns
+    -------
+    polars.LazyFrame
+        With all columns of the table, also those that it shows on request alone.
+
+    Raises
+    ------
+    ImportError
+        When Polars is not installed.
+    RecordError
+        While the frame is collected, with ``strict``; Polars may raise it as its own ``ComputeError`` with that text.
+
+    Examples
+    --------
+    >>> import kraftlog, polars
+    >>> orders = kraftlog.scan("tests/golden/transactions/log", topics=["orders"])
+    >>> last = orders.filter(polars.col("partition") == 1).select(polars.col("offset").max())
+    >>> last.collect().item()
+    68
+    """
+    frames = optional_package("polars", "scan", "'kraftlog[polars]'")
+    from polars.io.plugins import register_io_source
+
+    log = open_log(paths, topics=topics, partitions=partitions)
+    options = read_options(strict=strict, **bounds)  # type: ignore[arg-type]
+    definition = table_schema(table, log.catalog)
+
+    def rows(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
+        return log.scan(table, columns, options, filter=filter)
+
+    def warned(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
+        stream = rows(columns, filter)
+
+        def produce(_: object) -> Iterator[pa.RecordBatch]:
+            yield from stream
+            for fault in stream.faults:
+                warnings.warn(fault.message, stacklevel=2)
+
+        return Stream(stream.schema, produce)
+
+    every = definition.select([*definition.shown, *definition.on_request])
+    source = _Source(every, TableDataset(every, rows if strict else warned))
+    return register_io_source(source.frames, schema=frames.from_arrow(every.empty_table()).schema)
+
+
+class _Source:
+    """What Polars reads: rows that an expression of Arrow leaves, and of these those that the predicate of Polars does.
+
+    Arrow takes null in some functions for false, so that its expression may leave more.
+    """
+
+    def __init__(self, arrow_schema: pa.Schema, dataset: TableDataset) -> None:
+        self._arrow_schema = arrow_schema
+        self._dataset = dataset
+
+    def frames(
+        self, columns: list[str] | None, predicate: polars.Expr | None, n_rows: int | None, _: int | None
+    ) -> Iterator[polars.DataFrame]:
+        """Return the rows; ``n_rows`` are counted before the predicate."""
+        import polars as pl
+
+        names = self._arrow_schema.names if columns is None else columns
+        reads = names if predicate is None else list(dict.fromkeys([*names, *predicate.meta.root_names()]))
+        left = None if predicate is None or n_rows is not None else self._in_arrow(predicate)
+        for batch in self._dataset.to_batches(reads, left):
+            if n_rows is not None:
+                if n_rows <= 0:
+                    return
+                batch = batch.slice(0, n_rows)
+                n_rows -= batch.num_rows
+            frame = pl.DataFrame(pl.from_arrow(batch))
+            yield (frame if predicate is None else frame.filter(predicate)).select(names)
+
+    def _in_arrow(self, predicate: polars.Expr) -> ds.Expression | None:
+        """Return what Polars makes of a predicate for datasets of Arrow; None where it cannot."""
+        import polars as pl
+
+        found: list[ds.Expression | None] = []
+
+        def no_rows(_: Sequence[str], filter: ds.Expression | None) -> Stream:
+            found.append(filter)
+            return Stream(self._arrow_schema, lambda _: iter(()))
+
+        pl.scan_pyarrow_dataset(TableDataset(self._arrow_schema, no_rows)).filter(predicate).collect()
+        return found[0] if len(found) == 1 else None
