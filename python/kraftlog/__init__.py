@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
+    from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
@@ -71,6 +72,7 @@ __all__ = [
     "encode",
     "encode_marker",
     "encode_messages",
+    "extract",
     "follow",
     "group_partition",
     "open",
@@ -111,6 +113,7 @@ _MODULES = {
     "encode": "kraftlog.codec.encode",
     "encode_marker": "kraftlog.codec.end_transaction_marker",
     "encode_messages": "kraftlog.messages.api",
+    "extract": "kraftlog.log_store.extract",
     "follow": "kraftlog.tables.follow",
     "group_partition": "kraftlog.coordinator.partition_for",
     "open": "kraftlog.tables.open_log",

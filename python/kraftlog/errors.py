@@ -4,7 +4,7 @@ The numbers, codes and sentences of what the codec finds are defined once, in ``
 files and logs is named where it is found, in ``kraftlog.read``:
 
 - files: ``unreadable_file``, ``batch_cut_off``, ``not_read``, ``bad_index``, ``index_mismatch``,
-  ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``;
+  ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``, ``not_extracted``;
 - offsets: ``offset_goes_back``, ``bad_last_offset_delta``;
 - producers: ``sequence_gap``, ``bad_producer_epoch``, ``not_transactional``;
 - messages of internal topics: ``bad_message``;

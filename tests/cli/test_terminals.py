@@ -52,6 +52,7 @@ NO_TABLES = {
     "man": "prints what man reads",
     "pack": "writes a file",
     "export": "writes files",
+    "extract": "writes files",
     "store": "has tests of its own",
     "schemas": "no sample log has the topic of a registry; has tests of its own",
     "downgrade": "writes a snapshot",

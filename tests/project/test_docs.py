@@ -105,6 +105,7 @@ def test_picture():
         ("docs/how-to/follow.md", 4),
         ("docs/typed-values.md", 12),
         ("docs/how-to/what-takes-the-space.md", 6),
+        ("docs/how-to/extract.md", 4),
     ],
     ids=lambda value: str(value),
 )
@@ -143,5 +144,6 @@ def test_all_python_is_run():
         "docs/how-to/follow.md",
         "docs/typed-values.md",
         "docs/how-to/what-takes-the-space.md",
+        "docs/how-to/extract.md",
     }
     assert pages == run

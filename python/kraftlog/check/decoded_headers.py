@@ -65,7 +65,7 @@ def decoded_headers(
         except RecordError as error:
             raise relocated(segment, error) from None
         rest = _with_undecoded(file, rest, found)
-        cut_off = cut_off_batch(part, decoder, file)
+        cut_off = cut_off_batch(segment, decoder.torn_at, file)
         if cut_off is not None:
             if options.strict:
                 raise error_from_fault(cut_off)

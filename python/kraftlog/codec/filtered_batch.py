@@ -22,7 +22,11 @@ _NO_TIMESTAMP = -1
 
 
 def filtered_batch(
-    batch: bytes, keeps: Sequence[bool], delete_horizon_ms: int | None, decompressor: Decompressor
+    batch: bytes,
+    keeps: Sequence[bool],
+    delete_horizon_ms: int | None,
+    decompressor: Decompressor,
+    compression: int | None = None,
 ) -> bytes:
     """Return a batch with the records that are kept, one at least.
 
@@ -35,14 +39,12 @@ def filtered_batch(
     delete_horizon_ms : int or None
         When tombstones and markers in it may go; None as long as that is not said.
     decompressor : Decompressor
+    compression : int, optional
+        Index into ``COMPRESSION_TYPES``, of the batch that is returned; by default that of the batch.
     """
     header = list(_HEADER.unpack_from(batch))
-    attributes, base_timestamp, max_timestamp = header[5], header[7], header[8]
-    compression = attributes & _COMPRESSION_MASK
-    plain = batch[RECORD_BATCH_OVERHEAD:]
-    if compression:
-        decompressor.decompress(plain, compression, 2)
-        plain = decompressor.plain_bytes()
+    plain = _plain(batch, header[5], decompressor)
+    attributes, base_timestamp, max_timestamp = _with_compression(header[5], compression), header[7], header[8]
     kept = [record for record, keep in zip(_records(plain), keeps, strict=True) if keep]
     timestamps = [base_timestamp + delta for _, delta, _ in kept]
     if delete_horizon_ms is not None:
@@ -59,12 +61,42 @@ def filtered_batch(
     return _sealed(header, bytes(payload))
 
 
+def recompressed_batch(batch: bytes, compression: int, decompressor: Decompressor) -> bytes:
+    """Return a batch with the same records, as they are, in another compression.
+
+    Parameters
+    ----------
+    batch : bytes
+        Of magic 2; its checksum was compared.
+    compression : int
+        Index into ``COMPRESSION_TYPES``.
+    decompressor : Decompressor
+    """
+    header = list(_HEADER.unpack_from(batch))
+    plain = _plain(batch, header[5], decompressor)
+    header[5] = _with_compression(header[5], compression)
+    return _sealed(header, plain)
+
+
 def empty_batch(batch: bytes) -> bytes:
     """Return a batch without its records, which is kept for the sequence and the epoch of its producer."""
     header = list(_HEADER.unpack_from(batch))
     header[5] &= ~(DELETE_HORIZON_BIT | _COMPRESSION_MASK)
     header[7], header[12] = _NO_TIMESTAMP, 0
     return _sealed(header, b"")
+
+
+def _plain(batch: bytes, attributes: int, decompressor: Decompressor) -> bytes:
+    """Return the records of a batch, decompressed."""
+    plain, compression = batch[RECORD_BATCH_OVERHEAD:], attributes & _COMPRESSION_MASK
+    if not compression:
+        return plain
+    decompressor.decompress(plain, compression, 2)
+    return decompressor.plain_bytes()
+
+
+def _with_compression(attributes: int, compression: int | None) -> int:
+    return attributes if compression is None else attributes & ~_COMPRESSION_MASK | compression
 
 
 def _sealed(header: list[int], payload: bytes) -> bytes:

@@ -19,7 +19,7 @@ from kraftlog.disk.disk import ReadableFile
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_decisions import MetadataDecisions, Observer
-from kraftlog.read.ranges import Range, relevant
+from kraftlog.read.ranges import relevant
 from kraftlog.read.records import Progress, cut_off_batch
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import located, segment_file
@@ -192,7 +192,7 @@ class MetadataWalk:
                     one.block = None
                 return position
         self._note(self._within_bounds(segment, file, found))
-        cut_off = cut_off_batch(Range(segment, position, end), reader.decoder, file)
+        cut_off = cut_off_batch(segment, reader.decoder.torn_at, file)
         self._note([] if cut_off is None else [cut_off])
         return end
 

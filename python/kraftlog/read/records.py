@@ -79,7 +79,7 @@ def read_range(
             raise relocated(segment, error) from None
         finally:
             faults.extend(located(segment, fault) for fault in found)
-        cut_off = cut_off_batch(part, decoder, file)
+        cut_off = cut_off_batch(segment, decoder.torn_at, file)
         if cut_off is not None:
             if options.strict:
                 raise error_from_fault(cut_off)
@@ -154,20 +154,19 @@ def _bytes_of(result: Range | pa.RecordBatch | _Remarks) -> int:
     return int(result.nbytes) if isinstance(result, pa.RecordBatch) else 0
 
 
-def cut_off_batch(part: Range, decoder: RecordDecoder, file: ReadableFile) -> Fault | None:
+def cut_off_batch(segment: Segment, torn_at: int, file: ReadableFile) -> Fault | None:
     """Return the batch that a closed segment ends in: its records are missing, and those of batches behind it.
 
     In the last segment a batch may be on its way to the disk, or was, when a broker stopped. Zeros are preallocated.
     """
-    position = decoder.torn_at
-    if position < 0 or not part.segment.is_closed:
+    if torn_at < 0 or not segment.is_closed:
         return None
-    header = file.read(position, min(position + OFFSET_AND_LENGTH, file.size))
+    header = file.read(torn_at, min(torn_at + OFFSET_AND_LENGTH, file.size))
     if not any(header):
         return None
-    left = file.size - position
-    message = f"batch at byte {position}: expected a whole batch before the next segment, found {left} bytes of one"
-    return located(part.segment, Fault(CUT_OFF, message, position, left))
+    left = file.size - torn_at
+    message = f"batch at byte {torn_at}: expected a whole batch before the next segment, found {left} bytes of one"
+    return located(segment, Fault(CUT_OFF, message, torn_at, left))
 
 
 def notes_of(segment: Segment, decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:
@@ -175,12 +174,17 @@ def notes_of(segment: Segment, decoder: RecordDecoder, file: ReadableFile) -> It
     if decoder.salvaged_rows:
         salvaged = f"{decoder.salvaged_rows} records were salvaged from behind damage"
         yield f"{segment.name}: {salvaged}; the column salvaged says which"
-    if decoder.torn_at >= 0:
-        header = file.read(decoder.torn_at, min(decoder.torn_at + OFFSET_AND_LENGTH, file.size))
+    yield from torn_tail_note(segment, decoder.torn_at, file)
+
+
+def torn_tail_note(segment: Segment, torn_at: int, file: ReadableFile) -> Iterator[str]:
+    """Return where a torn tail begins; nothing when there is none, which -1 says."""
+    if torn_at >= 0:
+        header = file.read(torn_at, min(torn_at + OFFSET_AND_LENGTH, file.size))
         batch_length = int.from_bytes(header[8:], signed=True)
         if batch_length:  # else nothing was written there yet
-            left = file.size - decoder.torn_at
+            left = file.size - torn_at
             yield (
-                f"{segment.name}: {left} bytes at byte {decoder.torn_at}, the end of the file, hold no complete batch; "
+                f"{segment.name}: {left} bytes at byte {torn_at}, the end of the file, hold no complete batch; "
                 "a broker that recovers the log cuts them off, and `kraftlog recover` shows it"
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.header_scan import HEADERS_AT_ONCE, HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.disk.disk import ReadableFile, disk
@@ -132,10 +132,17 @@ def segment_headers(
         yield from scanned(segment, scan, faults, strict=strict)
 
 
-def scanned(segment: Segment, scan: HeaderScan, faults: list[Fault], *, strict: bool = False) -> Iterator[Headers]:
+def scanned(
+    segment: Segment,
+    scan: HeaderScan,
+    faults: list[Fault],
+    *,
+    strict: bool = False,
+    at_once: int = HEADERS_AT_ONCE,
+) -> Iterator[Headers]:
     """Return the headers of a scan over a segment's file, with the faults that it finds located in the file."""
     try:
-        yield from scan.headers(strict=strict)
+        yield from scan.headers(at_once, strict=strict)
     except RecordError as error:
         raise relocated(segment, error) from None
     finally:

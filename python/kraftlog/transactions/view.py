@@ -85,6 +85,10 @@ class ProducerView:
         begun[order] = np.cumsum(~is_batch[order]) - 1
         return begun[len(rows) :]
 
+    def hides(self, headers: Headers) -> npt.NDArray[np.bool_]:
+        """Return which batches of data are of aborted or open transactions."""
+        return np.isin(self._states_of_batches(headers), (ABORTED, OPEN))
+
     def states(self, headers: Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return the state of the transaction that each record belongs to."""
         return np.repeat(self._states_of_batches(headers), headers["rows"])
@@ -109,7 +113,7 @@ class ProducerView:
         first, marker, marker_offset = self._last_marker
         begun = np.searchsorted(first, headers[self.by], side="right") - 1
         waits_until = np.where(marker[begun] > headers[self.by], marker_offset[begun], NONE)
-        hidden = np.isin(self._states_of_batches(headers), (ABORTED, OPEN))
+        hidden = self.hides(headers)
         hidden |= (waits_until == FOREVER) | (headers["attributes"] & CONTROL_BIT != 0)
         at = np.maximum(offsets, np.repeat(waits_until, headers["rows"]))
         return np.where(np.repeat(hidden, headers["rows"]), NEVER, at)

@@ -37,7 +37,7 @@ def largest_batch(batches: Buffer) -> int:
     return int(np.diff(ends(headers), prepend=0).max()) if len(headers) else 0
 
 
-def check_offsets(headers: Headers, next_offset: int, folder: Path) -> None:
+def check_offsets(headers: Headers, next_offset: int, folder: Path, *, allows_gaps: bool = False) -> None:
     """Raise a ValueError unless batches of magic 2 follow the end of a log, and each the one before.
 
     Parameters
@@ -47,16 +47,19 @@ def check_offsets(headers: Headers, next_offset: int, folder: Path) -> None:
         At the end of the log.
     folder : Path
         Of the partition, for the message.
+    allows_gaps : bool
+        Whether a batch may begin behind the end of the one before.
     """
     if not len(headers):
         return
     if len(headers) == 1 and headers["base_offset"][0] == next_offset and headers["magic"][0] == 2:
         return  # as nearly all appends to a metadata log are
     expected = np.concatenate(([next_offset], last_offsets(headers)[:-1] + 1))
-    bad = (headers["base_offset"] != expected) | (headers["magic"] != 2)
+    misplaced = np.less if allows_gaps else np.not_equal
+    bad = misplaced(headers["base_offset"], expected) | (headers["magic"] != 2)
     for at in np.flatnonzero(bad)[:1]:
         header = headers[at]
         raise ValueError(
             f"{folder}: batch {at} begins at offset {header['base_offset']} and has magic {header['magic']}; "
-            f"offset {expected[at]} and magic 2 expected"
+            f"offset {expected[at]}{' or more' if allows_gaps else ''} and magic 2 expected"
         )

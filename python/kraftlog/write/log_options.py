@@ -20,10 +20,13 @@ class LogOptions:
         Kafka's ``segment.bytes``.
     fsync : {"commit", "batch", "close"}
         When to wait for the disk: at each commit, behind each batch as well, or only when a segment is closed.
+    allows_gaps : bool
+        Whether offsets may be missing between batches, as in a log that was compacted.
     least_timestamp : int
         Producers that wrote nothing since then, in milliseconds, are left out of new ``.snapshot`` files.
     """
 
     segment_bytes: int = LARGEST_SEGMENT_BYTES
     fsync: str = "commit"
+    allows_gaps: bool = False
     least_timestamp: int = EVER

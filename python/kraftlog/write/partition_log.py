@@ -117,7 +117,7 @@ class PartitionLog:
         ----------
         batches : buffer
             Record batches of magic 2, the first of which begins at ``next_offset``, and each at the end of the one
-            before.
+            before; or behind that, where the options allow gaps.
         commit : bool
 
         Raises
@@ -130,7 +130,7 @@ class PartitionLog:
         self.check()
         view = memoryview(batches).cast("B")
         headers = headers_of(view)
-        check_offsets(headers, self.next_offset, self._folder)
+        check_offsets(headers, self.next_offset, self._folder, allows_gaps=self._options.allows_gaps)
         if self._segment.is_open:
             self._segment.open()
         before = self._segment.base_offset, self._segment.state.size
@@ -192,8 +192,13 @@ class PartitionLog:
             self.failure = error
             raise
 
-    def roll(self) -> None:
+    def roll(self, at: int | None = None) -> None:
         """Begin a new segment, unless the last one is empty.
+
+        Parameters
+        ----------
+        at : int, optional
+            Its base offset, where the options allow gaps; by default, and at least, ``next_offset``.
 
         Raises
         ------
@@ -206,6 +211,8 @@ class PartitionLog:
         try:
             self._open_segment()
             if self._segment.state.size:
+                if at is not None and self._options.allows_gaps:
+                    self._segment.state.next_offset = max(at, self.next_offset)
                 self._roll()
         except BaseException as error:
             self._undo(error, *before)

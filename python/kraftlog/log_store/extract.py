@@ -1,0 +1,260 @@
+"""``kraftlog.extract``: partitions, or stretches of them, as a log directory of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from kraftlog.codec.encode import compression_type
+from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.disk.disk import disk
+from kraftlog.disk.durable import UNFINISHED, write_file
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import AnyPath
+from kraftlog.layout.segment import Segment
+from kraftlog.log_store.errors import InvalidTopicError
+from kraftlog.log_store.partition_folders import PARTITION_METADATA
+from kraftlog.log_store.topics import check_name
+from kraftlog.read.index_interval import shown_interval
+from kraftlog.read.partitions import by_partition
+from kraftlog.read.records import Progress
+from kraftlog.tables.log import Log
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.table_rows import note_unreadable
+from kraftlog.tables.user_options import read_options
+from kraftlog.topics import CLUSTER_METADATA, INTERNAL_TOPICS
+from kraftlog.write.extracted_batches import ExtractedBatches
+from kraftlog.write.extracted_log import Written, write_extracted
+from kraftlog.write.recovery_points import record_recovery_points
+
+FIRST_EPOCH = 0  # that leaders of a new topic have
+
+
+@dataclass(frozen=True)
+class ExtractedPartition:
+    """What was written of a partition.
+
+    Attributes
+    ----------
+    topic, partition : str, int
+        As they are called in the new log directory.
+    source_topic : str
+        As the topic is called in the log that was read.
+    written : Written
+    open_transactions : dict
+        Producer ids and the offsets where their transactions begin that have no end in the log.
+    """
+
+    topic: str
+    partition: int
+    source_topic: str
+    written: Written
+    open_transactions: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class Extract:
+    """What ``extract`` has done.
+
+    Attributes
+    ----------
+    partitions : list of ExtractedPartition
+        Those without records have no folder.
+    faults : list of Fault
+        What could not be read, and is missing.
+    notes : list of str
+        Where a read_committed reader stops, which transactions have no end, how long a torn tail is.
+    """
+
+    partitions: list[ExtractedPartition] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def extract(
+    paths: AnyPath | Iterable[AnyPath],
+    target: str | Path,
+    *,
+    topics: Iterable[str] | None = None,
+    partitions: Iterable[int] | None = None,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    start_timestamp: datetime | str | int | None = None,
+    end_timestamp: datetime | str | int | None = None,
+    rename: Mapping[str, str] | None = None,
+    committed: bool = False,
+    compression: str | None = None,
+    include_deleted: bool = False,
+    strict: bool = False,
+) -> Extract:
+    """Write partitions, or stretches of them, as a log directory of their own, with the files that a broker needs.
+
+    Offsets stay as they are. Batches are copied as bytes where none of their records must go and the compression
+    stays. Transactions that have records among them keep their markers, also where these lie outside of the bounds.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        As ``kraftlog.open`` takes them.
+    target : path
+        A new or empty folder. It gets its name when all of it is on disk.
+    topics : iterable of str, optional
+        Only these; by default all but Kafka's own.
+    partitions : iterable of int, optional
+        Only these.
+    start_offset, end_offset : int, optional
+        Offsets in [start_offset, end_offset), of each partition.
+    start_timestamp, end_timestamp : datetime, str or int, optional
+        Timestamps in [start_timestamp, end_timestamp).
+    rename : mapping of str to str, optional
+        New names of topics. The batches of a renamed topic get leader epoch 0, which is where a new topic begins, and
+        it has no topic id.
+    committed : bool
+        Only records of committed transactions, and those of none, up to the last stable offset.
+    compression : {"none", "gzip", "snappy", "lz4", "zstd"}, optional
+        Of all batches; by default each keeps its own.
+    include_deleted : bool
+        Also what lies before the log start offset.
+    strict : bool
+        Raise at the first fault; nothing is written then.
+
+    Returns
+    -------
+    Extract
+
+    Raises
+    ------
+    ValueError
+        When the target holds something or lies in what is read, a topic is not there, or a name is none.
+    RecordError
+        With ``strict``.
+    OSError
+        When a step of writing fails. Nothing is left at the target.
+
+    Examples
+    --------
+    >>> import tempfile, kraftlog
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = kraftlog.extract(
+    ...         "tests/golden/transactions/log", f"{folder}/copy", topics=["orders"], partitions=[0], start_offset=100
+    ...     )
+    ...     kraftlog.open(f"{folder}/copy").partitions[0].start_offset
+    100
+    """
+    given_topics = None if topics is None else [topics] if isinstance(topics, str) else list(topics)
+    log = open_log(paths, topics=given_topics, partitions=partitions)
+    options = read_options(
+        start_offset=start_offset,
+        end_offset=end_offset,
+        start_timestamp=start_timestamp,
+        end_timestamp=end_timestamp,
+        isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
+        include_deleted=include_deleted,
+        strict=strict,
+    )
+    return extract_log(log, Path(target), options, rename or {}, compression, is_chosen=given_topics is not None)
+
+
+def extract_log(
+    log: Log,
+    target: Path,
+    options: ReadOptions,
+    rename: Mapping[str, str],
+    compression: str | None = None,
+    *,
+    is_chosen: bool = False,
+    on_progress: Progress | None = None,
+) -> Extract:
+    """Do what ``extract`` does, with a log that was opened; ``is_chosen`` says whether topics were named."""
+    codec = None if compression is None else compression_type(compression)
+    groups = _groups(log, rename, is_chosen=is_chosen)
+    _check_target(target, log)
+    temporary = target.with_name(target.name + UNFINISHED)
+    done = Extract()
+    note_unreadable(log.found, done.faults, strict=options.strict)
+    if disk().entry(temporary) is not None:
+        raise ValueError(f"{temporary} is there: another extract is writing it, or was stopped; remove it then")
+    disk().make_folder(temporary)
+    try:
+        for (topic, partition), group in groups.items():
+            batches = ExtractedBatches(group, options, codec, on_progress)
+            is_renamed = topic != group[0].topic
+            folder = temporary / f"{topic}-{partition}"
+            written = write_extracted(
+                folder,
+                batches.pieces(),
+                index_interval_bytes=shown_interval(group[:1]),
+                leader_epoch=FIRST_EPOCH if is_renamed else None,
+            )
+            if disk().entry(folder) is not None and not is_renamed:
+                _copy_topic_id(group[0], folder)
+            done.partitions.append(
+                ExtractedPartition(topic, partition, group[0].topic or "", written, dict(batches.open_producers))
+            )
+            done.faults += [fault for fault in batches.faults if fault not in done.faults]
+            done.notes += [*batches.notes, *_open_notes(folder.name, batches.open_producers)]
+        ends = {(one.topic, one.partition): one.written.end_offset for one in done.partitions if one.written.end_offset}
+        if ends:
+            record_recovery_points(temporary, ends)
+        disk().sync_folder(temporary)
+        disk().rename(temporary, target)
+        disk().sync_folder(target.absolute().parent)
+    except BaseException:
+        disk().remove_tree(temporary)
+        raise
+    return done
+
+
+def _groups(log: Log, rename: Mapping[str, str], *, is_chosen: bool) -> dict[tuple[str, int], list[Segment]]:
+    """Return the segments of each partition, by what it is to be called."""
+    for old, new in rename.items():
+        if old not in log.topics:
+            raise ValueError(f"rename: there is no topic {old!r}, only {', '.join(log.topics)}")
+        try:
+            check_name(new, ())
+        except InvalidTopicError as error:
+            raise ValueError(f"rename {old}={new}: {error}") from None
+    found: dict[tuple[str, int], list[Segment]] = {}
+    live = [one for one in log.found.segments if not one.state and one.base_offset is not None]
+    for group in by_partition(live):
+        topic, partition = group[0].topic, group[0].partition
+        if topic is None or partition is None or (topic in INTERNAL_TOPICS and not is_chosen):
+            continue
+        if topic == CLUSTER_METADATA:
+            raise ValueError(f"{topic}: the metadata log of another cluster is of no use to a broker; leave it out")
+        key = rename.get(topic, topic), partition
+        if key in found:
+            both = f"{found[key][0].folder} and {group[0].folder}"
+            raise ValueError(f"{both} would both be {'-'.join(map(str, key))}; choose one of them")
+        found[key] = group
+    if not found:
+        raise ValueError("no partition's folder of a topic that is not Kafka's own; topics that are must be named")
+    return found
+
+
+def _check_target(target: Path, log: Log) -> None:
+    there = disk().entry(target)
+    if there is not None and not there.is_dir:
+        raise ValueError(f"{target} is not a folder; give a new or empty one")
+    held = sorted(entry.name for entry in disk().entries(target)) if there is not None else []
+    if held:
+        raise ValueError(f"{target} holds {held[0]}; give a new or empty folder")
+    for folder in log.folders:
+        if isinstance(folder, Path) and target.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{target} lies in {folder}, which is being read; choose another folder")
+
+
+def _copy_topic_id(segment: Segment, folder: Path) -> None:
+    path = segment.folder / PARTITION_METADATA
+    if disk().entry(path) is not None:
+        write_file(folder / PARTITION_METADATA, disk().read_bytes(path))
+
+
+def _open_notes(name: str, producers: Mapping[int, int]) -> list[str]:
+    return [
+        f"{name}: the transaction of producer {producer_id} from offset {offset} on has no end in the log: "
+        "consumers with read_committed stop there; --committed leaves it out"
+        for producer_id, offset in sorted(producers.items())
+    ]

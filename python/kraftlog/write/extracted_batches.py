@@ -1,0 +1,270 @@
+"""Batches of a partition's log that hold records within bounds: as they are, or cut where only some records do.
+
+Transactions that have records among them keep their markers, also where these lie outside of the bounds: a reader of
+the batches knows of each transaction what a reader of the log knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kraftlog._native.scanner import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+)
+from kraftlog.codec.compression import decompressor
+from kraftlog.codec.decode import RecordDecoder
+from kraftlog.codec.decode_plan import DecodePlan
+from kraftlog.codec.filtered_batch import filtered_batch, recompressed_batch
+from kraftlog.codec.header_scan import HeaderScan, ends, within
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.disk.disk import ReadableFile
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.marker_walk import Stretch, stretches
+from kraftlog.read.records import cut_off_batch, torn_tail_note
+from kraftlog.read.segment_reader import located, scanned, segment_file
+from kraftlog.schema import RECORDS
+from kraftlog.transactions.producer import ABORTED
+from kraftlog.transactions.view import FOREVER, ProducerView
+
+HEADERS_AT_ONCE = 1024
+PIECE_BYTES = 4 << 20
+NOT_EXTRACTED = "not_extracted"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Batches one behind the other.
+
+    Attributes
+    ----------
+    segment : Segment
+        That they are from.
+    data : bytes
+    records : int
+        Of data, not of markers.
+    is_copied : bool
+        Whether all of its bytes are those of the log.
+    """
+
+    segment: Segment
+    base_offset: int
+    data: bytes
+    records: int
+    is_copied: bool
+
+
+class ExtractedBatches:
+    """Goes through the log of a partition.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        Live segments of one partition, in order.
+    options : ReadOptions
+        Bounds; with ``read_committed`` only records of committed transactions, and those of none.
+    compression : int, optional
+        Index into ``COMPRESSION_TYPES``, of the batches that are returned; by default each keeps its own.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
+
+    Attributes
+    ----------
+    faults : list of Fault
+        What could not be read, and is missing.
+    notes : list of str
+        Where a read_committed reader stops, and how long a torn tail is.
+    open_producers : dict
+        Producers whose transactions have records among the batches, and no marker yet, with the offset of the first.
+    """
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        options: ReadOptions,
+        compression: int | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self._segments = segments
+        self._options = options.from_log_start(segments[0].log_start_offset)
+        self._commits = options.isolation_level == READ_COMMITTED
+        self._compression = compression
+        self._on_progress = on_progress or (lambda _: None)
+        self._decompressor = decompressor(options.max_decompressed_bytes)
+        self._next_offset = 0
+        self.faults: list[Fault] = []
+        self.notes: list[str] = []
+        self.open_producers: dict[int, int] = {}
+
+    def pieces(self) -> Iterator[Piece]:
+        """Return the batches, in order.
+
+        Raises
+        ------
+        RecordError
+            With ``strict``, at the first fault.
+        """
+        for stretch in stretches(self._segments, self._options, self.faults, self.notes):
+            if stretch.is_wanted:
+                yield from self._wanted(stretch)
+            elif self.open_producers:
+                yield from self._markers(stretch)
+
+    def _wanted(self, stretch: Stretch) -> Iterator[Piece]:
+        part, segment = stretch.part, stretch.part.segment
+        view = part.transactions if isinstance(part.transactions, ProducerView) else None
+        options = self._options
+        if view is not None and view.last_stable_offset != FOREVER:
+            options = replace(options, end_offset=min(options.end_offset, view.last_stable_offset))
+        with segment_file(segment, self.faults, strict=options.strict) as file:
+            scan = HeaderScan(file, part.start, part.end, check_crc=True)
+            for found in scanned(segment, scan, self.faults, strict=options.strict, at_once=HEADERS_AT_ONCE):
+                headers = self._sound(segment, found)
+                if not len(headers):
+                    continue
+                chosen = self._chosen(headers, options, view)
+                yield from self._copied(segment, file, headers[chosen], options)
+                self._on_progress(int(ends(found)[-1] - found["position"][0]))
+            cut_off = cut_off_batch(segment, scan.torn_at, file)
+            if cut_off is not None:
+                self._note(cut_off)
+            else:
+                self.notes.extend(torn_tail_note(segment, scan.torn_at, file))
+
+    def _markers(self, stretch: Stretch) -> Iterator[Piece]:
+        """Return the markers of transactions that have records among the batches."""
+        part, segment = stretch.part, stretch.part.segment
+        with segment_file(segment, self.faults, strict=self._options.strict) as file:
+            scan = HeaderScan(file, part.start, part.end, check_control=True)
+            for headers in scan.headers():
+                control = headers[(headers["attributes"] & CONTROL_BIT != 0) & (headers["magic"] == 2)]
+                control = control[(control["crc_ok"] == 1) & (control["base_offset"] >= self._next_offset)]
+                ending = np.zeros(len(control), bool)
+                for at, producer_id in enumerate(control["producer_id"].tolist()):
+                    ending[at] = self.open_producers.pop(producer_id, None) is not None
+                yield from self._copied(segment, file, control[ending], replace(self._options, end_offset=NO_BOUND))
+                if not self.open_producers:
+                    return
+
+    def _sound(self, segment: Segment, headers: Headers) -> Headers:
+        """Return the batches that a log can hold; the others are faults."""
+        sound = headers["crc_ok"] == 1
+        base, last = headers["base_offset"], last_offsets(headers)
+        least = self._next_offset
+        rises = (base <= last).all() and (base >= np.concatenate(([least], last[:-1] + 1))).all()
+        if rises and sound.all() and (headers["magic"] == 2).all():
+            self._next_offset = int(last[-1]) + 1
+            return headers
+        for at in np.flatnonzero(sound).tolist():
+            position, what = int(headers["position"][at]), ""
+            if headers["magic"][at] < 2:
+                error, what = NOT_EXTRACTED, f"messages of magic {headers['magic'][at]}; only batches of magic 2 are"
+                what += " copied"
+            elif last[at] < base[at]:
+                error, what = "bad_last_offset_delta", f"last_offset_delta {headers['last_offset_delta'][at]}"
+            elif base[at] < least:
+                error, what = "offset_goes_back", f"base_offset {base[at]}, but {least} or more was expected"
+            else:
+                least = int(last[at]) + 1
+            if what:
+                sound[at] = False
+                size = int(ends(headers)[at]) - position
+                message = f"batch at byte {position}: {what}"
+                self._note(located(segment, Fault(error, message, position, size, int(base[at]))))
+        self._next_offset = least
+        return np.asarray(headers[sound])
+
+    def _chosen(self, headers: Headers, options: ReadOptions, view: ProducerView | None) -> np.ndarray:
+        """Return which batches are copied, if only for some of their records."""
+        chosen = np.isin(headers["position"], within(headers, options)["position"])
+        is_control = headers["attributes"] & CONTROL_BIT != 0
+        if view is not None:
+            chosen &= ~view.hides(headers)
+            chosen &= ~is_control | (headers["control_type"] != ABORTED)
+        for at in np.flatnonzero(headers["attributes"] & TRANSACTIONAL_BIT != 0).tolist():
+            producer_id = int(headers["producer_id"][at])
+            if is_control[at]:
+                chosen[at] |= self.open_producers.pop(producer_id, None) is not None
+            elif chosen[at]:
+                self.open_producers.setdefault(producer_id, int(headers["base_offset"][at]))
+        return chosen
+
+    def _copied(self, segment: Segment, file: ReadableFile, headers: Headers, options: ReadOptions) -> Iterator[Piece]:
+        """Return batches, those of which nothing changes together."""
+        if not len(headers):
+            return
+        changes = self._changes(headers, options).tolist()
+        starts, stops = headers["position"].tolist(), ends(headers).tolist()
+        is_control = headers["attributes"] & CONTROL_BIT != 0
+        begin = 0
+        while begin < len(headers):
+            end = begin + 1
+            if not changes[begin]:
+                while (
+                    end < len(headers)
+                    and not changes[end]
+                    and starts[end] == stops[end - 1]
+                    and stops[end] - starts[begin] <= PIECE_BYTES
+                ):
+                    end += 1
+            data = bytes(file.read(starts[begin], stops[end - 1]))
+            base_offset = int(headers["base_offset"][begin])
+            if not changes[begin]:
+                count = int(headers["records_count"][begin:end][~is_control[begin:end]].sum(dtype=np.int64))
+                yield Piece(segment, base_offset, data, count, is_copied=True)
+            else:
+                yield from self._changed(segment, headers[begin], data, options)
+            begin = end
+
+    def _changes(self, headers: Headers, options: ReadOptions) -> np.ndarray:
+        """Return which batches must be looked into: some of their records may lie outside of the bounds."""
+        attributes = headers["attributes"]
+        changes = (headers["base_offset"] < options.start_offset) | (last_offsets(headers) >= options.end_offset)
+        if options.bounds_timestamps:
+            changes |= attributes & TIMESTAMP_TYPE_BIT == 0  # else all have the timestamp that was compared
+        if self._compression is not None:
+            changes |= attributes & COMPRESSION_MASK != self._compression
+        return np.asarray(changes & (attributes & CONTROL_BIT == 0) & (headers["records_count"] > 0))
+
+    def _changed(self, segment: Segment, header: np.void, data: bytes, options: ReadOptions) -> Iterator[Piece]:
+        """Return the records of a batch that lie within the bounds."""
+        faults: list[Fault] = []
+        every = _offsets(data, ReadOptions(max_decompressed_bytes=options.max_decompressed_bytes), faults)
+        wanted = _offsets(data, replace(options, isolation_level=READ_UNCOMMITTED, strict=False), [])
+        if faults or len(every) != header["records_count"]:
+            for fault in faults or [Fault("bad_records_count", f"{len(every)} records can be read")]:
+                position = int(header["position"])
+                self._note(located(segment, replace(fault, position=position, size_in_bytes=len(data))))
+            return
+        keeps = np.isin(every, wanted)
+        if not keeps.any():
+            return
+        base_offset, count = int(header["base_offset"]), int(keeps.sum())
+        if not keeps.all():
+            horizon = int(header["base_timestamp"]) if header["attributes"] & DELETE_HORIZON_BIT else None
+            made = filtered_batch(data, keeps.tolist(), horizon, self._decompressor, self._compression)
+        elif self._compression is None or header["attributes"] & COMPRESSION_MASK == self._compression:
+            made = data
+        else:
+            made = recompressed_batch(data, self._compression, self._decompressor)
+        yield Piece(segment, base_offset, made, count, is_copied=made is data)
+
+    def _note(self, fault: Fault) -> None:
+        if self._options.strict:
+            raise error_from_fault(fault)
+        self.faults.append(fault)
+
+
+def _offsets(batch: bytes, options: ReadOptions, faults: list[Fault]) -> np.ndarray:
+    """Return the offsets of the records of a batch that lie within bounds."""
+    decoder = RecordDecoder(batch, 0, NO_BOUND, DecodePlan(RECORDS.select(["offset"]), options))
+    found = [rows.column("offset").to_numpy() for rows in decoder.batches(faults)]
+    return np.concatenate(found) if found else np.empty(0, np.int64)

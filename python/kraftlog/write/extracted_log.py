@@ -1,0 +1,96 @@
+"""Writes batches of a partition's log as a log of its own: offsets stay, index files and snapshots are made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraftlog.codec.rewrite import rewrite_batches
+from kraftlog.disk.disk import disk
+from kraftlog.layout.segment import Segment
+from kraftlog.types import Buffer
+from kraftlog.write.extracted_batches import Piece
+from kraftlog.write.log_end import find_log_end
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
+
+_OPTIONS = LogOptions(fsync="close", allows_gaps=True)
+
+
+@dataclass
+class Written:
+    """What was written of a partition.
+
+    Attributes
+    ----------
+    records : int
+        Of data, not of markers.
+    size_in_bytes : int
+        Of all batches.
+    copied_bytes : int
+        Of the batches in which nothing but the leader epoch was changed.
+    start_offset, end_offset : int
+        Of the first batch, and behind the last one.
+    """
+
+    records: int = 0
+    size_in_bytes: int = 0
+    copied_bytes: int = 0
+    start_offset: int = 0
+    end_offset: int = 0
+
+
+def write_extracted(
+    folder: Path, pieces: Iterable[Piece], *, index_interval_bytes: int, leader_epoch: int | None
+) -> Written:
+    """Write a partition's folder, all of which is on disk then; without batches there is no folder.
+
+    A segment of the log begins where one of the source does, with the first batch that is taken of it.
+
+    Parameters
+    ----------
+    folder : Path
+        Which is not there yet.
+    pieces : iterable of Piece
+    index_interval_bytes : int
+        Kafka's ``index.interval.bytes``.
+    leader_epoch : int or None
+        Of all batches; None leaves each its own.
+
+    Raises
+    ------
+    OSError
+        When a step fails.
+    """
+    done, log = Written(), None
+    segment: Segment | None = None
+    try:
+        for piece in pieces:
+            if log is None:
+                disk().make_new_folder(folder)
+                done.start_offset = piece.base_offset
+                end = find_log_end(folder, index_interval_bytes=index_interval_bytes, start_offset=piece.base_offset)
+                log = PartitionLog(end, _OPTIONS)
+            elif piece.segment is not segment:
+                log.roll(piece.base_offset)
+            segment = piece.segment
+            log.append(_with_epoch(piece.data, leader_epoch), commit=False)
+            done.records += piece.records
+            done.size_in_bytes += len(piece.data)
+            done.copied_bytes += len(piece.data) if piece.is_copied else 0
+        if log is not None:
+            done.end_offset = log.next_offset
+            log.close()
+    finally:
+        if log is not None:
+            log.abandon()
+    return done
+
+
+def _with_epoch(data: bytes, leader_epoch: int | None) -> Buffer:
+    if leader_epoch is None:
+        return data
+    changed = bytearray(data)
+    rewrite_batches(changed, partition_leader_epoch=leader_epoch)
+    return changed
