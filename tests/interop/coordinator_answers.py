@@ -9,6 +9,7 @@ from typing import Any
 from jvm import Line
 
 import kraftlog
+from kraftlog.tables.table_rows import table_schema
 
 CLASSIC, SHARE = "classic", "share"
 _MEMBER = ("member_id", "instance_id", "client_id", "client_host")
@@ -93,7 +94,7 @@ def table_transactional_ids(folder: Path) -> dict[str, Line]:
 
 def rows(folder: Path, table: str) -> list[Line]:
     """Return a table of what is in a log directory, all of its columns; nothing may be wrong in it."""
-    columns = kraftlog.tables.log.table_schema(table)
+    columns = table_schema(table)
     stream = kraftlog.open(folder).scan(table, [*columns.shown, *columns.on_request])
     found: list[Line] = stream.to_table().to_pylist()
     assert not stream.faults
