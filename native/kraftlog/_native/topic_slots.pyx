@@ -1,14 +1,17 @@
-"""Topics and partitions of a metadata image, in C; the interpreter lock is kept, so that one thread at a time is in an
-image; without one, each call locks the image."""
+"""Topics and partitions of a metadata image, in C.
+
+Records are applied without the interpreter lock; meanwhile other threads are refused. All other calls keep the lock, or
+lock the image where there is none."""
 
 import numpy as np
 
 cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
 
 from kraftlog._native.c_arrow cimport ArrowArray
-from kraftlog._native.c_memory cimport kr_pool_use
+from kraftlog._native.c_memory cimport kr_busy, kr_busy_leave, kr_pool_use
 from kraftlog._native.c_topics cimport (
     KR_BAD_DIRECTORIES,
     KR_BAD_RECOVERY_STATE,
@@ -45,7 +48,7 @@ from kraftlog._native.c_topics cimport (
     kr_topics_open,
     kr_topics_replay,
 )
-from kraftlog._native.memory cimport shared_pool
+from kraftlog._native.memory cimport enter, shared_pool
 
 kr_pool_use(shared_pool())
 
@@ -106,17 +109,26 @@ cdef class TopicSlots:
     """The topics and partitions of an image."""
 
     cdef kr_topics state
+    cdef kr_busy busy  # while records are applied
 
     def __cinit__(self):
+        memset(&self.busy, 0, sizeof(self.busy))
         if not kr_topics_open(&self.state):
             raise MemoryError("no memory for an image")
 
     def __dealloc__(self):
         kr_topics_close(&self.state)
 
+    cdef int _check_free(self) except -1:
+        """Refuses what is asked while records are applied."""
+        enter(&self.busy, self)
+        kr_busy_leave(&self.busy)
+        return 0
+
     @cython.critical_section
     def copy(self):
         """Return the same in memory of its own."""
+        self._check_free()
         cdef TopicSlots copied = TopicSlots()
         kr_topics_close(&copied.state)
         if not kr_topics_copy(&copied.state, &self.state):
@@ -131,6 +143,7 @@ cdef class TopicSlots:
     @cython.critical_section
     def topics(self):
         """Return number, number of the name, and id of each topic."""
+        self._check_free()
         cdef int64_t i, end = kr_topics_end(&self.state)
         at = np.empty((self.state.topics_count, 2), np.int64)
         ids = np.empty((self.state.topics_count, 2), np.uint64)
@@ -148,6 +161,7 @@ cdef class TopicSlots:
     @cython.critical_section
     def renumber_names(self, const int64_t[::1] topics):
         """Number the names of topics anew, in this order."""
+        self._check_free()
         cdef int64_t i
         for i in range(topics.shape[0]):
             if not 0 <= topics[i] < kr_topics_end(&self.state):
@@ -184,10 +198,14 @@ cdef class TopicSlots:
         chunk.faults, chunk.removed = &noted[0, 0], &gone[0]
         if groups.shape[1] != 2:
             raise ValueError(f"groups of {groups.shape[1]} numbers")
+        cdef int failed
+        enter(&self.busy, self)
         self.state.groups_left = groups.shape[0]
         self.state.groups = <const kr_change_step *>&groups[0, 0] if groups.shape[0] else NULL
-        cdef int failed = kr_topics_replay(&self.state, &chunk)
+        with nogil:
+            failed = kr_topics_replay(&self.state, &chunk)
         self.state.groups, self.state.groups_left = NULL, 0
+        kr_busy_leave(&self.busy)
         if failed == KR_NO_MEMORY_LEFT:
             raise MemoryError("no memory for the partitions of an image")
         if failed:
@@ -203,6 +221,7 @@ cdef class TopicSlots:
         dict
             The number of each one's topic as ``topic``; numbers by name, and of each list where it ends and its items.
         """
+        self._check_free()
         cdef int64_t i
         for i in range(topics.shape[0]):
             if not 0 <= topics[i] < kr_topics_end(&self.state):
@@ -215,6 +234,7 @@ cdef class TopicSlots:
     @cython.critical_section
     def begin_notes(self, bint is_noting=True):
         """Note what records change from here on, or end that; what was noted is forgotten."""
+        self._check_free()
         kr_notes_begin(&self.state, is_noting)
 
     @cython.critical_section
@@ -227,6 +247,7 @@ cdef class TopicSlots:
             ``ids`` of the topics as two numbers each, ``group``, ``partition``, ``is_topic``, ``was_there``, and
             ``name``, the number of the topic's name, -1 for none.
         """
+        self._check_free()
         cdef int64_t i, count = kr_notes_count(&self.state)
         cdef const kr_note *note
         found = {
@@ -251,6 +272,7 @@ cdef class TopicSlots:
     @cython.critical_section
     def noted_partitions(self, const int64_t[::1] notes not None):
         """Return the partitions of some notes as they were, as ``partitions`` does."""
+        self._check_free()
         cdef int64_t i
         for i in range(notes.shape[0]):
             if not 0 <= notes[i] < kr_notes_count(&self.state):
@@ -261,6 +283,7 @@ cdef class TopicSlots:
     @cython.critical_section
     def names_of(self, const uint64_t[:, ::1] ids not None):
         """Return the number of the name of each topic; -1 where there is no such topic."""
+        self._check_free()
         cdef int64_t i
         cdef int32_t topic
         found = np.empty(ids.shape[0], np.int64)
@@ -276,6 +299,7 @@ cdef class TopicSlots:
 
         Each is the topic's id as two numbers, and the partition.
         """
+        self._check_free()
         if ids.shape[0] != partitions.shape[0] or ids.shape[1] != 2:
             raise ValueError(f"{partitions.shape[0]} partitions and {ids.shape[0]} ids of {ids.shape[1]} numbers")
         cdef int64_t[::1] at = np.zeros(len(partitions) + 1, np.int64)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.in_order import run_ahead
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
@@ -63,8 +64,7 @@ def image_at(
         before = _start(log, end, faults, use_snapshots=use_snapshots)
     start, image = max(before.offset + 1, log.start_offset), before.image
     replay = Replay(log, start, end, Batches(end, before.quorum), is_start_known=before.offset >= 0)
-    for records in replay.visible(faults, on_progress):
-        image.apply(records.tables(records.before(end)))
+    _replay(replay, image, end, faults, on_progress)
     at = _at(log, image, replay.batches.last, end, faults)
     if at is None:
         at = replace(before, image=image)
@@ -113,8 +113,7 @@ def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bo
 def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | None) -> ImageAt:
     image = Image.empty()
     replay = Replay(log, -NO_BOUND, NO_BOUND, Batches())
-    for records in replay.visible(faults, on_progress):
-        image.apply(records.tables())
+    _replay(replay, image, NO_BOUND, faults, on_progress)
     segment = log.segments[0]
     faults += [*unfinished(segment, replay.batches), *(located(segment, fault) for fault in image.faults)]
     image.faults.clear()
@@ -122,6 +121,13 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     image.offset = snapshot.end_offset - 1
     quorum = replay.batches.quorum
     return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum=quorum)
+
+
+def _replay(replay: Replay, image: Image, end: int, faults: list[Fault], on_progress: Progress | None) -> None:
+    """Apply the records that are visible before an offset; the next ones of a large log are read meanwhile."""
+    visible = replay.visible(faults, on_progress)
+    for records in run_ahead(visible) if replay.is_large else visible:
+        image.apply(records.tables(records.before(end)))
 
 
 def _last_contained_timestamp(log: MetadataLog) -> int:

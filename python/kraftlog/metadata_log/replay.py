@@ -135,6 +135,11 @@ class Replay:
                     continue
             yield from self._shown(decided, offsets, reader, faults)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether there is more than one chunk."""
+        return sum(segment.size for segment in self._log.segments) > _BATCH_BYTES
+
     def open_at(self, offset: int) -> int | None:
         """Return where the transaction began that is open behind an offset, of those that were read; or None."""
         return self._walk.decisions.open_at(offset)

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.decode import BatchObserver
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, transactional_id_columns
+from kraftlog.disk.in_order import run_ahead
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.format_of import CONSUMER_OFFSETS as CONSUMER_OFFSETS_FORMAT
 from kraftlog.messages.format_of import TRANSACTION_STATE as TRANSACTION_STATE_FORMAT
-from kraftlog.messages.last_records import GroupRule, LastRecords, OddRecords
+from kraftlog.messages.last_records import GroupRule, LastRecords, Markers, OddRecords
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk
 from kraftlog.read.partitions import longest_replicas
@@ -90,10 +91,7 @@ def last_transactional_ids(
 ) -> pa.RecordBatch:
     """Return the last record of each transactional id in the segments of one partition of ``__transaction_state``."""
     last = LastRecords(BUILT_IN.formats[TRANSACTION_STATE_FORMAT], [TRANSACTION_LOG])
-    for segment in group:
-        for records in _records(segment, options, faults, on_progress):
-            _note(segment, records, last.add(records), options, faults)
-    return last.typed(TRANSACTION_LOG)
+    return _taken(last, group, options, faults, on_progress).typed(TRANSACTION_LOG)
 
 
 def commit_records() -> LastRecords:
@@ -118,6 +116,15 @@ def replicas(segments: Iterable[Segment], topic: str) -> list[list[Segment]]:
     return longest_replicas(segment for segment in segments if segment.topic == topic)
 
 
+class _Chunk(NamedTuple):
+    """Records of a segment, the transaction markers before the next ones, and what could not be read up to there."""
+
+    segment: Segment
+    records: pa.RecordBatch
+    markers: Markers
+    faults: list[Fault]
+
+
 def _taken(
     last: LastRecords,
     group: Iterable[Segment],
@@ -125,22 +132,16 @@ def _taken(
     faults: list[Fault],
     on_progress: Progress | None,
 ) -> LastRecords:
-    """Add the segments of one partition of ``__consumer_offsets`` to the last records."""
-    for segment in group:
-        markers = MarkerStream(options.end_offset)
-        for records in _records(segment, options, faults, on_progress, markers.see):
-            _note(segment, records, last.add(records, markers.take()), options, faults)
-        last.add(_NO_RECORDS, markers.take())
+    """Add the segments of one partition to the last records; the next chunk of a large one is read meanwhile."""
+    segments = list(group)
+    chunks = _chunks(segments, options, on_progress)
+    for chunk in run_ahead(chunks) if sum(segment.size for segment in segments) > _BATCH_BYTES else chunks:
+        faults += chunk.faults
+        _note(chunk, last.add(chunk.records, chunk.markers), options, faults)
     return last
 
 
-def _records(
-    segment: Segment,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None,
-    observe: BatchObserver | None = None,
-) -> Iterator[pa.RecordBatch]:
+def _chunks(segments: list[Segment], options: ReadOptions, on_progress: Progress | None) -> Iterator[_Chunk]:
     everything = replace(
         options,
         start_offset=-NO_BOUND,
@@ -151,13 +152,17 @@ def _records(
         include_control=False,
     )
     arrow_schema = schema.RECORDS.select(_READ)
-    for part in plan([segment], everything, None):
-        yield from read_range(part, arrow_schema, everything, faults, on_progress, observe=observe)
+    for segment in segments:
+        markers = MarkerStream(options.end_offset)
+        found: list[Fault] = []
+        for part in plan([segment], everything, None):
+            for records in read_range(part, arrow_schema, everything, found, on_progress, observe=markers.see):
+                yield _Chunk(segment, records, markers.take(), found.copy())
+                found.clear()
+        yield _Chunk(segment, _NO_RECORDS, markers.take(), found)
 
 
-def _note(
-    segment: Segment, records: pa.RecordBatch, odd: OddRecords | None, options: ReadOptions, faults: list[Fault]
-) -> None:
+def _note(chunk: _Chunk, odd: OddRecords | None, options: ReadOptions, faults: list[Fault]) -> None:
     if odd is not None:
-        chunk = TypedChunk(segment, records.take(pa.array(odd.rows)), odd.messages)
-        chunk.take_faults(faults, strict=options.strict)
+        typed = TypedChunk(chunk.segment, chunk.records.take(pa.array(odd.rows)), odd.messages)
+        typed.take_faults(faults, strict=options.strict)

@@ -68,6 +68,7 @@ class TopicsState:
             clearings.candidates_count,
             groups,
         )
+        self._tables = {}
         faults.extend(topic_faults(found, concerned))
         known = removed >= 0
         gone = (removals[0][known], self._names.take(removed[known])) if known.any() else NONE_REMOVED
@@ -109,10 +110,11 @@ class TopicsState:
 
     def tables(self) -> dict[str, pa.Table]:
         """Return TopicRecord by name, and PartitionRecord in the order of the topics and by partition."""
-        if not self._tables:
+        tables = self._tables  # another thread that applies records begins with new ones
+        if not tables:
             ((topics, partitions),) = self.pieces(max(1, self.counts[0]))
-            self._tables = {TOPIC: topics, PARTITION: partitions}
-        return dict(self._tables)
+            tables |= {TOPIC: topics, PARTITION: partitions}
+        return dict(tables)
 
     def pieces(self, topics_at_once: int) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Return TopicRecord and PartitionRecord as ``tables`` does, of so many topics at a time."""
