@@ -138,6 +138,11 @@ class Partition:
         return self._log.failure is not None
 
     @property
+    def waits_for_disk(self) -> bool:
+        """Whether ``sync`` waits; with the option fsync="close" it does not."""
+        return self._syncs
+
+    @property
     def is_synced(self) -> bool:
         """Whether all that was appended is on disk."""
         return self._synced >= self.next_offset

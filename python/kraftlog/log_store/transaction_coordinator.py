@@ -202,6 +202,9 @@ class TransactionCoordinator:
             if on_decision is not None:
                 on_decision()
             completed = self._complete(known)
+            if not self._log_of(state.transactional_id).waits_for_disk:
+                self._settle(known)  # at once: a thread would take longer, and keep this one from going on
+                return completed
         if self._settler is not None:
             with suppress(RuntimeError):  # the store is being closed, which does it as well
                 self._settler.submit(self._settle_one, state.transactional_id)

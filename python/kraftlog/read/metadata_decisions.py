@@ -17,7 +17,8 @@ from kraftlog.layout import names
 from kraftlog.layout.segment import Segment
 from kraftlog.read.metadata_faults import faults_of, in_snapshot, unsupported
 from kraftlog.read.metadata_levels import MetadataLevels
-from kraftlog.transactions.metadata_columns import FOREVER, Stretch, Totals, joined
+from kraftlog.transactions.joined_rows import joined
+from kraftlog.transactions.metadata_columns import FOREVER, Stretch, Totals
 from kraftlog.transactions.metadata_fold import Found, MetadataTransactionFold
 from kraftlog.transactions.metadata_view import MetadataView
 from kraftlog.types import InputFile

@@ -53,20 +53,6 @@ MetadataTransactions = npt.NDArray[np.void]
 FOREVER = np.iinfo(np.int64).max
 
 
-def joined(*pieces: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-    """Return rows of one type one behind the other; numpy would compare the fields of each piece.
-
-    Examples
-    --------
-    >>> joined(np.zeros(1, MARKER_DTYPE), np.zeros(2, MARKER_DTYPE)).shape
-    (3,)
-    """
-    some = [piece for piece in pieces if len(piece)] or [pieces[0]]
-    if len(some) == 1:
-        return some[0]
-    return np.concatenate([np.ascontiguousarray(piece).view(np.uint8) for piece in some]).view(pieces[0].dtype)
-
-
 class Totals(NamedTuple):
     """What lies before a batch: records that are no markers, data batches and their bytes."""
 

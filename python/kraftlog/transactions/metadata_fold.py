@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.metadata_markers import BEGIN_TRANSACTION
+from kraftlog.transactions.joined_rows import joined
 from kraftlog.transactions.metadata_columns import (
     FOREVER,
     MARKER_DTYPE,
@@ -37,7 +38,6 @@ from kraftlog.transactions.metadata_columns import (
     MetadataTransactions,
     Stretch,
     Totals,
-    joined,
     rows_between,
 )
 from kraftlog.transactions.producer import NONE, OPEN

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from kraftlog._native.scanner import CONTROL_BIT, DELETE_HORIZON_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
 from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.transactions.joined_rows import joined
 
 ABORTED, COMMITTED, OPEN = 0, 1, 2  # the first two are the control types of the markers
 STATES = ["aborted", "committed", "open"]
@@ -97,17 +98,17 @@ def join(parts: Transactions) -> Transactions:
     is_first[1:] = (rows["producer_id"][1:] != rows["producer_id"][:-1]) | (rows["state"][:-1] != OPEN)
     first = np.flatnonzero(is_first)
     last = np.append(first[1:], len(rows)) - 1
-    joined = np.empty(len(first), TRANSACTION_DTYPE)
+    whole = np.empty(len(first), TRANSACTION_DTYPE)
     for name in _OF_FIRST:
-        joined[name] = rows[name][first]
+        whole[name] = rows[name][first]
     for name in _OF_MARKER:
-        joined[name] = rows[name][last]
+        whole[name] = rows[name][last]
     for name in _SUMS:
-        joined[name] = np.add.reduceat(rows[name], first)
+        whole[name] = np.add.reduceat(rows[name], first)
     for name in ("last_offset", "last_timestamp"):
-        joined[name] = np.maximum.reduceat(rows[name], first)
-    is_open = joined["state"] == OPEN
-    return joined[np.lexsort((np.where(is_open, joined["first_offset"], joined["marker_offset"]), is_open))]
+        whole[name] = np.maximum.reduceat(rows[name], first)
+    is_open = whole["state"] == OPEN
+    return whole[np.lexsort((np.where(is_open, whole["first_offset"], whole["marker_offset"]), is_open))]
 
 
 def by_producer(producer_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
@@ -140,12 +141,15 @@ class TransactionFold:
         parts = of_batches(headers)
         if not len(parts):
             return parts
-        concerned = np.isin(self.open["producer_id"], parts["producer_id"])
-        joined = join(np.concatenate((self.open[concerned], parts)))
-        ended = int(np.searchsorted(joined["state"] == OPEN, True))
-        still_open = np.concatenate((self.open[~concerned], joined[ended:]))
+        others = _NO_TRANSACTIONS
+        if len(self.open):
+            concerned = np.isin(self.open["producer_id"], parts["producer_id"])
+            parts, others = joined(self.open[concerned], parts), self.open[~concerned]
+        known = join(parts)
+        ended = int(np.searchsorted(known["state"] == OPEN, True))
+        still_open = joined(others, known[ended:])
         self.open = still_open[np.argsort(still_open["first_offset"], kind="stable")]
-        return joined[:ended]
+        return known[:ended]
 
 
 def opened_before(producers: list[tuple[int, int, int]]) -> Transactions:
@@ -175,7 +179,7 @@ def last_stable_offsets(ended: Transactions, still_open: Transactions) -> npt.ND
     behind the marker. ``ended`` must hold all transactions that ended since the first of these markers, ``still_open``
     those that are open behind the last one.
     """
-    every = np.concatenate((ended, still_open))
+    every = joined(ended, still_open)
     every = every[every["first_offset"] != NONE]
     every = every[np.argsort(every["first_offset"], kind="stable")]
     ends = np.where(every["state"] == OPEN, np.iinfo(np.int64).max, every["marker_offset"])

@@ -15,6 +15,7 @@ from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import aborted_entries
 from kraftlog.layout.segment import Segment
+from kraftlog.transactions.joined_rows import joined
 from kraftlog.transactions.producer import TransactionFold, opened_before
 from kraftlog.transactions.producer_state import ProducerState, ProducerStates
 from kraftlog.write.log_files import segment_file
@@ -50,7 +51,7 @@ class LogProducers:
         self._waiting.append(headers.copy())
         if not (headers["attributes"] & CONTROL_BIT).any() and len(self._waiting) < _MOST_WAITING:
             return b""
-        taken, self._waiting = np.concatenate(self._waiting), []
+        taken, self._waiting = joined(*self._waiting), []
         return aborted_entries(self._transactions.add(taken), self._transactions.open)
 
     def states(self) -> list[ProducerState]:
