@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from kraftlog._native.scanner import CONTROL_BIT
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
