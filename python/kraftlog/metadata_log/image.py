@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.disk.in_order import run_ahead
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
@@ -125,8 +124,7 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
 
 def _replay(replay: Replay, image: Image, end: int, faults: list[Fault], on_progress: Progress | None) -> None:
     """Apply the records that are visible before an offset; the next ones of a large log are read meanwhile."""
-    visible = replay.visible(faults, on_progress)
-    for records in run_ahead(visible) if replay.is_large else visible:
+    for records in replay.visible(faults, on_progress, ahead=True):
         image.apply(records.tables(records.before(end)))
 
 

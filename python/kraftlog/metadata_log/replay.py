@@ -12,6 +12,7 @@ import pyarrow as pa
 from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.metadata_markers import MARKER_NAMES
 from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.disk.in_order import run_ahead
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
@@ -116,27 +117,50 @@ class Replay:
         self._log = log
         self._start = start if is_start_known else log.known_start(start)
 
-    def visible(self, faults: list[Fault], on_progress: Progress | None = None) -> Iterator[Visible]:
-        """Return the records that are visible to readers of a committed log; faults receives what is wrong."""
-        self._walk = MetadataWalk(
-            self._log.segments, faults, self._options, self._bounds, self._start, self.batches.see, on_progress
+    def visible(
+        self, faults: list[Fault], on_progress: Progress | None = None, *, ahead: bool = False
+    ) -> Iterator[Visible]:
+        """Return the records that are visible to readers of a committed log.
+
+        Parameters
+        ----------
+        faults : list of Fault
+            Receives what is wrong.
+        on_progress : callable, optional
+        ahead : bool
+            Let a thread walk over the next chunk of a large log meanwhile. ``batches`` is ahead as well then.
+        """
+        found: list[Fault] = []
+        walk = self._walk = MetadataWalk(
+            self._log.segments, found, self._options, self._bounds, self._start, self.batches.see, on_progress
         )
+
+        def blocks() -> Iterator[tuple[Decided, list[Fault]]]:
+            for decided in walk.blocks():
+                yield decided, found.copy()
+                found.clear()
+
         reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
-        for decided in self._walk.blocks():
-            block = decided.block
-            if not len(offsets := block.rows.numbers("offset")):
-                continue
-            if self._hides_only_markers(decided, offsets):
-                messages = reader.read(None, block.values)
-                typed = _without_markers(messages.every_typed())
-                if not messages.faults:
-                    find = partial(decided.view.visible_at, block.rows.headers, offsets)
-                    yield Visible(typed, offsets, find, is_rising=True)
-                    continue
-            yield from self._shown(decided, offsets, reader, faults)
+        for decided, noted in run_ahead(blocks()) if ahead and self._is_large else blocks():
+            faults += noted
+            yield from self._typed(decided, reader, faults)
+        faults += found
+
+    def _typed(self, decided: Decided, reader: MessageReader, faults: list[Fault]) -> Iterator[Visible]:
+        block = decided.block
+        if not len(offsets := block.rows.numbers("offset")):
+            return
+        if self._hides_only_markers(decided, offsets):
+            messages = reader.read(None, block.values)
+            typed = _without_markers(messages.every_typed())
+            if not messages.faults:
+                find = partial(decided.view.visible_at, block.rows.headers, offsets)
+                yield Visible(typed, offsets, find, is_rising=True)
+                return
+        yield from self._shown(decided, offsets, reader, faults)
 
     @property
-    def is_large(self) -> bool:
+    def _is_large(self) -> bool:
         """Whether there is more than one chunk."""
         return sum(segment.size for segment in self._log.segments) > _BATCH_BYTES
 
