@@ -144,7 +144,7 @@ def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
         "records": [row.records for row in rows],
         "size_in_bytes": [row.size for row in rows],
         "mean_batch_bytes": [round(row.size / row.batches, 1) for row in rows],
-        "compression": [_codec_names(row.codecs) for row in rows],
+        "compression": [codec_names(row.codecs) for row in rows],
         "compression_ratio": [round(row.plain / row.packed, 3) if decompress and row.packed else None for row in rows],
         "first_timestamp": timestamps(np.array([row.first_timestamp for row in rows], np.int64)),
         "max_timestamp": timestamps(np.array([row.max_timestamp for row in rows], np.int64)),
@@ -152,5 +152,6 @@ def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
     return pa.table(columns, schema=STATS.select())
 
 
-def _codec_names(codecs: int) -> str:
+def codec_names(codecs: int) -> str:
+    """Return the names of the codecs whose bits are set, as the column ``compression`` has them."""
     return "+".join(name for code, name in enumerate(COMPRESSION_NAMES) if codecs >> code & 1)
