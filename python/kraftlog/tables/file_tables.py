@@ -75,7 +75,7 @@ def segment_rows(
     """Return the ``segments`` table: live segments with what their headers say, others by name and size alone."""
     rows = []
     for segment in relevant(found.segments, options):
-        rows.append(segment_row(segment, faults, strict=options.strict))
+        rows.append(_segment_row(segment, faults, strict=options.strict))
         if on_progress:
             on_progress(segment.size)
     rows += [_plain_row(segment) for segment in found.set_aside]
@@ -108,8 +108,7 @@ def _plain_row(segment: Segment) -> dict[str, Any]:
     }
 
 
-def segment_row(segment: Segment, faults: list[Fault], *, strict: bool = False) -> dict[str, Any]:
-    """Return the row of a live segment, from its headers, and what stands in its timestamp columns as ``*_ms``."""
+def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict[str, Any]:
     totals, torn, before = SegmentTotals(segment), 0, len(faults)
     with segment_file(segment, faults, strict=strict) as file:
         scan = HeaderScan(file)

@@ -103,7 +103,8 @@ def _why_hanging(segment: Segment, known: TransactionalId | None, partitions: in
 def _row(
     segment: Segment, state: ProducerState, known: TransactionalId | None, reason: str, *, is_known: bool
 ) -> dict[str, Any]:
-    start, topic = state.current_transaction_first_offset, quote(segment.topic or "")
+    start = state.current_transaction_first_offset
+    partition = f"--topic {quote(segment.topic or '')} --partition {segment.partition}"
     return {
         "topic": segment.topic,
         "partition": segment.partition,
@@ -114,7 +115,7 @@ def _row(
         "last_timestamp_ms": state.last_timestamp,
         "transactional_id": known["transactional_id"] if known else None,
         "reason": reason,
-        "command": f"{_ABORT} --topic {topic} --partition {segment.partition} --start-offset {start}" if is_known else None,
+        "command": f"{_ABORT} {partition} --start-offset {start}" if is_known else None,
     }
 
 

@@ -66,6 +66,17 @@ class Totals:
             self.first_timestamp = first if self.first_timestamp == NO_TIMESTAMP else min(first, self.first_timestamp)
         self.max_timestamp = max(self.max_timestamp, int(headers["max_timestamp"].max()))
 
+    def join(self, other: Totals) -> None:
+        """Count in what was counted of other batches."""
+        is_known = self.records is not None and other.records is not None
+        self.records = (self.records or 0) + (other.records or 0) if is_known else None
+        for name in ("batches", "size", "packed", "plain"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.codecs |= other.codecs
+        stamps = [one.first_timestamp for one in (self, other) if one.first_timestamp != NO_TIMESTAMP]
+        self.first_timestamp = min(stamps, default=NO_TIMESTAMP)
+        self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
+
 
 def collect(
     segments: list[Segment], faults: list[Fault], *, by_producer: bool, decompress: bool, on_progress: Progress | None
