@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
+    from kraftlog.log_report.report import report
     from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
@@ -81,6 +82,7 @@ __all__ = [
     "plan_batches",
     "process",
     "records",
+    "report",
     "rewrite_batches",
     "scan",
     "validate",
@@ -122,6 +124,7 @@ _MODULES = {
     "plan_batches": "kraftlog.transactions.packing",
     "process": "kraftlog.log_store.process",
     "records": "kraftlog.codec.record_iterator",
+    "report": "kraftlog.log_report.report",
     "rewrite_batches": "kraftlog.codec.rewrite",
     "scan": "kraftlog.query.lazy_frame",
     "validate": "kraftlog.codec.validate",

@@ -51,6 +51,7 @@ NO_TABLES = {
     "demo": "runs in the tests of Spark",
     "man": "prints what man reads",
     "pack": "writes a file",
+    "report": "writes a page; has tests of its own",
     "export": "writes files",
     "extract": "writes files",
     "store": "has tests of its own",

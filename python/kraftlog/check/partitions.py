@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kraftlog.check.decoded_headers import SOUND_HEADER, decoded_headers
@@ -35,6 +35,7 @@ def check_segments(
     workers: int = 1,
     on_progress: Progress | None = None,
     notes: list[str] | None = None,
+    observe: Observer | None = None,
 ) -> Iterator[Fault]:
     """Read everything and return what does not hold, partition by partition, in the order of the files.
 
@@ -52,13 +53,17 @@ def check_segments(
         Is called with the bytes of log that were read since the last call.
     notes : list of str, optional
         Receives where a torn tail is.
+    observe : callable, optional
+        Is called with each segment, what could not be read of its batches and records, and the headers of the sound
+        batches around that, as they come: at least once for each segment.
     """
     notes = [] if notes is None else notes
     options = replace(options, include_deleted=True)
     for group in by_partition(segments):
         check = _PartitionCheck(group, compares=compares)
         for segment in group:
-            yield from check.segment(segment, _decoded(segment, options, workers, on_progress, notes))
+            passes = _decoded(segment, options, workers, on_progress, notes)
+            yield from check.segment(segment, passes if observe is None else _observed(segment, passes, observe))
         yield from check.finish()
         yield from metadata_faults(group)
 
@@ -73,7 +78,14 @@ def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
         yield from metadata_faults(group)
 
 
+Observer = Callable[[Segment, list[Fault], Headers], None]
 _Pass = Iterator[tuple[list[Fault], Headers]]
+
+
+def _observed(segment: Segment, passes: _Pass, observe: Observer) -> _Pass:
+    for unread, headers in passes:
+        observe(segment, unread, headers)
+        yield unread, headers
 
 
 def _decoded(

@@ -23,6 +23,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Check": {
         "verify": ("verify", "Check records, offsets, index files and transactions."),
+        "report": ("report_page", "Write one HTML page: what is wrong, what to do next, what is there."),
         "errors": (TABLES, "List what cannot be read, and what was left alone."),
         "health": ("health", "List partitions, brokers and configs that need attention."),
         "downgrade-check": ("downgrade_check", "List what an older release could not read."),

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog._native.scanner import DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT
+from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.header_scan import HeaderScan, within
 from kraftlog.codec.options import ReadOptions
@@ -109,31 +109,51 @@ def _plain_row(segment: Segment) -> dict[str, Any]:
 
 
 def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict[str, Any]:
-    row = _plain_row(segment)
-    parts: list[batch_headers.Headers] = []
-    torn, before = 0, len(faults)
+    totals, torn, before = SegmentTotals(segment), 0, len(faults)
     with segment_file(segment, faults, strict=strict) as file:
         scan = HeaderScan(file)
-        parts.extend(scanned(segment, scan, faults, strict=strict))
+        for headers in scanned(segment, scan, faults, strict=strict):
+            totals.add(headers)
         torn = segment.size - scan.torn_at if scan.torn_at >= 0 else 0
-    row |= {"batches": 0, "records": 0, "clean": len(faults) == before and not torn, "torn_bytes": torn}
-    row["next_offset"] = segment.base_offset
-    if parts:
-        row |= _totals(np.concatenate(parts))
-    return row
+    return _plain_row(segment) | totals.row() | {"clean": len(faults) == before and not torn, "torn_bytes": torn}
 
 
-def _totals(headers: batch_headers.Headers) -> dict[str, Any]:
-    wrappers = (headers["magic"] < 2) & (headers["records_count"] < 0)
-    first = headers[0]
-    starts_with_base = not first["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT)
-    return {
-        "batches": len(headers),
-        "records": None if wrappers.any() else int(headers["records_count"].clip(min=0).sum(dtype=np.int64)),
-        "next_offset": int(batch_headers.last_offsets(headers).max()) + 1,
-        "first_timestamp_ms": int(first["base_timestamp" if starts_with_base else "max_timestamp"]),
-        "max_timestamp_ms": int(headers["max_timestamp"].max()),
-    }
+class SegmentTotals:
+    """What the headers of a segment add up to, as they come.
+
+    Attributes
+    ----------
+    batches : int
+    size_in_bytes : int
+        Of these batches.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        self.batches = self.size_in_bytes = 0
+        self._records: int | None = 0  # None: compressed messages of old formats do not say how many they hold
+        self._next_offset = segment.base_offset
+        self._stamps: dict[str, int] = {}
+
+    def add(self, headers: batch_headers.Headers) -> None:
+        """Take the next headers; there are some."""
+        wrappers = (headers["magic"] < 2) & (headers["records_count"] < 0)
+        counted = int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
+        self._records = None if wrappers.any() or self._records is None else self._records + counted
+        reached = int(batch_headers.last_offsets(headers).max()) + 1
+        self._next_offset = max(reached, self._next_offset or 0) if self.batches else reached
+        self.size_in_bytes += int((headers["batch_length"].astype(np.int64) + LOG_OVERHEAD).sum())
+        first, latest = headers[0], int(headers["max_timestamp"].max())
+        starts_with_base = not first["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT)
+        self._stamps.setdefault(
+            "first_timestamp_ms", int(first["base_timestamp" if starts_with_base else "max_timestamp"])
+        )
+        self._stamps["max_timestamp_ms"] = max(latest, self._stamps.get("max_timestamp_ms", latest))
+        self.batches += len(headers)
+
+    def row(self) -> dict[str, Any]:
+        """Return columns of the table ``segments``."""
+        columns = {"batches": self.batches, "records": self._records, "next_offset": self._next_offset}
+        return columns | self._stamps
 
 
 def index_rows(

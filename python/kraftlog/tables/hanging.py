@@ -8,6 +8,7 @@ topics are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,7 @@ def _row(
     segment: Segment, state: ProducerState, known: TransactionalId | None, reason: str, *, is_known: bool
 ) -> dict[str, Any]:
     start = state.current_transaction_first_offset
+    partition = f"--topic {quote(segment.topic or '')} --partition {segment.partition}"
     return {
         "topic": segment.topic,
         "partition": segment.partition,
@@ -113,9 +115,7 @@ def _row(
         "last_timestamp_ms": state.last_timestamp,
         "transactional_id": known["transactional_id"] if known else None,
         "reason": reason,
-        "command": f"{_ABORT} --topic {segment.topic} --partition {segment.partition} --start-offset {start}"
-        if is_known
-        else None,
+        "command": f"{_ABORT} {partition} --start-offset {start}" if is_known else None,
     }
 
 

@@ -36,13 +36,15 @@ def lag_rows(
     options: ReadOptions,
     faults: list[Fault],
     on_progress: Progress | None = None,
+    ends: dict[tuple[str, int], PartitionEnds] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table lag, a record batch for each partition of ``__consumer_offsets``.
 
-    Offsets that wait for the end of a transaction are not committed.
+    Offsets that wait for the end of a transaction are not committed. ``ends`` has partitions whose ends are known, and
+    receives those of others.
     """
     logs = {(group[0].topic, group[0].partition): group for group in partitions_of(segments)}
-    ends: dict[tuple[str, int], PartitionEnds] = {}
+    ends = {} if ends is None else ends
     known = len(faults)
     for committed in offset_rows(segments, _COMMITTED, options, faults, on_progress):
         rows = []

@@ -12,7 +12,7 @@ from kraftlog import schema
 from kraftlog._native.scanner import COMPRESSION_MASK, CONTROL_BIT, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 from kraftlog.codec.compression import DecompressionError, Decompressor, decompressor
 from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.headers import COMPRESSION_NAMES, Headers
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.disk.remote_path import LogPath, RemotePath
@@ -24,6 +24,7 @@ from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.tables.producer_tables import producer_states
+from kraftlog.tables.stats import codec_names
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner, largest_timestamp
 from kraftlog.write.retention import doomed_segments
 
@@ -94,7 +95,6 @@ class _Bytes:
     def row(self, segment: Segment) -> dict[str, object]:
         """Return the row of the table."""
         fields = self.key + self.value + self.header
-        names = [name for code, name in enumerate(COMPRESSION_NAMES) if self.codecs >> code & 1]
         return {
             "topic": segment.topic,
             "partition": segment.partition,
@@ -107,7 +107,7 @@ class _Bytes:
             "saved_bytes": self.plain - self.sound if self.is_plain_known else None,
             "unread_bytes": self.size - self.sound,
             "index_bytes": self.index,
-            "compression": "+".join(names),
+            "compression": codec_names(self.codecs),
             **self.left,
         }
 

@@ -66,6 +66,17 @@ class Totals:
             self.first_timestamp = first if self.first_timestamp == NO_TIMESTAMP else min(first, self.first_timestamp)
         self.max_timestamp = max(self.max_timestamp, int(headers["max_timestamp"].max()))
 
+    def join(self, other: Totals) -> None:
+        """Count in what was counted of other batches."""
+        is_known = self.records is not None and other.records is not None
+        self.records = (self.records or 0) + (other.records or 0) if is_known else None
+        for name in ("batches", "size", "packed", "plain"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.codecs |= other.codecs
+        stamps = [one.first_timestamp for one in (self, other) if one.first_timestamp != NO_TIMESTAMP]
+        self.first_timestamp = min(stamps, default=NO_TIMESTAMP)
+        self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
+
 
 def collect(
     segments: list[Segment], faults: list[Fault], *, by_producer: bool, decompress: bool, on_progress: Progress | None
@@ -144,7 +155,7 @@ def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
         "records": [row.records for row in rows],
         "size_in_bytes": [row.size for row in rows],
         "mean_batch_bytes": [round(row.size / row.batches, 1) for row in rows],
-        "compression": [_codec_names(row.codecs) for row in rows],
+        "compression": [codec_names(row.codecs) for row in rows],
         "compression_ratio": [round(row.plain / row.packed, 3) if decompress and row.packed else None for row in rows],
         "first_timestamp": timestamps(np.array([row.first_timestamp for row in rows], np.int64)),
         "max_timestamp": timestamps(np.array([row.max_timestamp for row in rows], np.int64)),
@@ -152,5 +163,6 @@ def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
     return pa.table(columns, schema=STATS.select())
 
 
-def _codec_names(codecs: int) -> str:
+def codec_names(codecs: int) -> str:
+    """Return the names of the codecs whose bits are set, as the column ``compression`` has them."""
     return "+".join(name for code, name in enumerate(COMPRESSION_NAMES) if codecs >> code & 1)

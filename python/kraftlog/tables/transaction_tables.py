@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.headers import Headers
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.codec.records import TRANSACTION_STATES
@@ -55,20 +56,54 @@ def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | N
         Of each segment the transactions that ended in it; in the end those that are open. What may have ended in a
         segment that cannot be read is open as far as is known.
     """
-    opened = opened_before_segment(group[0], faults)
-    fold = TransactionFold() if opened is None else TransactionFold(opened)
+    fold = PartitionTransactions(group[0], faults)
     for segment, following in zip_longest(group, group[1:]):
         known = len(faults)
         ended = [fold.open[:0], *(fold.add(headers) for headers in segment_headers(segment, faults, check_crc=True))]
         if any(fault.error == "unreadable_file" for fault in faults[known:]):
-            still_open = read_opened(following, faults) if following is not None else None
-            is_kept = np.array([(still_open or {}).get(one) is not None for one in fold.open["producer_id"].tolist()])
-            yield fold.open[~is_kept.astype(bool)]
-            fold = TransactionFold(fold.open[is_kept.astype(bool)])
+            yield fold.lose(following, faults)
         yield np.concatenate(ended)
         if on_progress:
             on_progress(segment.size)
     yield fold.open
+
+
+class PartitionTransactions:
+    """Transactions of one partition as its headers come.
+
+    Parameters
+    ----------
+    first : Segment
+        The first one; the snapshot beside it says what is open before it.
+    faults : list of Fault
+        Receives a snapshot that cannot be read.
+    """
+
+    def __init__(self, first: Segment, faults: list[Fault]) -> None:
+        opened = opened_before_segment(first, faults)
+        self._fold = TransactionFold() if opened is None else TransactionFold(opened)
+
+    @property
+    def open(self) -> Transactions:
+        """Those that are open, by first offset."""
+        return self._fold.open
+
+    def add(self, headers: Headers) -> Transactions:
+        """Take the next headers, with each crc compared; returns the transactions that ended in them."""
+        return self._fold.add(headers)
+
+    def lose(self, following: Segment | None, faults: list[Fault]) -> Transactions:
+        """Go on behind a segment that could not be read to its end.
+
+        Returns the transactions that may have ended in it: all that are open but those that are open behind it, as the
+        snapshot beside the following segment has it.
+        """
+        still_open = (read_opened(following, faults) if following is not None else None) or {}
+        producers = self.open["producer_id"].tolist()
+        is_kept = np.array([still_open.get(one) is not None for one in producers]).astype(bool)
+        lost: Transactions = self.open[~is_kept]
+        self._fold = TransactionFold(self.open[is_kept])
+        return lost
 
 
 def _pass_on(found: list[Fault], faults: list[Fault], *, strict: bool) -> None:

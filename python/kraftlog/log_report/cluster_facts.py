@@ -1,0 +1,101 @@
+"""What the metadata log says of the cluster: its image, what is not well in it, and what happened last."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.metadata.health import health
+from kraftlog.metadata.levels import name_of
+from kraftlog.metadata.record_types import BROKERS
+from kraftlog.metadata_log.files import MetadataLog
+from kraftlog.metadata_log.image import image_at
+from kraftlog.metadata_log.timeline import At, timeline
+from kraftlog.read.partitions import is_metadata, longest_replicas
+
+EVENTS = 200  # the last ones are kept
+ROWS = 12  # of each check that are kept
+
+
+@dataclass
+class ClusterFacts:
+    """A cluster as its metadata log has it.
+
+    Attributes
+    ----------
+    offset, epoch, timestamp : int
+        Of the last record of the image.
+    open_since : int or None
+        Where a transaction of the metadata log began that is open at its end.
+    brokers : list of dict
+        broker_id, rack, fenced and in_controlled_shutdown.
+    checks : dict
+        Of each check of ``kraftlog health`` that found something: how many rows, and the first ones.
+    events : deque of At
+        The last lines of ``kraftlog timeline``.
+    event_counts : Counter
+        All of them, by event.
+    """
+
+    folder: LogPath
+    offset: int
+    epoch: int
+    timestamp: int
+    open_since: int | None
+    metadata_version: str | None
+    topics: int
+    partitions: int
+    brokers: list[dict[str, Any]]
+    checks: dict[str, tuple[int, list[dict[str, Any]]]]
+    events: deque[At] = field(default_factory=lambda: deque(maxlen=EVENTS))
+    event_counts: Counter[str] = field(default_factory=Counter)
+
+
+def cluster_facts(segments: list[Segment], faults: list[Fault]) -> ClusterFacts | None:
+    """Return what the metadata log among segments says; None when there is none.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    faults : list of Fault
+        Receives what cannot be read or applied.
+    """
+    found = longest_replicas(segment for segment in segments if segment.topic is not None and is_metadata(segment))
+    if not found:
+        return None
+    log = MetadataLog(found[0])
+    at = image_at(log, None, faults)
+    image = at.image
+    table = health(image)
+    checks = {}
+    for one in table.column("check").value_counts().to_pylist():
+        rows = table.filter(pc.equal(table.column("check"), one["values"])).slice(0, ROWS).to_pylist()
+        checks[one["values"]] = one["counts"], rows
+    level = image.metadata_version
+    facts = ClusterFacts(
+        log.segments[0].folder,
+        at.offset,
+        at.epoch,
+        at.timestamp,
+        at.open_since,
+        None if level is None else name_of(level),
+        image.counts[0],
+        image.partitions_count,
+        _brokers(image.tables([BROKERS.name])[BROKERS.name].to_pylist()),
+        checks,
+    )
+    for happened in timeline(log, image_at(log, log.start_offset - 1, []), None, []):
+        facts.events.append(happened)
+        facts.event_counts[happened.what.event] += 1
+    return facts
+
+
+def _brokers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = ("broker_id", "rack", "fenced", "in_controlled_shutdown")
+    return sorted(({name: row.get(name) for name in names} for row in rows), key=lambda row: row["broker_id"])

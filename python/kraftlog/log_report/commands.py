@@ -1,0 +1,49 @@
+"""Commands that say more, as they can be pasted into a shell: whatever stands in a log is quoted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote
+
+BROKER = "--bootstrap-server <broker>"
+PATHS_NAMED = 4
+
+
+def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
+    """Return a command of kraftlog over paths.
+
+    Parameters
+    ----------
+    command : str
+        Its name.
+    paths : sequence of str
+        As they were given.
+    *options : object
+        Words that follow.
+
+    Examples
+    --------
+    >>> from kraftlog.log_report.commands import kraftlog
+    >>> kraftlog("errors", ["/data/kafka logs"], "-t", "a;b")
+    "kraftlog errors '/data/kafka logs' -t 'a;b'"
+    """
+    named = [quote(path) for path in paths[:PATHS_NAMED]]
+    more = ["..."] if len(paths) > PATHS_NAMED else []
+    return " ".join(["kraftlog", command, *named, *more, *(quote(str(option)) for option in options)])
+
+
+def of_partition(topic: str | None, partition: int | None) -> list[object]:
+    """Return the options that choose a partition."""
+    return [] if topic is None else ["-t", topic, "-p", partition]
+
+
+def kafka(script: str, *options: object) -> str:
+    """Return a command of Kafka's own tools.
+
+    Examples
+    --------
+    >>> from kraftlog.log_report.commands import kafka
+    >>> kafka("kafka-topics.sh", "--describe", "--unavailable-partitions")
+    'kafka-topics.sh --bootstrap-server <broker> --describe --unavailable-partitions'
+    """
+    return " ".join([script, BROKER, *(quote(str(option)) for option in options)])

@@ -1,0 +1,161 @@
+"""Everything that a report is made of, collected from the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.in_order import in_order
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.log_report.cluster_facts import ClusterFacts, cluster_facts
+from kraftlog.log_report.fault_counts import FaultCounts
+from kraftlog.log_report.group_lags import GroupLags
+from kraftlog.log_report.partition_facts import SIZES, PartitionFacts, partition_facts
+from kraftlog.log_report.transaction_sums import TransactionSums
+from kraftlog.read.partitions import by_partition, longest_replicas
+from kraftlog.read.records import Progress
+from kraftlog.tables.lag import Wanted, lag_rows
+from kraftlog.tables.log import Log
+from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+
+HANGING = 200  # rows that are kept
+OPTIONS = ReadOptions()
+
+
+@dataclass
+class Facts:
+    """What is known of a log.
+
+    Attributes
+    ----------
+    paths : sequence of str
+        As they were given.
+    now : int
+        When it was collected, in milliseconds.
+    faults : FaultCounts
+        What ``kraftlog verify`` finds.
+    other_faults : FaultCounts
+        What else could not be read or applied: of groups, offsets and the metadata image.
+    left_alone : list of Fault
+        Files that are not read.
+    hanging : list of dict
+        Rows of the table ``hanging_transactions``, the first ones.
+    hanging_count : int
+    groups : GroupLags or None
+        None without ``__consumer_offsets``.
+    cluster : ClusterFacts or None
+        None without a metadata log.
+    """
+
+    paths: Sequence[str]
+    now: int
+    partitions: list[PartitionFacts] = field(default_factory=list)
+    batch_sizes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SIZES, np.int64))
+    faults: FaultCounts = field(default_factory=FaultCounts)
+    other_faults: FaultCounts = field(default_factory=FaultCounts)
+    left_alone: list[Fault] = field(default_factory=list)
+    transactions: TransactionSums = field(default_factory=TransactionSums)
+    hanging: list[dict[str, Any]] = field(default_factory=list)
+    hanging_count: int = 0
+    groups: GroupLags | None = None
+    cluster: ClusterFacts | None = None
+    has_transaction_state: bool = False
+
+    @property
+    def hanging_known(self) -> int:
+        """How many transactions are known to hang."""
+        return self.hanging_count - sum(row["command"] is None for row in self.hanging)
+
+    def add_other(self, faults: Sequence[Fault]) -> None:
+        """Note what another reader than the check found, unless the check has found it there as well."""
+        for fault in faults:
+            known = self.faults.get(fault.error)
+            if known is None or (fault.topic, fault.partition) not in known.partitions:
+                self.other_faults.add(fault)
+
+
+def collect(
+    log: Log, paths: Sequence[str], now: int, *, workers: int = 1, on_progress: Progress | None = None
+) -> Facts:
+    """Read a log, each segment once, and then the ends of partitions and the topics of coordinators.
+
+    Parameters
+    ----------
+    log : Log
+    paths : sequence of str
+        As they are to stand in commands.
+    now : int
+        The time that counts as now, in milliseconds.
+    workers : int
+        Partitions that are read at the same time.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
+    """
+    facts = Facts(paths, now, left_alone=log.left_alone())
+    segments = log.found.segments
+    for fault in log.unreadable():
+        facts.faults.add(fault)
+    ends = _partitions(facts, segments, workers, on_progress)
+    facts.has_transaction_state = TRANSACTION_STATE in log.topics
+    _hanging(facts, log)
+    found: list[Fault] = []
+    if CONSUMER_OFFSETS in log.topics:
+        facts.groups = _groups(segments, ends, found)
+    facts.cluster = cluster_facts(segments, found)
+    facts.add_other(found)
+    return facts
+
+
+def _partitions(
+    facts: Facts, segments: list[Segment], workers: int, on_progress: Progress | None
+) -> dict[tuple[str, int], PartitionEnds]:
+    """Read the partitions; returns the ends of each, of several replicas those of the longest."""
+    longest = {(group[0].topic, group[0].partition): group[0].folder for group in longest_replicas(segments)}
+    ends = {}
+
+    def read(group: list[Segment]) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
+        return partition_facts(group, OPTIONS, on_progress)
+
+    groups = by_partition(segments)
+    results = in_order(read, groups, workers) if workers > 1 else map(read, groups)
+    for one, transactions, ends_of_one in results:
+        facts.partitions.append(one)
+        facts.batch_sizes += one.batch_sizes
+        facts.faults.join(one.faults)
+        facts.transactions.join(transactions)
+        place = one.topic, one.partition
+        if one.topic is not None and one.partition is not None and longest.get(place) == one.folder:
+            ends[one.topic, one.partition] = ends_of_one
+    return ends
+
+
+def _hanging(facts: Facts, log: Log) -> None:
+    """Look for hanging transactions in the partitions that have open ones."""
+    opened = {(one.topic, one.partition) for one in facts.partitions if one.transactions.get("open")}
+    if opened:
+        some = log.of_files(log.found.only(lambda topic, partition: (topic, partition) in opened))
+        stream = some.scan("hanging_transactions")
+        for batch in stream.batches():
+            facts.hanging_count += batch.num_rows
+            facts.hanging += batch.slice(0, max(HANGING - len(facts.hanging), 0)).to_pylist()
+        facts.add_other(stream.faults)
+
+
+def _groups(segments: list[Segment], ends: dict[tuple[str, int], PartitionEnds], faults: list[Fault]) -> GroupLags:
+    from kraftlog.tables.coordinator_tables import group_rows
+
+    lags = GroupLags()
+    columns = schema.GROUPS.select(["group", "group_type", "state", "members"])
+    lags.add_groups(group_rows(segments, columns, OPTIONS, faults))
+    wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset"])
+    lags.add_lags(lag_rows(segments, Wanted(), wanted, OPTIONS, faults, ends=ends))
+    return lags

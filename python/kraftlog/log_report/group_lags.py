@@ -1,0 +1,100 @@
+"""How far groups are behind: the table ``lag`` added up by group, in bounded memory."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+WORST = 10  # partitions of each group that are kept
+OUT_OF_RANGE = 20  # that are kept
+
+
+@dataclass
+class GroupFacts:
+    """A group and what it has committed.
+
+    Attributes
+    ----------
+    state, group_type : str or None
+        As the table ``groups`` has them; None of a group that the table has not.
+    members : int
+    partitions : int
+        With a committed offset.
+    lag, read_committed_lag : int
+        Sums over the partitions where they are known.
+    unknown : int
+        Partitions of which they are not.
+    worst : list of dict
+        Rows of the table ``lag`` with the largest lag.
+    """
+
+    name: str
+    state: str | None = None
+    group_type: str | None = None
+    members: int = 0
+    partitions: int = 0
+    lag: int = 0
+    read_committed_lag: int = 0
+    unknown: int = 0
+    worst: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class GroupLags:
+    """All groups, by name.
+
+    Attributes
+    ----------
+    lost, ahead : list of dict
+        Rows of the table ``lag`` whose offset lies before the start of the log, or behind its end; the first ones.
+    lost_count, ahead_count : int
+    """
+
+    groups: dict[str, GroupFacts] = field(default_factory=dict)
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    ahead: list[dict[str, Any]] = field(default_factory=list)
+    lost_count: int = 0
+    ahead_count: int = 0
+
+    def add_groups(self, rows: Iterable[pa.RecordBatch]) -> None:
+        """Take rows of the table ``groups``."""
+        for batch in rows:
+            for row in batch.select(["group", "group_type", "state", "members"]).to_pylist():
+                one = self._group(row["group"])
+                one.group_type, one.state, one.members = row["group_type"], row["state"], len(row["members"] or ())
+
+    def add_lags(self, rows: Iterable[pa.RecordBatch]) -> None:
+        """Take rows of the table ``lag``, with ``log_start_offset``."""
+        for batch in rows:
+            for row in batch.to_pylist():
+                self._add(row)
+        for one in self.groups.values():
+            one.worst.sort(key=_lag_of, reverse=True)
+
+    def _add(self, row: dict[str, Any]) -> None:
+        one = self._group(row["group"])
+        one.partitions += 1
+        if row["lag"] is None:
+            one.unknown += 1
+        else:
+            one.lag += row["lag"]
+        one.read_committed_lag += row["read_committed_lag"] or 0
+        one.worst = heapq.nlargest(WORST, [*one.worst, row], key=_lag_of)
+        end, start = row["log_end_offset"], row["log_start_offset"]
+        if end is not None and row["current_offset"] > end:
+            self.ahead_count += 1
+            self.ahead += [row] if len(self.ahead) < OUT_OF_RANGE else []
+        elif start is not None and row["current_offset"] < start:
+            self.lost_count += 1
+            self.lost += [row] if len(self.lost) < OUT_OF_RANGE else []
+
+    def _group(self, name: str) -> GroupFacts:
+        return self.groups.setdefault(name, GroupFacts(name))
+
+
+def _lag_of(row: dict[str, Any]) -> int:
+    return -1 if row["lag"] is None else int(row["lag"])

@@ -1,0 +1,220 @@
+"""What one pass over the segments of a partition says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog._native.scanner import LOG_OVERHEAD
+from kraftlog.check.partitions import check_segments
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.log_report.fault_counts import FaultCounts, SegmentDamage
+from kraftlog.log_report.transaction_sums import TransactionSums
+from kraftlog.read.partitions import is_metadata
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import scanned, segment_file
+from kraftlog.tables.file_tables import SegmentTotals
+from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.tables.stats import Totals
+from kraftlog.tables.transaction_tables import PartitionTransactions
+from kraftlog.transactions.producer import Transactions
+
+SIZES = 32  # sizes of batches are counted by powers of two
+_UNREADABLE = "unreadable_file"
+
+
+@dataclass
+class SegmentFacts:
+    """A segment: what the table ``segments`` says of it, and where it is damaged."""
+
+    name: str
+    base_offset: int | None
+    next_offset: int | None
+    size: int
+    batches: int
+    records: int | None
+    torn_bytes: int
+    damage: SegmentDamage | None = None
+
+
+@dataclass
+class PartitionFacts:
+    """A partition, or a file that lies in no partition's folder.
+
+    Attributes
+    ----------
+    totals : Totals
+        As ``kraftlog stats`` adds them up.
+    largest_batch : int
+        In bytes.
+    batch_sizes : numpy.ndarray
+        How many batches have [2^n, 2^(n+1)) bytes.
+    last_stable_offset, log_end_offset : int or None
+        None where they cannot be read.
+    faults : FaultCounts
+        What ``kraftlog verify`` finds.
+    segments : list of SegmentFacts
+    notes : list of str
+    """
+
+    topic: str | None
+    partition: int | None
+    folder: LogPath
+    name: str
+    size: int
+    totals: Totals = field(default_factory=Totals)
+    largest_batch: int = 0
+    batch_sizes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(SIZES, np.int64))
+    log_start_offset: int = 0
+    last_stable_offset: int | None = None
+    log_end_offset: int | None = None
+    transactions: dict[str, int] = field(default_factory=dict)
+    faults: FaultCounts = field(default_factory=FaultCounts)
+    segments: list[SegmentFacts] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def torn_bytes(self) -> int:
+        """Bytes behind the last whole batch."""
+        return sum(segment.torn_bytes for segment in self.segments) if self.notes else 0
+
+    @property
+    def stable_lag(self) -> int | None:
+        """How far read_committed consumers are kept from the end."""
+        if self.last_stable_offset is None or self.log_end_offset is None:
+            return None
+        return self.log_end_offset - self.last_stable_offset
+
+
+def partition_facts(
+    group: list[Segment], options: ReadOptions, on_progress: Progress | None = None
+) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
+    """Read the segments of a partition, each once, and say what they hold.
+
+    Parameters
+    ----------
+    group : list of Segment
+        Of one partition, in order.
+    options : ReadOptions
+    on_progress : callable, optional
+    """
+    first = group[0]
+    name = first.file_name if first.topic is None else f"{first.topic}-{first.partition}"
+    facts = PartitionFacts(first.topic, first.partition, first.folder, name, sum(one.size for one in group))
+    seen = _Seen(facts, group)
+    checks = check_segments(group, options, on_progress=on_progress, notes=facts.notes, observe=seen.take)
+    for fault in checks:
+        facts.faults.add(fault)
+        seen.damage(fault)
+    seen.finish()
+    ends = PartitionEnds(group, [])
+    facts.log_start_offset = ends.log_start_offset
+    facts.last_stable_offset, facts.log_end_offset = ends.last_stable_offset, ends.log_end_offset
+    return facts, seen.transactions, ends
+
+
+class _HeaderSums:
+    """What the headers of a segment add up to."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.of_segment = SegmentTotals(segment)
+        self.totals = Totals()
+        self.sizes = np.zeros(SIZES, np.int64)
+        self.largest = 0
+
+    def add(self, headers: Headers) -> None:
+        """Take the next headers."""
+        self.of_segment.add(headers)
+        self.totals.add(headers)
+        sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
+        self.largest = max(self.largest, int(sizes.max()))
+        self.sizes += np.bincount(np.frexp(sizes)[1] - 1, minlength=SIZES)[:SIZES]
+
+
+class _Seen:
+    """What the pass over a partition sees, segment by segment."""
+
+    def __init__(self, facts: PartitionFacts, group: list[Segment]) -> None:
+        self.transactions = TransactionSums()
+        self._facts = facts
+        self._group = group
+        self._at = -1
+        self._sums = _HeaderSums(group[0])
+        self._is_unread = False
+        self._damage: dict[int | None, SegmentDamage] = {}
+        self._sizes = {segment.base_offset: segment.size for segment in group}
+        self._fold = None if is_metadata(group[0]) else PartitionTransactions(group[0], [])
+
+    def take(self, segment: Segment, unread: list[Fault], headers: Headers) -> None:
+        """Take the next headers of the pass."""
+        if self._at < 0 or segment is not self._group[self._at]:
+            self._end_segment()
+            self._at += 1
+            self._sums, self._is_unread = _HeaderSums(segment), False
+        self._is_unread |= any(fault.error == _UNREADABLE for fault in unread)
+        if len(headers):
+            self._sums.add(headers)
+            if self._fold is not None:
+                self._add_transactions(self._fold.add(headers))
+
+    def damage(self, fault: Fault) -> None:
+        """Note where a fault lies."""
+        size = self._sizes.get(fault.segment_base_offset)
+        if size is not None:
+            self._damage.setdefault(fault.segment_base_offset, SegmentDamage(size)).add(fault)
+
+    def finish(self) -> None:
+        """Take the end of the log."""
+        self._end_segment()
+        if self._fold is not None:
+            self._add_transactions(self._fold.open)
+        self._facts.transactions = self.transactions.counts
+        for one in self._facts.segments:
+            one.damage = self._damage.get(one.base_offset)
+
+    def _end_segment(self) -> None:
+        """Add up a segment; where not every byte lies in a sound batch, all headers count, as in the tables."""
+        if self._at < 0:
+            return
+        segment, facts, sums, torn = self._group[self._at], self._facts, self._sums, 0
+        if sums.of_segment.size_in_bytes != segment.size:
+            sums, torn = _all_headers(segment)
+        row = sums.of_segment.row()
+        facts.segments.append(
+            SegmentFacts(
+                segment.name,
+                segment.base_offset,
+                row["next_offset"],
+                segment.size,
+                row["batches"],
+                row["records"],
+                torn,
+            )
+        )
+        facts.totals.join(sums.totals)
+        facts.batch_sizes += sums.sizes
+        facts.largest_batch = max(facts.largest_batch, sums.largest)
+        if self._is_unread and self._fold is not None:
+            following = self._group[self._at + 1] if self._at + 1 < len(self._group) else None
+            self._add_transactions(self._fold.lose(following, []))
+
+    def _add_transactions(self, rows: Transactions) -> None:
+        self.transactions.add(self._facts.topic, self._facts.partition, rows)
+
+
+def _all_headers(segment: Segment) -> tuple[_HeaderSums, int]:
+    """Return what the headers of all batches add up to, sound or not, and how many bytes are torn."""
+    sums, torn = _HeaderSums(segment), 0
+    with segment_file(segment, [], strict=False) as file:
+        scan = HeaderScan(file)
+        for headers in scanned(segment, scan, []):
+            sums.add(headers)
+        torn = segment.size - scan.torn_at if scan.torn_at >= 0 else 0
+    return sums, torn

@@ -1,0 +1,175 @@
+"""``kraftlog.report``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from kraftlog.codec.options import milliseconds
+from kraftlog.disk.durable import new_file
+from kraftlog.disk.remote_path import RemotePath, StorageOptions
+from kraftlog.layout.discover import AnyPath, PathLike
+from kraftlog.log_report.facts import Facts, collect
+from kraftlog.log_report.finding import Finding
+from kraftlog.log_report.findings import findings, verdict
+from kraftlog.log_report.page import check_package, pieces
+from kraftlog.read.records import Progress
+from kraftlog.tables.log import Log
+from kraftlog.tables.open_log import open as open_log
+
+_PIECES_AT_ONCE = 1 << 10
+
+
+class Report:
+    """What was found in a log, and the page that shows it.
+
+    Attributes
+    ----------
+    facts : Facts
+        What the tables say.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What needs attention, errors first."""
+        return findings(self.facts)
+
+    @property
+    def verdict(self) -> str:
+        """How many findings there are of each severity."""
+        return verdict(self.findings)
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether something could not be read, or does not hold."""
+        return bool(self.facts.faults or self.facts.other_faults)
+
+    @property
+    def html(self) -> str:
+        """The page."""
+        return b"".join(self.pieces()).decode()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Return the page as UTF-8, piece by piece."""
+        for some in in_chunks(pieces(self.facts, self.findings)):
+            yield some.encode("utf-8", "replace")
+
+    def write(self, path: PathLike) -> None:
+        """Write the page to a file, which gets its name when it is complete; one that is there is replaced."""
+        with new_file(Path(path)) as file:
+            for piece in self.pieces():
+                file.append(piece)
+
+    def __repr__(self) -> str:
+        lines = [f"{one.severity}: {one.title}" for one in self.findings]
+        return "\n".join([f"<kraftlog.Report: {len(self.facts.partitions)} partitions>", *lines])
+
+
+def in_chunks(texts: Iterable[str]) -> Iterator[str]:
+    """Return texts joined to larger ones."""
+    some: list[str] = []
+    for text in texts:
+        some.append(text)
+        if len(some) == _PIECES_AT_ONCE:
+            yield "".join(some)
+            some.clear()
+    yield "".join(some)
+
+
+def report(
+    paths: AnyPath | Iterable[AnyPath],
+    output: PathLike | None = None,
+    *,
+    topics: Iterable[str] | None = None,
+    partitions: Iterable[int] | None = None,
+    now: datetime | str | int | None = None,
+    workers: int = 1,
+    storage_options: StorageOptions | None = None,
+    on_progress: Progress | None = None,
+) -> Report:
+    """Read a log and make one page of what is in it, what is wrong with it, and what to do next.
+
+    Each segment is read once and checked as ``Log.verify`` does. Memory is bounded by the number of partitions and
+    groups, not by their size. The page is self-contained HTML, loads nothing and runs no script.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        As ``open`` takes them.
+    output : path, optional
+        A file to write the page to.
+    topics : iterable of str, optional
+    partitions : iterable of int, optional
+    now : datetime, str or int, optional
+        The time that ages are counted to; by default that of the call.
+    workers : int
+        Partitions that are read at the same time.
+    storage_options : mapping, optional
+        For the file systems of URIs.
+    on_progress : callable, optional
+        Is called with the bytes of log that were read since the last call.
+
+    Returns
+    -------
+    Report
+        ``html`` is the page, ``findings`` what needs attention.
+
+    Raises
+    ------
+    ImportError
+        When jinja2 is not installed, which the extra ``report`` brings.
+    FileNotFoundError
+        When a path does not exist.
+    ValueError
+        When a folder holds no log files, or a topic that was asked for is not there.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> report = kraftlog.report("tests/golden/transactions_hanging/log")
+    >>> report.findings[0].title
+    '1 batch that a producer cannot have written so'
+    >>> report.html[:15]
+    '<!DOCTYPE html>'
+    """
+    given: list[AnyPath] = [paths] if isinstance(paths, str | RemotePath | os.PathLike) else list(paths)
+    log = open_log(given, topics=topics, partitions=partitions, storage_options=storage_options)
+    at = None if now is None else milliseconds(now)
+    made = report_of(log, [str(path) for path in given], now=at, workers=workers, on_progress=on_progress)
+    if output is not None:
+        made.write(output)
+    return made
+
+
+def report_of(
+    log: Log,
+    paths: Sequence[str],
+    *,
+    now: int | None = None,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> Report:
+    """Return the report of a log that was opened.
+
+    Parameters
+    ----------
+    log : Log
+    paths : sequence of str
+        As they are to stand in commands.
+    now : int, optional
+        The time that ages are counted to, in milliseconds.
+    workers : int
+    on_progress : callable, optional
+    """
+    if workers < 1:
+        raise ValueError(f"workers {workers} is less than 1")
+    check_package()
+    at = time.time_ns() // 1_000_000 if now is None else now
+    return Report(collect(log, paths, at, workers=workers, on_progress=on_progress))

@@ -1,0 +1,65 @@
+"""Findings about transactions of producers: hanging ones, and others that are open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraftlog.log_report.commands import kafka, kraftlog
+from kraftlog.log_report.facts import Facts
+from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, place, places
+from kraftlog.topics import TRANSACTION_STATE
+
+LONG_OPEN_MS = 900_000  # transaction.max.timeout.ms by default
+
+
+def transaction_findings(facts: Facts) -> Iterator[Finding]:
+    """Return hanging transactions, and those that are open."""
+    yield from _hanging(facts)
+    yield from _open(facts)
+
+
+def _hanging(facts: Facts) -> Iterator[Finding]:
+    known = [row for row in facts.hanging if row["command"] is not None]
+    if known:
+        names = places(known)
+        yield Finding(
+            ERROR,
+            "hanging_transaction",
+            counted(facts.hanging_known, "hanging transaction", "hanging transactions"),
+            "No coordinator ends such a transaction: read_committed consumers stop there, and the log cleaner, too."
+            " See that the producer is gone, then abort it.",
+            names[:SHOWN],
+            max(len(names) - SHOWN, 0),
+            [f"{place(row['topic'], row['partition'])}: {row['reason']}" for row in known[:DETAILS]],
+            [kraftlog("hanging", facts.paths), *(row["command"] for row in known[:SHOWN])],
+        )
+
+
+def _open(facts: Facts) -> Iterator[Finding]:
+    hanging = {(row["topic"], row["partition"], row["producer_id"]) for row in facts.hanging if row["command"]}
+    others = [one for one in facts.transactions.open if (one.topic, one.partition, one.producer_id) not in hanging]
+    count = facts.transactions.counts["open"] - facts.hanging_known
+    if count <= 0 or not others:
+        return
+    oldest = min((one.start_timestamp for one in others if one.start_timestamp >= 0), default=None)
+    is_long = oldest is not None and facts.now - oldest > LONG_OPEN_MS
+    names = list(dict.fromkeys(one.name for one in others))
+    why = (
+        "Their transactional ids are known: the coordinator ends them when it runs."
+        if facts.has_transaction_state
+        else f"Whether a coordinator will end them is not known without {TRANSACTION_STATE}."
+    )
+    long = " Some are older than 15 minutes, the longest timeout that brokers allow by default." if is_long else ""
+    yield Finding(
+        WARNING if is_long else NOTE,
+        "open_transaction",
+        counted(count, "open transaction", "open transactions"),
+        f"read_committed consumers wait for their ends. {why}{long}",
+        names[:SHOWN],
+        max(len(names) - SHOWN, 0),
+        [],
+        [
+            kraftlog("transactional-ids" if facts.has_transaction_state else "hanging", facts.paths),
+            kafka("kafka-transactions.sh", "list"),
+        ],
+    )
