@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from kraftlog import varint
     from kraftlog._native.checksum import crc32c
     from kraftlog._native.record_objects import Record, RecordIterator
+    from kraftlog.broker.errors import ReplayError
+    from kraftlog.broker.replay import replay
     from kraftlog.codec.batches import batches
     from kraftlog.codec.buffer_stream import BufferStream
     from kraftlog.codec.builder import RecordBatchBuilder
@@ -62,6 +64,7 @@ __all__ = [
     "RecordError",
     "RecordIterator",
     "RecordTooLargeError",
+    "ReplayError",
     "Stream",
     "UnsupportedCompressionTypeError",
     "batches",
@@ -81,6 +84,7 @@ __all__ = [
     "plan_batches",
     "process",
     "records",
+    "replay",
     "rewrite_batches",
     "scan",
     "validate",
@@ -103,6 +107,7 @@ _MODULES = {
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
+    "ReplayError": "kraftlog.broker.errors",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
     "batches": "kraftlog.codec.batches",
@@ -122,6 +127,7 @@ _MODULES = {
     "plan_batches": "kraftlog.transactions.packing",
     "process": "kraftlog.log_store.process",
     "records": "kraftlog.codec.record_iterator",
+    "replay": "kraftlog.broker.replay",
     "rewrite_batches": "kraftlog.codec.rewrite",
     "scan": "kraftlog.query.lazy_frame",
     "validate": "kraftlog.codec.validate",
