@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from kraftlog import varint
     from kraftlog._native.checksum import crc32c
     from kraftlog._native.record_objects import Record, RecordIterator
+    from kraftlog.broker.errors import ReplayError
+    from kraftlog.broker.replay import replay
     from kraftlog.codec.batches import batches
     from kraftlog.codec.buffer_stream import BufferStream
     from kraftlog.codec.builder import RecordBatchBuilder
@@ -63,6 +65,7 @@ __all__ = [
     "RecordError",
     "RecordIterator",
     "RecordTooLargeError",
+    "ReplayError",
     "Stream",
     "UnsupportedCompressionTypeError",
     "batches",
@@ -82,6 +85,7 @@ __all__ = [
     "plan_batches",
     "process",
     "records",
+    "replay",
     "report",
     "rewrite_batches",
     "scan",
@@ -105,6 +109,7 @@ _MODULES = {
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
+    "ReplayError": "kraftlog.broker.errors",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
     "batches": "kraftlog.codec.batches",
@@ -124,6 +129,7 @@ _MODULES = {
     "plan_batches": "kraftlog.transactions.packing",
     "process": "kraftlog.log_store.process",
     "records": "kraftlog.codec.record_iterator",
+    "replay": "kraftlog.broker.replay",
     "report": "kraftlog.log_report.report",
     "rewrite_batches": "kraftlog.codec.rewrite",
     "scan": "kraftlog.query.lazy_frame",

@@ -54,6 +54,7 @@ NO_TABLES = {
     "report": "writes a page; has tests of its own",
     "export": "writes files",
     "extract": "writes files",
+    "replay": "needs a broker",
     "store": "has tests of its own",
     "schemas": "no sample log has the topic of a registry; has tests of its own",
     "downgrade": "writes a snapshot",

@@ -18,30 +18,13 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import read_options
 
 
-class Renamed(click.ParamType[tuple[str, str]]):
-    """A topic and its new name."""
-
-    name = "old=new"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return both names."""
-        if isinstance(value, tuple):
-            return value
-        old, equals, new = value.partition("=")
-        if not (old and equals and new):
-            self.fail(f"{value!r} is not of the form OLD=NEW", param, ctx)
-        return old, new
-
-
 @click.command()
 @options.PATHS
 @click.argument("target", type=click.Path(path_type=Path))
 @options.WHICH
 @options.BOUNDS
 @options.INCLUDE_DELETED
-@click.option(
-    "--rename", "renamed", multiple=True, type=Renamed(), help="Call the topic OLD by a NEW name; several times."
-)
+@options.RENAME
 @click.option(
     "--committed", is_flag=True, help="Leave out records of aborted and open transactions, as read_committed does."
 )

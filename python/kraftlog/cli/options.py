@@ -240,6 +240,11 @@ OFFSETS_ONLY = _apply(
             is_flag=True,
             help="Write committed offsets as CSV that kafka-consumer-groups --reset-offsets --from-file reads.",
         ),
+        click.option(
+            "--mapping",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="What kraftlog replay wrote: with --reset-plan, offsets are those of the cluster that it went to.",
+        ),
     ]
 )
 
@@ -281,6 +286,26 @@ TYPED = _apply(
             help="A folder of schemas; by default they come from the topic _schemas of the same log directory.",
         ),
     ]
+)
+
+
+class Renamed(click.ParamType[tuple[str, str]]):
+    """A topic and its new name."""
+
+    name = "old=new"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Return both names."""
+        if isinstance(value, tuple):
+            return value
+        old, equals, new = value.partition("=")
+        if not (old and equals and new):
+            self.fail(f"{value!r} is not of the form OLD=NEW", param, ctx)
+        return old, new
+
+
+RENAME = click.option(
+    "--rename", "renamed", multiple=True, type=Renamed(), help="Call the topic OLD by a NEW name; several times."
 )
 
 INCLUDE_DELETED = click.option(

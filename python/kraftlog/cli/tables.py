@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -70,6 +70,7 @@ def run_table(
     search: Search | None = None,
     counts: bool = False,
     filter: Expression | None = None,
+    each: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
 ) -> None:
     """Show a table, and exit.
 
@@ -86,6 +87,8 @@ def run_table(
         Show how many rows there are in each partition.
     filter : pyarrow.compute.Expression, optional
         Only rows for which it is true.
+    each : callable, optional
+        What is made of the rows before they are shown.
     """
     opened = partial(
         open_log,
@@ -149,7 +152,7 @@ def run_table(
         rows_schema = schema.MATCHES.select(output.columns) if counts else streams[0].schema
         with output.open(rows_schema) as writer:
             for batch in _counted(log, streams, rows_schema) if counts else chain.from_iterable(streams):
-                writer.write(batch)
+                writer.write(batch if each is None else each(batch))
                 if writer.is_full:
                     break
     for stream in streams:
@@ -248,8 +251,9 @@ def _command(table: schema.TableSchema) -> click.Command:
             run_table(table.name, paths, output, given)
         from kraftlog.cli.reset_plan import wanted_offsets
 
-        output, rows = wanted_offsets(output, given.pop("groups"), is_plan=given.pop("is_plan"))
-        run_table(table.name, paths, output, given, filter=rows)
+        groups, mapping = given.pop("groups"), given.pop("mapping")
+        wanted = wanted_offsets(output, groups, mapping, is_plan=given.pop("is_plan"))
+        run_table(table.name, paths, wanted.output, given, filter=wanted.rows, each=wanted.each)
 
     which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
     decorators = [options.PATHS, which, options.AT if table.name in FOLDED_TOPICS else options.BOUNDS]

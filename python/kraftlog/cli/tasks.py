@@ -48,6 +48,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Convert": {
         "export": ("export", "Write records as Parquet, a file for each partition, keys and values typed."),
         "extract": ("extract", "Copy partitions, or stretches of them, to a log directory of their own."),
+        "replay": ("replay", "Produce the records of partitions into a live broker."),
         "pack": ("pack", "Make a log file of JSON Lines or Parquet."),
         "downgrade": ("downgrade", "Write the snapshot of a lower metadata.version."),
     },

@@ -169,7 +169,7 @@ def extract_log(
 ) -> Extract:
     """Do what ``extract`` does, with a log that was opened; ``is_chosen`` says whether topics were named."""
     codec = None if compression is None else compression_type(compression)
-    groups = _groups(log, rename, is_chosen=is_chosen)
+    groups = chosen_partitions(log, rename, is_chosen=is_chosen)
     _check_target(target, log)
     temporary = target.with_name(target.name + UNFINISHED)
     done = Extract()
@@ -207,7 +207,7 @@ def extract_log(
     return done
 
 
-def _groups(log: Log, rename: Mapping[str, str], *, is_chosen: bool) -> dict[tuple[str, int], list[Segment]]:
+def chosen_partitions(log: Log, rename: Mapping[str, str], *, is_chosen: bool) -> dict[tuple[str, int], list[Segment]]:
     """Return the segments of each partition, by what it is to be called."""
     for old, new in rename.items():
         if old not in log.topics:

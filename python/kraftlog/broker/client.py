@@ -1,0 +1,278 @@
+"""The client of a broker: a transactional producer, and the offsets that its transactions commit with their records."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from kraftlog.broker.errors import NotDeliveredError, ReplayError
+from kraftlog.stream import optional_package
+
+TRANSACTION_TIMEOUT_MS = 300_000
+BATCH_BYTES = 1_000_000
+_OWN = frozenset({"bootstrap.servers", "transactional.id", "enable.idempotence", "group.id", "isolation.level", "acks"})
+_PRODUCER = {
+    "linger.ms": 20,
+    "queue.buffering.max.messages": 200_000,
+    "queue.buffering.max.kbytes": 128 << 10,
+    "message.max.bytes": 1_000_000_000,  # what the client allows: the broker says what it takes
+    "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+    "message.timeout.ms": TRANSACTION_TIMEOUT_MS,
+}
+_PASSING = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PART"}
+_PAUSE = 0.05  # seconds
+_AT_ONCE = 1.0  # seconds between two looks at whether records are taken
+
+Place = tuple[str, int]
+
+_FAILED = "TXNERR"  # what the client logs when a transaction can only be aborted
+
+
+class _Log(logging.Handler):
+    """Keeps what the client logs of a transaction that has failed; until it is aborted, nothing else says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failure: str | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look at a line of the client's log."""
+        line = record.getMessage()
+        if line.startswith(_FAILED):
+            self.failure = line.partition(": ")[2] or line
+
+
+class Client:
+    """A connection to a cluster.
+
+    Parameters
+    ----------
+    to : str
+        HOST:PORT, several with commas between them.
+    name : str
+        The transactional id, and the group that keeps how far the replay came.
+    settings : mapping of str to str
+        Properties of librdkafka, such as ``security.protocol``.
+    timeout : float
+        Seconds after which a broker that does not answer is given up.
+
+    Raises
+    ------
+    ImportError
+        When confluent-kafka is not installed.
+    ValueError
+        For a property that librdkafka does not know, or that the replay sets itself.
+    """
+
+    def __init__(self, to: str, name: str, settings: Mapping[str, str], timeout: float) -> None:
+        kafka = optional_package("confluent_kafka", "replaying", "'kraftlog[replay]'")
+        optional_package("confluent_kafka.admin", "replaying", "'kraftlog[replay]'")
+        own = sorted(_OWN & settings.keys())
+        if own:
+            raise ValueError(f"client setting {own[0]}: a replay sets it itself")
+        self.to, self.timeout = to, timeout
+        self._kafka, self._name = kafka, name
+        self._log = _Log()
+        logger = logging.Logger("kraftlog.broker")
+        logger.addHandler(self._log)
+        self._settings = {"bootstrap.servers": to, "logger": logger, "error_cb": self._note, **settings}
+        self._said = ""
+        self._producer: Any = None
+        self._group: Any = None
+        try:
+            self._admin = kafka.admin.AdminClient(self._settings)
+        except kafka.KafkaException as error:
+            raise ValueError(f"client settings: {error.args[0].str()}") from None
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Turn what the client raises into a ReplayError that says what was asked."""
+        try:
+            yield
+        except self._kafka.KafkaException as error:
+            raise self.refusal(what, error.args[0]) from None
+
+    def refusal(self, what: str, error: Any) -> ReplayError:
+        """Return what the client said of something, as an error."""
+        if error.code() == self._kafka.KafkaError._FENCED or error.code() == self._kafka.KafkaError.PRODUCER_FENCED:
+            return ReplayError(f"{self.to}: {what}: another replay with the same mapping has taken over")
+        said = f" ({self._said})" if self._said and self._said not in error.str() else ""
+        kind = ReplayError if error.fatal() or not error.txn_requires_abort() else NotDeliveredError
+        return kind(f"{self.to}: {what}: {error.str()}{said}")
+
+    def _note(self, error: Any) -> None:
+        self._said = error.str()
+
+    def topics(self) -> dict[str, int]:
+        """Return how many partitions each topic has."""
+        with self._asking("reading the list of topics"):
+            found = self._admin.list_topics(timeout=self.timeout).topics
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        with self._asking("reading the id of the cluster"):
+            return str(self._admin.list_topics(timeout=self.timeout).cluster_id)
+
+    def create_topics(self, partitions: Mapping[str, int]) -> None:
+        """Create topics with the replication factor and the settings that the cluster has by default."""
+        new = [self._kafka.admin.NewTopic(name, count) for name, count in partitions.items()]
+        for name, done in self._admin.create_topics(new, request_timeout=self.timeout).items():
+            with self._asking(f"creating the topic {name}"):
+                done.result()
+        deadline = time.monotonic() + self.timeout
+        while not partitions.keys() <= self.topics().keys():
+            if time.monotonic() > deadline:
+                raise ReplayError(f"{self.to}: the new topics are not there after {self.timeout:g} seconds")
+            time.sleep(0.1)
+
+    def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the settings of topics; without those of a topic that the cluster does not show."""
+        admin, found = self._kafka.admin, dict[str, dict[str, str]]()
+        asked = [admin.ConfigResource(admin.ConfigResource.Type.TOPIC, name) for name in topics]
+        for resource, answer in self._admin.describe_configs(asked, request_timeout=self.timeout).items():
+            try:
+                found[resource.name] = {name: entry.value for name, entry in answer.result().items()}
+            except self._kafka.KafkaException:  # not allowed, as a rule: what they would say are notes alone
+                found[resource.name] = {}
+        return found
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
+        """Return where partitions begin and end."""
+        with self._reader() as consumer:
+
+            def ends(place: Place) -> Any:
+                return consumer.get_watermark_offsets(self._kafka.TopicPartition(*place), self.timeout)
+
+            return {
+                place: self._again(f"reading the ends of {place[0]}-{place[1]}", partial(ends, place))
+                for place in places
+            }
+
+    @contextmanager
+    def _reader(self) -> Iterator[Any]:
+        consumer = self._kafka.Consumer(
+            {
+                **self._settings,
+                "group.id": self._name,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    def open(self, compression: str | None, batch_bytes: int) -> None:
+        """Open the producer: what an earlier one with the same name has left open is aborted, or finished."""
+        settings = {**_PRODUCER, "batch.size": batch_bytes, **self._settings, "transactional.id": self._name}
+        if compression is not None:
+            settings["compression.type"] = compression
+        with self._asking("opening a transactional producer"):
+            self._producer = self._kafka.Producer(settings)
+            self._producer.init_transactions(self.timeout)
+        with self._reader() as consumer:
+            self._group = consumer.consumer_group_metadata()
+
+    def reached(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Return the offsets of the log at which partitions go on, of those of which something was committed."""
+        asked = [self._kafka.TopicPartition(*place) for place in places]
+        with self._reader() as consumer, self._asking("reading how far the replay came"):
+            found = consumer.committed(asked, self.timeout)
+        for one in found:
+            if one.error is not None:
+                raise self.refusal(f"reading how far the replay of {one.topic}-{one.partition} came", one.error)
+        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._log.failure = None
+        with self._asking("beginning a transaction"):
+            self._producer.begin_transaction()
+
+    def produce(self, place: Place, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Produce records to a partition: rows of key, value, timestamp, headers, and what is called on delivery."""
+        topic, partition = place
+        produce, poll = self._producer.produce, self._producer.poll
+        try:
+            for key, value, timestamp, headers, on_delivery in rows:
+                deadline = 0.0
+                while True:
+                    try:
+                        produce(topic, value, key, partition, on_delivery, timestamp=timestamp, headers=headers)
+                        break
+                    except BufferError:
+                        deadline = deadline or time.monotonic() + self.timeout
+                        self._check_time(deadline)
+                        poll(0.01)
+                        self._check_transaction()
+            poll(0)
+        except self._kafka.KafkaException as error:
+            refusal = self.refusal(f"{topic}-{partition}", error.args[0])
+            raise (refusal if error.args[0].fatal() else NotDeliveredError(str(refusal))) from None
+
+    def pause(self, seconds: float) -> None:
+        """Wait, while records are delivered."""
+        self._producer.poll(seconds)
+
+    def deliver(self) -> None:
+        """Wait until all records are delivered.
+
+        Raises
+        ------
+        NotDeliveredError
+            When the transaction can only be aborted.
+        """
+        deadline, left = time.monotonic() + self.timeout, len(self._producer)
+        with self._asking("producing"):
+            while still := self._producer.flush(_AT_ONCE):
+                if still < left:
+                    deadline, left = time.monotonic() + self.timeout, still
+                self._check_time(deadline)
+                self._check_transaction()
+
+    def commit(self, reached: Mapping[Place, int]) -> None:
+        """Commit the transaction, and with it the offsets of the log at which partitions go on."""
+        at = [self._kafka.TopicPartition(*place, offset) for place, offset in reached.items()]
+        self._again(
+            "keeping how far the replay came",
+            lambda: self._producer.send_offsets_to_transaction(at, self._group, self.timeout),
+        )
+        self._again("committing a transaction", lambda: self._producer.commit_transaction(self.timeout))
+
+    def abort(self) -> None:
+        """Abort the transaction."""
+        self._again("aborting a transaction", lambda: self._producer.abort_transaction(self.timeout))
+
+    def _again(self, what: str, step: Callable[[], Any]) -> Any:
+        """Take a step, and again as long as what the client says of it passes: a new topic has no leader at first."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                return step()
+            except self._kafka.KafkaException as error:
+                passes = error.args[0].retriable() or error.args[0].name() in _PASSING
+                if not passes or time.monotonic() > deadline:
+                    raise self.refusal(what, error.args[0]) from None
+                time.sleep(_PAUSE)
+
+    def _check_transaction(self) -> None:
+        if self._log.failure is not None:
+            self._producer.poll(_PAUSE)  # reports of what was refused
+            raise NotDeliveredError(f"{self.to}: {self._log.failure}")
+
+    def _check_time(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            said = f" ({self._said})" if self._said else ""
+            raise ReplayError(f"{self.to}: no records were taken for {self.timeout:g} seconds{said}")
+
+    def close(self) -> None:
+        """Drop what was not delivered."""
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None

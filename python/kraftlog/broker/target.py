@@ -1,0 +1,57 @@
+"""Topics of a cluster that a log is replayed into: they must be there, large enough, and empty."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from kraftlog.broker.client import BATCH_BYTES, Client, Place
+from kraftlog.broker.errors import ReplayError
+
+
+def check_topics(client: Client, partitions: Mapping[str, int], *, creates: bool) -> None:
+    """Refuse a target that lacks topics, or partitions of them.
+
+    Parameters
+    ----------
+    client : Client
+    partitions : mapping of str to int
+        How many partitions each topic has to have.
+    creates : bool
+        Whether topics that are missing are made.
+    """
+    there = client.topics()
+    missing = {name: count for name, count in partitions.items() if name not in there}
+    if missing and not creates:
+        names = ", ".join(f"{name} ({count} partitions)" for name, count in missing.items())
+        raise ReplayError(f"{client.to} does not have the topics {names}: create them, or give --create-topics")
+    for name, count in partitions.items():
+        if there.get(name, count) < count:
+            raise ReplayError(f"{client.to}: {name} has {there[name]} partitions, and {count} are needed")
+    if missing:
+        client.create_topics(missing)
+
+
+def check_empty(client: Client, places: Iterable[Place]) -> None:
+    """Refuse partitions that hold records."""
+    for (topic, partition), (begin, end) in client.ends(places).items():
+        if begin < end:
+            raise ReplayError(
+                f"{client.to}: {topic}-{partition} holds offsets {begin} to {end - 1}: give --append to add behind"
+                " them, or --mapping with the file of the replay that is to go on"
+            )
+
+
+def batch_bytes(configs: Mapping[str, Mapping[str, str]]) -> int:
+    """Return how large batches may be, so that all topics take them."""
+    limits = (int(found.get("max.message.bytes", BATCH_BYTES)) for found in configs.values())
+    return min([BATCH_BYTES, *limits])
+
+
+def notes_of(topic: str, config: Mapping[str, str], earliest_ms: int) -> Iterable[str]:
+    """Return what the settings of a topic do to records with timestamps of their own."""
+    if config.get("message.timestamp.type") == "LogAppendTime":
+        yield f"{topic}: the target has message.timestamp.type=LogAppendTime, so records get the time of the replay"
+    retention = int(config.get("retention.ms", -1))
+    if "delete" in config.get("cleanup.policy", "") and 0 <= retention < time.time() * 1000 - earliest_ms:
+        yield f"{topic}: the target deletes records that are older than retention.ms={retention}, and some are"

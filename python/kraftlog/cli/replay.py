@@ -1,0 +1,120 @@
+"""``kraftlog replay``: the records of partitions, produced into a live broker."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kraftlog.broker.errors import ReplayError
+from kraftlog.broker.replay import DEFAULT_TIMEOUT, Target, replay_log
+from kraftlog.cli import options
+from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.report import EXIT_FAULTS, report_faults
+from kraftlog.codec.compression import COMPRESSION_TYPES
+from kraftlog.codec.options import READ_COMMITTED
+from kraftlog.disk.disk import disk
+from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.user_options import read_options
+
+
+@click.command()
+@options.PATHS
+@click.option("--to", required=True, metavar="HOST:PORT", help="A broker; several with commas between them.")
+@click.option(
+    "--mapping",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file that says which offset became which. With that of an earlier replay, this one goes on.",
+)
+@options.WHICH
+@options.BOUNDS
+@options.INCLUDE_DELETED
+@options.RENAME
+@click.option(
+    "--committed", is_flag=True, help="As of extract; aborted and open transactions are left out in any case."
+)
+@click.option("--create-topics", "creates", is_flag=True, help="Make topics that the target does not have.")
+@click.option("--append", "appends", is_flag=True, help="Also into partitions that hold records already.")
+@click.option("--rate", help="Records a second, such as 5000, or bytes, such as 10MB.")
+@click.option("--compression", type=click.Choice(COMPRESSION_TYPES), help="Of what is sent; by default none.")
+@click.option(
+    "--client-config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with properties of librdkafka, NAME=VALUE, such as security.protocol=SSL.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=DEFAULT_TIMEOUT,
+    show_default=True,
+    help="Seconds after which a broker that does not answer is given up.",
+)
+@click.option("--strict", is_flag=True, help="Stop at the first fault; what was committed before stays.")
+@click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
+def replay(
+    paths: tuple[str, ...],
+    to: str,
+    mapping: Path,
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    renamed: tuple[tuple[str, str], ...],
+    committed: bool,
+    creates: bool,
+    appends: bool,
+    rate: str | None,
+    compression: str | None,
+    client_config: Path | None,
+    timeout: float,
+    no_progress: bool,
+    **given: Any,
+) -> None:
+    """Produce the records of partitions into a live broker, those that a read_committed consumer would get.
+
+    Keys, values, partitions, timestamps and headers stay as they are; offsets are those that the broker gives, and the
+    mapping says which became which. After a crash, or when the broker was gone, the same command goes on where it
+    ended: nothing is lost, and nothing comes twice. Records of a transaction in one partition become visible together;
+    those of aborted and open ones are left out. Without --topic all topics but Kafka's own are replayed. Needs
+    confluent-kafka (pip install 'kraftlog[replay]').
+
+    \b
+    Examples:
+      kraftlog replay sample/broker --to localhost:9092 --mapping orders.csv --topic orders --create-topics
+      kraftlog offsets backup --reset-plan --mapping orders.csv
+    """  # noqa: D301  (\b keeps the examples as they are)
+    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    settings = {} if client_config is None else _settings(client_config)
+    target = Target(to, mapping, creates, appends, rate, compression, settings, timeout)
+    bounds = read_options(**given, isolation_level=READ_COMMITTED)
+    try:
+        with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
+            done = replay_log(log, target, bounds, dict(renamed), is_chosen=bool(topics), on_progress=bar)
+    except ReplayError as error:
+        print(f"kraftlog: {error}", file=sys.stderr)
+        if disk().entry(mapping) is not None:
+            print("what was committed stays; the same command goes on behind it", file=sys.stderr)
+        sys.exit(EXIT_FAULTS)
+    for one in done.partitions:
+        where = f", up to offset {one.end_offset - 1} of the log" if one.records else ""
+        print(f"{one.topic}-{one.partition}: {one.records:,} records{where}")
+    for note in done.notes:
+        print(note, file=sys.stderr)
+    sys.exit(report_faults(done.faults))
+
+
+def _settings(path: Path) -> dict[str, str]:
+    """Return the properties of a file."""
+    found = {}
+    for number, line in enumerate(disk().read_bytes(path).decode().splitlines(), 1):
+        name, equals, value = line.partition("=")
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if not equals or not name.strip():
+            raise click.UsageError(f"--client-config {path}, line {number}: expected NAME=VALUE, found {line!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+COMMANDS = [replay]

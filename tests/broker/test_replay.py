@@ -1,0 +1,301 @@
+"""A replay that ends anywhere goes on: nothing is lost, nothing comes twice, and the mapping says where it all is."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_cluster import Cluster, Killed
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kraftlog
+from faulty_disk import FaultyDisk, only
+from golden_files import GOLDEN
+from kraftlog.broker import replay as module
+from kraftlog.broker.mapping import OffsetMapping, runs_of
+from kraftlog.broker.pace import Pace
+from kraftlog.broker.uncut import Uncut
+from kraftlog.disk.disk import use_disk
+
+LOG = GOLDEN / "transactions" / "log"
+TOPIC = "orders"
+COMMAND = [sys.executable, "-c", "from kraftlog.cli import main; main()"]
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    given = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(given, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Let replays go into a cluster in memory, a few records at a time."""
+    found = Cluster()
+    monkeypatch.setattr(module, "Client", lambda *given: found.client(*given))
+    monkeypatch.setattr(module, "TRANSACTION_BYTES", 300)
+    monkeypatch.setattr(module, "STEP_ROWS", 3)
+    return found
+
+
+def expected(**given: Any) -> dict[int, list[tuple[int, Any]]]:
+    """Return offsets and records of each partition, as a consumer of the log gets them."""
+    columns = ["partition", "offset", "key", "value", "timestamp_ms", "headers"]
+    rows = kraftlog.open(LOG, topics=[TOPIC]).records(columns, isolation_level="read_committed", **given).to_table()
+    found: dict[int, list[tuple[int, Any]]] = {0: [], 1: [], 2: []}
+    for row in rows.to_pylist():
+        headers = [(header["key"], header["value"]) for header in row["headers"]]
+        found[row["partition"]].append((row["offset"], (row["key"], row["value"], row["timestamp_ms"], headers)))
+    return found
+
+
+def replayed(mapping: Path, **given: Any) -> kraftlog.broker.replay.Replay:
+    return kraftlog.replay(LOG, "fake:9092", mapping, topics=[TOPIC], create_topics=True, **given)
+
+
+def check(cluster: Cluster, mapping: Path, topic: str = TOPIC, **given: Any) -> None:
+    """All records are there once, in their order, where the mapping says."""
+    offsets = OffsetMapping(mapping)
+    for partition, rows in expected(**given).items():
+        there = cluster.committed((topic, partition))
+        assert [row for _, row in there] == [row for _, row in rows]
+        assert [offsets.target(TOPIC, partition, at) for at, _ in rows] == [(topic, at) for at, _ in there]
+
+
+def test_whole(cluster: Cluster, tmp_path: Path):
+    done = replayed(tmp_path / "m.csv")
+    assert [one.records for one in done.partitions] == [len(rows) for rows in expected().values()]
+    check(cluster, tmp_path / "m.csv")
+    assert replayed(tmp_path / "m.csv").partitions[0].records == 0
+    check(cluster, tmp_path / "m.csv")
+
+
+def test_bounds_and_a_new_name(cluster: Cluster, tmp_path: Path):
+    replayed(tmp_path / "m.csv", start_offset=10, end_offset=90, rename={TOPIC: "new"})
+    check(cluster, tmp_path / "m.csv", "new", start_offset=10, end_offset=90)
+
+
+def test_transactions_are_not_cut(cluster: Cluster, tmp_path: Path):
+    """What is committed together holds all records of each transaction in the partition."""
+    replayed(tmp_path / "m.csv")
+    found = kraftlog.open(LOG, topics=[TOPIC]).transactions(["partition", "state", "first_offset", "last_offset"])
+    offsets = OffsetMapping(tmp_path / "m.csv")
+    for row in found.to_pylist():
+        shown = {at for at, _ in expected()[row["partition"]]}
+        if row["state"] == "committed" and {row["first_offset"], row["last_offset"]} <= shown:
+            first, last = (offsets.target(TOPIC, row["partition"], row[f"{name}_offset"]) for name in ("first", "last"))
+            assert first is not None
+            assert last is not None
+            between = cluster.log((TOPIC, row["partition"]))[first[1] : last[1] + 1]
+            assert [state for _, state in between] == ["committed"] * len(between)
+
+
+def steps_of(tmp_path: Path, cluster: Cluster, **given: Any) -> int:
+    replayed(tmp_path / "count.csv", rename={TOPIC: "count"}, **given)
+    steps, cluster.steps = cluster.steps, 0
+    return steps
+
+
+@pytest.mark.parametrize("side", [1, -1], ids=["before", "behind"])
+@pytest.mark.parametrize("interrupts", [False, True])
+def test_killed_at_every_step(cluster: Cluster, tmp_path: Path, side: int, interrupts: bool):
+    """The process ends before a step of the cluster is done, or behind it, and again at the next start."""
+    cluster.interrupts = interrupts
+    steps = steps_of(tmp_path, cluster)
+    assert steps > 20
+    for number in range(1, steps + 1):
+        mapping, topic = tmp_path / f"m{number}.csv", f"at-{number}"
+        for at in (number, 3):
+            cluster.steps, cluster.kills = 0, {side * at}
+            with suppress(Killed):
+                replayed(mapping, rename={TOPIC: topic})
+        cluster.kills = set()
+        replayed(mapping, rename={TOPIC: topic})
+        check(cluster, mapping, topic)
+
+
+def test_a_disk_that_fails_at_every_step(cluster: Cluster, tmp_path: Path):
+    disk = FaultyDisk()
+    with use_disk(disk):
+        replayed(tmp_path / "count.csv", rename={TOPIC: "count"})
+    assert len(disk.steps) > 20
+    for step in disk.steps:
+        mapping, topic = tmp_path / f"m{step.number}.csv", f"at-{step.number}"
+        with use_disk(FaultyDisk(only(step.number))), suppress(OSError):
+            replayed(mapping, rename={TOPIC: topic})
+        replayed(mapping, rename={TOPIC: topic})
+        check(cluster, mapping, topic)
+
+
+def test_a_line_that_was_not_written_to_its_end(cluster: Cluster, tmp_path: Path):
+    """The last transaction was not committed, and of its lines the disk has a part, or zeros."""
+    for number, rest in enumerate([b"orders,0,99", b"orders,0,99,x,1,1\n", bytes(40), b"orders,2,3,\n\0\0\0"]):
+        mapping, topic = tmp_path / f"m{number}.csv", f"at-{number}"
+        cluster.steps, cluster.kills = 0, {12}
+        with pytest.raises(Killed):
+            replayed(mapping, rename={TOPIC: topic})
+        if b"x" not in rest:
+            mapping.write_bytes(mapping.read_bytes() + rest.replace(b",\n", b",at-3,5,5\n"))
+        cluster.kills = set()
+        replayed(mapping, rename={TOPIC: topic})
+        check(cluster, mapping, topic)
+
+
+def test_other_producers_in_the_same_partition(cluster: Cluster, tmp_path: Path):
+    cluster.interrupts = True
+    replayed(tmp_path / "m.csv")
+    check(cluster, tmp_path / "m.csv")
+    others = [entry for entry in cluster.log((TOPIC, 0)) if entry[1] == "other"]
+    assert len(others) > 10
+
+
+def test_a_record_that_is_too_large_is_named(cluster: Cluster, tmp_path: Path):
+    large = max(expected()[0], key=lambda one: len(one[1][1] or b""))
+    cluster.too_large = len(large[1][1]) - 1
+    first = next(at for at, row in expected()[0] if len(row[1] or b"") > cluster.too_large)
+    with pytest.raises(kraftlog.ReplayError, match=f"orders-0 refused the record of offset {first}: too large"):
+        replayed(tmp_path / "m.csv")
+    cluster.too_large = 1 << 30
+    replayed(tmp_path / "m.csv")
+    check(cluster, tmp_path / "m.csv")
+
+
+def test_what_is_refused(cluster: Cluster, tmp_path: Path):
+    mapping = tmp_path / "m.csv"
+    with pytest.raises(kraftlog.ReplayError, match=r"does not have the topics orders \(3 partitions\)"):
+        kraftlog.replay(LOG, "fake:9092", mapping, topics=[TOPIC])
+    replayed(mapping)
+    with pytest.raises(kraftlog.ReplayError, match="holds offsets 0 to"):
+        replayed(tmp_path / "other.csv")
+    with pytest.raises(ValueError, match=r"bounds none, and \{'end_offset': 5\} is asked for"):
+        replayed(mapping, end_offset=5)
+    with pytest.raises(ValueError, match="brokers take no records for it"):
+        kraftlog.replay(LOG, "fake:9092", mapping, topics=["__consumer_offsets"])
+    with pytest.raises(ValueError, match="rate"):
+        replayed(mapping, rate="fast")
+    assert [one.records for one in replayed(tmp_path / "again.csv", append=True).partitions] == [77, 35, 12]
+
+
+def test_files_that_do_not_belong_together(cluster: Cluster, tmp_path: Path):
+    mapping = tmp_path / "m.csv"
+    replayed(mapping)
+    whole, state = mapping.read_bytes(), mapping.with_name("m.csv.state")
+    lines = whole.splitlines(keepends=True)
+    mapping.write_bytes(b"".join(lines[:3]))
+    with pytest.raises(ValueError, match="not the file that the last replay wrote"):
+        replayed(mapping)
+    mapping.unlink()
+    with pytest.raises(ValueError, match="bring it back"):
+        replayed(mapping)
+    mapping.write_bytes(b"nothing")
+    with pytest.raises(ValueError, match="expected a first line source_topic"):
+        replayed(mapping)
+    mapping.write_bytes(whole)
+    cluster.offsets.clear()
+    with pytest.raises(ValueError, match="no longer knows how far orders-0 came"):
+        replayed(mapping)
+    state.write_text("{}")
+    with pytest.raises(ValueError, match="is not the state of a replay"):
+        replayed(mapping)
+    state.unlink()
+    with pytest.raises(ValueError, match="is there, but not"):
+        replayed(mapping)
+
+
+def test_notes_of_settings(cluster: Cluster, tmp_path: Path):
+    cluster.configs[TOPIC] = {
+        "message.timestamp.type": "LogAppendTime",
+        "retention.ms": "1000",
+        "cleanup.policy": "delete",
+    }
+    notes = " ".join(replayed(tmp_path / "m.csv").notes)
+    assert "records get the time of the replay" in notes
+    assert "retention.ms=1000" in notes
+    assert "read_committed ends at offset 47" in notes
+
+
+def test_reset_plan_through_a_mapping(cluster: Cluster, tmp_path: Path):
+    """A group goes on with the first record that it had not read; an end stays an end."""
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        for topic in ("one", "other"):
+            store.create_topic(topic)
+            with store.producer(topic) as producer:
+                for begin in range(0, 6, 3):
+                    with producer.transaction():
+                        for number in range(begin, begin + 3):
+                            producer.send(topic, value=f"{topic}-{number}")
+        with store.producer("groups") as producer, producer.transaction():
+            for group, offset in (("first", 0), ("middle", 5), ("marker", 3), ("end", 8)):
+                producer.send_offsets_to_transaction({("one", 0): offset, ("other", 0): 1}, group=group)
+    kraftlog.replay(
+        *(tmp_path / "log", "fake:9092", tmp_path / "m.csv"), topics=["one"], rename={"one": "new"}, create_topics=True
+    )
+    done = command("offsets", tmp_path / "log", "--reset-plan", "--mapping", tmp_path / "m.csv")
+    assert done.returncode == 0
+    plan = {row[0]: row[1:] for row in csv.reader(done.stdout.splitlines())}
+    there = dict(cluster.committed(("new", 0)))
+    values = {group: there[int(row[2])][1] for group, row in plan.items() if group != "end"}
+    assert values == {"first": b"one-0", "middle": b"one-4", "marker": b"one-3"}
+    assert int(plan["end"][2]) == max(there) + 1
+    assert done.stderr.count("other-0: the partition was not replayed") == 4
+    lines = (tmp_path / "m.csv").read_bytes().splitlines(keepends=True)
+    (tmp_path / "part.csv").write_bytes(b"".join(lines[:-1]))
+    for path, message in (("part.csv", "was not finished"), ("log/meta.properties", "expected a first line")):
+        done = command("offsets", tmp_path / "log", "--reset-plan", "--mapping", tmp_path / path)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    done = command("offsets", tmp_path / "log", "--mapping", tmp_path / "m.csv")
+    assert (done.returncode, "--mapping is of --reset-plan" in done.stderr) == (2, True)
+
+
+OFFSETS = st.lists(st.integers(0, 60), min_size=1, max_size=30, unique=True).map(sorted)
+
+
+@given(OFFSETS, st.data())
+def test_runs_say_where_each_record_is(source: list[int], data: st.DataObject):
+    target = data.draw(
+        st.lists(st.integers(0, 60), min_size=len(source), max_size=len(source), unique=True).map(sorted)
+    )
+    runs = runs_of("a", 0, np.array(source), "b", np.array(target))
+    pairs = [(run.source_offset + i, run.target_offset + i) for run in runs for i in range(run.records_count)]
+    assert pairs == list(zip(source, target, strict=True))
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)).map(sorted), max_size=8))
+def test_where_a_stretch_may_end(found: list[list[int]]):
+    """An offset is no end when a transaction has records on both sides."""
+    offsets = np.arange(31)
+    cut = [any(first <= at < last for first, last in found) for at in offsets.tolist()]
+    uncut = Uncut([first for first, _ in found], [last for _, last in found])
+    assert uncut.may_end(offsets).tolist() == [not one for one in cut]
+
+
+@pytest.mark.parametrize(
+    ("rate", "records", "size"),
+    [("100", 100, None), (50, 50, None), ("10MB", None, 10**7), ("1KiB", None, 1024), ("2.5kB/s", None, 2500)],
+)
+def test_rates(rate: str | int, records: int | None, size: int | None, monkeypatch: pytest.MonkeyPatch):
+    """Over a while no more is sent than the rate says."""
+    now = 0.0
+    monkeypatch.setattr("kraftlog.broker.pace.time.monotonic", lambda: now)
+
+    def pause(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    pace, amount = Pace(rate), records or size or 0
+    for _ in range(40):
+        pace.wait(amount // 10 if records else 1, amount // 10 if size else 1, pause)
+    assert now == pytest.approx(3.9, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", ["0", "fast", "10XB", "-5", "", "MB"])
+def test_rates_that_are_none(rate: str):
+    with pytest.raises(ValueError, match="neither records a second"):
+        Pace(rate)
