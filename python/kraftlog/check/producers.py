@@ -12,6 +12,7 @@ import numpy as np
 
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.index_files import ENTRY_TYPES, IndexColumns
@@ -109,13 +110,19 @@ class ProducerCheck:
             if self._is_complete or (marker is not None and marker != (producer_id, ABORTED)):
                 yield f"an entry for {_described(entry)}, which the log has not"
 
+    def _snapshot(self, offset: int) -> LogPath | None:
+        """Return where the snapshot of an offset would be; a remote tier has one of where a segment begins."""
+        if not self._segment.stored:
+            return self._segment.folder / f"{offset:020d}.snapshot"
+        return self._segment.beside.get("snapshot") if offset == self._segment.base_offset else None
+
     def _compare_snapshot(self, offset: int) -> Iterator[Fault]:
         """Compare the snapshot of an offset with the producers of the log up to there.
 
         Producers that only the log knows may have expired.
         """
-        path = self._segment.path.with_name(f"{offset:020d}.snapshot")
-        if not self._is_complete or disk().entry(path) is None:
+        path = self._snapshot(offset)
+        if not self._is_complete or path is None or disk().entry(path) is None:
             return
         try:
             found = {state.producer_id: state for state in read_producer_snapshot(path)}
