@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
+    from kraftlog.layout.tier.remote_tier import RemoteTier
     from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
@@ -62,6 +63,7 @@ __all__ = [
     "RecordError",
     "RecordIterator",
     "RecordTooLargeError",
+    "RemoteTier",
     "Stream",
     "UnsupportedCompressionTypeError",
     "batches",
@@ -103,6 +105,7 @@ _MODULES = {
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
+    "RemoteTier": "kraftlog.layout.tier.remote_tier",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
     "batches": "kraftlog.codec.batches",

@@ -50,7 +50,8 @@ class Disk(LocalWriting):
     def entry(self, path: LogPath) -> Entry | None:
         """Return what is at a path; None when nothing is there."""
         if isinstance(path, PartPath):
-            path = path.stored_in
+            found = self.entry(path.stored_in)
+            return None if found is None else Entry(path.name, False, found.is_file, path.size)
         return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)
 
     def open(self, path: LogPath, size: int | None = None) -> ReadableFile:

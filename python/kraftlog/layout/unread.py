@@ -32,4 +32,6 @@ class Unread:
     @property
     def name(self) -> str:
         """Folder and file name, as messages show it."""
-        return names.printable(f"{self.path.parent.name}/{self.path.name}")
+        folder = self.path.parent
+        above = f"{folder.parent.name}/" if folder.name.isdigit() else ""  # in a remote tier, by partition
+        return names.printable(f"{above}{folder.name}/{self.path.name}")

@@ -43,7 +43,7 @@ class _Objects:
         return self.folder / f"{self.base_offset:020d}-{self.segment_id}.{kind}"
 
     def unread(self, kind: str, reason: str, error: str = UNREADABLE_TIER) -> Unread:
-        size = self.sizes.get(kind, 0)
+        size = self.sizes.get(kind if error == TIER_ORPHAN else "log", 0)
         return Unread(self.path(kind), size, reason, self.of.topic, self.of.partition, self.base_offset, error)
 
 
