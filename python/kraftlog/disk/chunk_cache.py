@@ -32,12 +32,17 @@ class ChunkCache:
     """The chunks of all files of a process: those used last, and those that are fetched ahead.
 
     A key is a file and the number of a chunk. What is fetched is what ``fetch`` returns, one after the other.
+
+    Attributes
+    ----------
+    bytes : int
+        Of all that are kept, or on their way.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._bytes = 0
+        self.bytes = 0
         self._ahead = 0
         self._pool: tuple[int, ThreadPoolExecutor] | None = None
 
@@ -54,7 +59,7 @@ class ChunkCache:
             for index, (key, size) in enumerate(zip(keys, sizes, strict=True)):
                 self._drop(key)
                 self._kept[key] = _Kept(future, index, size, is_ahead=is_ahead)
-                self._bytes += size
+                self.bytes += size
                 self._ahead += size if is_ahead else 0
             return True
 
@@ -73,7 +78,7 @@ class ChunkCache:
     def trim(self) -> None:
         """Drop what was not used for the longest time, down to what may be kept."""
         with self._lock:
-            while self._bytes > KEPT_BYTES:
+            while self.bytes > KEPT_BYTES:
                 self._drop(next(iter(self._kept)))
 
     def forget(self, key: Hashable) -> None:
@@ -84,7 +89,7 @@ class ChunkCache:
     def _drop(self, key: Hashable) -> None:
         kept = self._kept.pop(key, None)
         if kept is not None:
-            self._bytes -= kept.size
+            self.bytes -= kept.size
             self._ahead -= kept.size if kept.is_ahead else 0
 
     def _threads(self) -> ThreadPoolExecutor:

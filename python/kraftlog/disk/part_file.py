@@ -98,12 +98,16 @@ class PartFile:
             stored.go_ahead(behind, behind + len(target) // size + 1)
         self._next = behind
         for number, found in zip(range(first, behind), waiting, strict=True):
-            data, begin = stored.whole(number, found), number * size
+            data, begin = stored.whole(number, found, is_own=number in missing), number * size
             low, high = max(start, begin), min(end, begin + len(data))
             target[low - start : high - start] = memoryview(data)[low - begin : high - begin]
             if low == begin and high == begin + len(data):
                 CHUNKS.forget((self.path, number))  # nobody reads it twice
         CHUNKS.trim()
+
+
+class _ChunkError(OSError):
+    """Bytes that are no chunk."""
 
 
 class _StoredChunks:
@@ -119,13 +123,15 @@ class _StoredChunks:
         """Return what waits for a chunk; None when nobody has begun to fetch it."""
         return CHUNKS.take((self._path, number))
 
-    def whole(self, number: int, found: Callable[[], bytes] | None) -> bytes:
+    def whole(self, number: int, found: Callable[[], bytes] | None, *, is_own: bool) -> bytes:
         """Wait for a chunk. One that another reader has just dropped, or that did not come ahead, is fetched now."""
         if found is not None:
             try:
                 return found()
             except OSError:
                 CHUNKS.forget((self._path, number))
+                if is_own:
+                    raise
         return self._fetch([number])[0]
 
     def begin(self, group: Sequence[int], *, is_ahead: bool = False) -> bool:
@@ -154,6 +160,16 @@ class _StoredChunks:
             yield group
 
     def _fetch(self, group: Sequence[int]) -> list[bytes]:
+        """Return chunks as they were; they are asked for once more where what came is not what was stored.
+
+        An answer that is too short, pyarrow fills up with whatever was in memory.
+        """
+        try:
+            return self._fetched(group)
+        except _ChunkError:
+            return self._fetched(group)
+
+    def _fetched(self, group: Sequence[int]) -> list[bytes]:
         begin, end = self._positions[group[0]], self._positions[group[-1] + 1]
         data = memoryview(self._object.read(begin, end))
         found = []
@@ -176,9 +192,9 @@ class _StoredChunks:
                 undo.decompress(plain, ZSTD, MAGIC)
                 plain = undo.plain_bytes()
             except DecompressionError as error:
-                raise OSError(f"{where}: expected a zstd frame of {expected} bytes, found: {error}") from error
+                raise _ChunkError(f"{where}: expected a zstd frame of {expected} bytes, found: {error}") from error
         if len(plain) != expected:
-            raise OSError(f"{where}: expected {expected} bytes, found {len(plain)}")
+            raise _ChunkError(f"{where}: expected {expected} bytes, found {len(plain)}")
         return plain
 
 
@@ -188,10 +204,10 @@ def _decrypted(where: str, chunks: Chunks, data: memoryview) -> bytes:
 
     assert chunks.data_key is not None
     if len(data) < NONCE_BYTES + TAG_BYTES:
-        raise OSError(f"{where}: expected {NONCE_BYTES + TAG_BYTES} bytes or more of AES-GCM, found {len(data)}")
+        raise _ChunkError(f"{where}: expected {NONCE_BYTES + TAG_BYTES} bytes or more of AES-GCM, found {len(data)}")
     try:
         return AESGCM(chunks.data_key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], chunks.aad)
     except InvalidTag:
-        raise OSError(
+        raise _ChunkError(
             f"{where}: expected the tag of AES-GCM to match, found that it does not: it was changed"
         ) from None

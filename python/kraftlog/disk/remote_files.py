@@ -14,7 +14,7 @@ READ_BYTES = 4 << 20
 WINDOW_BYTES = 32 << 20
 LONG_BATCH = 4 << 20  # bytes that cost as much as another request
 READS_AT_ONCE = 8
-TRIES = 4
+TRIES = 3
 FIRST_PAUSE = 0.1  # seconds, and twice as long each time
 
 
