@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,11 +32,18 @@ class ObjectStore:
         Method, key and bytes asked for of each request since the last ``forget``; None for all bytes.
     broken : str
         Requests for bytes of keys that end with this are answered by a lost connection.
+    latency : float
+        Seconds before each answer.
+    fault : callable or None
+        Returns what goes wrong with a request for bytes, by its key: ``503``, ``cut`` (the connection is lost after a
+        few bytes), ``short`` (an answer of a few bytes), or None.
     """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, int | None]] = []
         self.broken: str | None = None
+        self.latency = 0.0
+        self.fault: Callable[[str], str | None] | None = None
         self._lock = threading.Lock()
         self._application = DomainDispatcherApplication(create_backend_app)
         self._objects = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"]
@@ -56,6 +64,15 @@ class ObjectStore:
         if self.broken is not None and method == "GET" and key.endswith(self.broken):
             start_response("200 OK", [("Content-Length", str(size)), ("Connection", "close")])
             return [b""]
+        time.sleep(self.latency)
+        fault = self.fault(key) if self.fault is not None and method == "GET" and size is not None else None
+        if fault == "503":
+            start_response("503 Slow Down", [("Content-Length", "0")])
+            return [b""]
+        if fault is not None:
+            length = str(size) if fault == "cut" else "3"
+            start_response("206 Partial Content", [("Content-Length", length), ("Connection", "close")])
+            return [b"abc"]
         with self._lock:  # moto answers one request at a time
             return list(self._application(environ, start_response))
 

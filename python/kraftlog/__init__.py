@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
+    from kraftlog.layout.tier.remote_tier import RemoteTier
     from kraftlog.log_report.report import report
     from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
@@ -65,6 +66,7 @@ __all__ = [
     "RecordError",
     "RecordIterator",
     "RecordTooLargeError",
+    "RemoteTier",
     "ReplayError",
     "Stream",
     "UnsupportedCompressionTypeError",
@@ -109,6 +111,7 @@ _MODULES = {
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
+    "RemoteTier": "kraftlog.layout.tier.remote_tier",
     "ReplayError": "kraftlog.broker.errors",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",

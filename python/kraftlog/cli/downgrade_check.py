@@ -22,6 +22,7 @@ from kraftlog.coordinator.message_counts import count_messages
 from kraftlog.coordinator.record_counts import RecordCounts
 from kraftlog.coordinator.releases import FORMATS, Release, release_of
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import LogPaths
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
@@ -64,7 +65,7 @@ Counts = dict[str, dict[tuple[str, int | None], RecordCounts]]
 @options.OUTPUT
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def command(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     to: str,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],

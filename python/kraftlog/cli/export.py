@@ -18,6 +18,7 @@ from kraftlog.cli.target import check_new_folder
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import LogPaths
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
@@ -39,7 +40,7 @@ COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 @click.option("--columns", type=Columns(), help="Names with commas between them; only these are read.")
 @options.READING
 def export(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     output: Path,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],

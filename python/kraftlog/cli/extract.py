@@ -13,6 +13,7 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
+from kraftlog.layout.discover import LogPaths
 from kraftlog.log_store.extract import ExtractedPartition, extract_log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import read_options
@@ -34,7 +35,7 @@ from kraftlog.tables.user_options import read_options
 @click.option("--strict", is_flag=True, help="Stop at the first fault, and write nothing.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def extract(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     target: Path,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],

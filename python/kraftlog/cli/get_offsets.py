@@ -14,6 +14,7 @@ from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.topic_partitions import partitions_wanted, topic_partition_options
 from kraftlog.codec.options import ISOLATION_LEVELS, READ_UNCOMMITTED
+from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import none_wanted
 from kraftlog.tables.open_log import open as open_log
@@ -64,7 +65,7 @@ class Time(options.Timestamp):
 @click.option("--strict", is_flag=True, help="Stop at the first fault.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def command(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     time: Any,
     isolation_level: IsolationLevel,
     output: Output,

@@ -10,6 +10,7 @@ import click
 from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.tables import run_table
+from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.search import Search
 
 _WANTED = ("key", "value", "header", "json_path", "key_equals")  # options that may be given several times
@@ -45,7 +46,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
 ]
 
 
-def _grep(paths: tuple[str, ...], output: Output, counts: bool, **given: Any) -> None:
+def _grep(paths: LogPaths, output: Output, counts: bool, **given: Any) -> None:
     """Show the records that hold a text, as the table records.
 
     Where several kinds are given, all must be found, of each kind one of its texts. Batches are searched as bytes, and

@@ -11,6 +11,7 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.tables import check_topic
+from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.open_log import open as open_log
 
 
@@ -22,7 +23,7 @@ from kraftlog.tables.open_log import open as open_log
 @click.option("--strict", is_flag=True, help="Stop at the first fault.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def command(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     groups: tuple[str, ...],
     topics: tuple[str, ...],
     output: Output,

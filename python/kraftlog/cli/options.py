@@ -14,6 +14,7 @@ from kraftlog.cli.format_string import FormatString
 from kraftlog.cli.output import BINARY_TEXTS, FORMATS, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
+from kraftlog.layout.tier.remote_tier import RemoteTier
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -73,7 +74,70 @@ def _apply(decorators: list[Callable[[Command], Command]]) -> Callable[[Command]
     return decorate
 
 
-PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
+class TierKey(click.ParamType[tuple[str, str]]):
+    """NAME=FILE: the name of a key pair, and a PEM file."""
+
+    name = "tier-key"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Return both."""
+        if isinstance(value, tuple):
+            return value
+        name, equals, file = value.partition("=")
+        if not (name and equals and file):
+            self.fail(f"{value!r} is not of the form NAME=FILE", param, ctx)
+        return name, file
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Keep an option for the paths that it belongs to."""
+    assert param.name is not None
+    ctx.meta[param.name] = value
+
+
+def _with_tier(ctx: click.Context, param: click.Parameter, paths: tuple[str, ...]) -> tuple[str | RemoteTier, ...]:
+    """Return the paths with the remote tier among them."""
+    tier = given_tier(ctx)
+    if not paths and tier is None:
+        raise click.MissingParameter(ctx=ctx, param=param)
+    return paths if tier is None else (*paths, tier)
+
+
+def given_tier(ctx: click.Context) -> RemoteTier | None:
+    """Return the remote tier that the options name; None when they name none."""
+    location, keys = ctx.meta.get("remote_tier"), dict(ctx.meta.get("tier_keys") or ())
+    if location is None and keys:
+        raise click.UsageError("--tier-key goes with --remote-tier")
+    return None if location is None else RemoteTier(location, keys)
+
+
+TIER = _apply(
+    [
+        click.option(
+            "--remote-tier",
+            metavar="PATH",
+            is_eager=True,
+            expose_value=False,
+            callback=_keep,
+            help="Tiered storage of the brokers, a folder or URI. PATHS go on where it ends, or are left out.",
+        ),
+        click.option(
+            "--tier-key",
+            "tier_keys",
+            metavar="NAME=FILE",
+            multiple=True,
+            type=TierKey(),
+            is_eager=True,
+            expose_value=False,
+            callback=_keep,
+            help="Private key (PEM) of a key pair that the tier is encrypted with; may be given several times.",
+        ),
+    ]
+)
+
+LOCAL_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
+_PATHS = click.argument("paths", nargs=-1, metavar="PATHS...", type=click.Path(), callback=_with_tier)
+PATHS = _apply([_PATHS, TIER])
 
 WHICH = _apply(
     [

@@ -26,7 +26,7 @@ ACTIONS_AT_ONCE = 1 << 10
 
 
 @click.command()
-@options.PATHS
+@options.LOCAL_PATHS
 @options.WHICH
 @click.option("--write", is_flag=True, help="Change files; by default actions are only shown.")
 @click.option("--cut-damage", is_flag=True, help="Cut at damage even if sound batches lie behind it, as Kafka does.")

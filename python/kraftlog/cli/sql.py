@@ -8,12 +8,13 @@ from contextlib import suppress
 
 import click
 
-from kraftlog.cli.options import OUTPUT, ExistingPath
+from kraftlog.cli.options import OUTPUT, TIER, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.options import ISOLATION_LEVELS
-from kraftlog.disk.remote_path import LogPath
+from kraftlog.disk.disk import disk
+from kraftlog.disk.remote_path import log_path
 from kraftlog.errors import Fault
 from kraftlog.query.session import SqlSession
 from kraftlog.tables.open_log import open as open_log
@@ -24,14 +25,17 @@ EXIT_ERROR = 1
 
 
 @click.command()
-@click.argument("path", type=ExistingPath())
+@click.argument("path", type=click.Path())
 @click.argument("query", required=False)
 @click.option("--isolation-level", type=click.Choice(ISOLATION_LEVELS), default=ISOLATION_LEVELS[0], show_default=True)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
+@TIER
 @OUTPUT
+@click.pass_context
 def sql(
-    path: LogPath,
+    ctx: click.Context,
+    path: str,
     query: str | None,
     isolation_level: IsolationLevel,
     show_secrets: bool,
@@ -51,7 +55,10 @@ def sql(
     Example:
       kraftlog sql sample/broker 'select partition, count(*) as records from orders group by 1 order by 1'
     """  # noqa: D301  (\b keeps the example as it is)
-    log = open_log(path)
+    tier = given_tier(ctx)
+    if tier is not None and query is None and not _is_there(path):
+        path, query = "", path  # PATH may be left out
+    log = open_log([one for one in (path, tier) if one])
     output.check(log.folders)
     read = 0
 
@@ -81,6 +88,14 @@ def sql(
             if bytes_read:
                 print(f"{read:,} of {log.size_in_bytes:,} bytes of the log were read", file=sys.stderr)
     sys.exit(report_faults(faults) or (EXIT_ERROR if has_failed and not is_prompt else 0))
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is something at a path; a query is none."""
+    try:
+        return disk().entry(log_path(path)) is not None
+    except OSError:
+        return False
 
 
 def _answer(session: SqlSession, text: str, output: Output) -> None:

@@ -17,6 +17,7 @@ from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import LogPaths
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
@@ -51,7 +52,7 @@ _KEYS: list[Callable[[Any], Any]] = [
 
 
 def _stats(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     output: Output,

@@ -19,7 +19,7 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.layout.discover import Discovery
+from kraftlog.layout.discover import Discovery, LogPaths
 from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.schema.table import PARTITION
 from kraftlog.tables.open_log import NAMES_SHOWN
@@ -63,7 +63,7 @@ EXAMPLES = {
 
 def run_table(
     table: str,
-    paths: tuple[str, ...],
+    paths: LogPaths,
     output: Output,
     given: dict[str, Any],
     *,
@@ -77,7 +77,7 @@ def run_table(
     Parameters
     ----------
     table : str
-    paths : tuple of str
+    paths : as ``kraftlog.open`` takes them
     output : Output
     given : dict
         The other options.
@@ -246,7 +246,7 @@ def _command(table: schema.TableSchema) -> click.Command:
         f"Columns: {', '.join(table.shown)}.{extra}\n\n\b\nExample:\n  {EXAMPLES[table.name]}"
     )
 
-    def run(paths: tuple[str, ...], output: Output, **given: Any) -> None:
+    def run(paths: LogPaths, output: Output, **given: Any) -> None:
         if table.name != "offsets":
             run_table(table.name, paths, output, given)
         from kraftlog.cli.reset_plan import wanted_offsets

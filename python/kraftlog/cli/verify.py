@@ -13,6 +13,7 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
 from kraftlog.codec.options import ReadOptions
+from kraftlog.layout.discover import LogPaths
 from kraftlog.schema import ERRORS
 from kraftlog.stream import errors_table
 from kraftlog.tables.open_log import open as open_log
@@ -26,7 +27,7 @@ FAULTS_AT_ONCE = 1 << 12
 @options.OUTPUT
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def verify(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     output: Output,

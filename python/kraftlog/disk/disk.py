@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kraftlog.disk.entries import Entry, local_entries, local_entry
 from kraftlog.disk.local_file import LocalFile
+from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.disk.writing import LocalWriting
@@ -48,6 +49,9 @@ class Disk(LocalWriting):
 
     def entry(self, path: LogPath) -> Entry | None:
         """Return what is at a path; None when nothing is there."""
+        if isinstance(path, PartPath):
+            found = self.entry(path.stored_in)
+            return None if found is None else Entry(path.name, False, found.is_file, path.size)
         return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)
 
     def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
@@ -60,6 +64,10 @@ class Disk(LocalWriting):
             Bytes that the file has for its reader, as it was listed: what was appended since does not count, and
             reading what was truncated since fails.
         """
+        if isinstance(path, PartPath):
+            from kraftlog.disk.part_file import PartFile
+
+            return PartFile(path, size)
         return RemoteFile(path, size) if isinstance(path, RemotePath) else LocalFile(path, size)
 
     def read_bytes(self, path: LogPath) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 from typing import Any
 
 from kraftlog.disk.entries import Entry
@@ -13,6 +14,8 @@ READ_BYTES = 4 << 20
 WINDOW_BYTES = 32 << 20
 LONG_BATCH = 4 << 20  # bytes that cost as much as another request
 READS_AT_ONCE = 8
+TRIES = 3
+FIRST_PAUSE = 0.1  # seconds, and twice as long each time
 
 
 def remote_entry(path: RemotePath) -> Entry | None:
@@ -135,6 +138,17 @@ class RemoteFile:
         """Do nothing: an object is asked for by requests that end by themselves."""
 
     def _piece(self, start: int, size: int) -> bytes:
+        """Return a part that one request is for; what fails for a moment, or comes cut, is asked for again."""
+        for tried in range(1, TRIES):
+            try:
+                return self._answer(start, size)
+            except FileNotFoundError:
+                raise
+            except OSError:
+                sleep(FIRST_PAUSE * 2 ** (tried - 1))
+        return self._answer(start, size)
+
+    def _answer(self, start: int, size: int) -> bytes:
         what = f"bytes {start} to {start + size}: "
         with naming(self.path, what):
             data: bytes = self._file.read_at(size, start)

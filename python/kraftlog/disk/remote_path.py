@@ -107,6 +107,8 @@ class RemotePath:
 
 
 LogPath = Path | RemotePath
+PathLike = str | os.PathLike[str]
+AnyPath = PathLike | RemotePath
 
 
 def log_path(path: object, storage_options: StorageOptions | None = None) -> LogPath:

@@ -7,19 +7,20 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kraftlog.disk.disk import disk
-from kraftlog.disk.remote_path import LogPath, RemotePath, StorageOptions, log_path
+from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.layout import names
 from kraftlog.layout.listing import Listing, local_matches
 from kraftlog.layout.log_start import LogStartOffsets
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
+from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import Unread
 
-PathLike = str | os.PathLike[str]
-AnyPath = PathLike | RemotePath
+LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier]
+IsWanted = Callable[[str | None, int | None], bool]
 Item = TypeVar("Item", Segment, Unread)
 
 NOT_KAFKAS = "not a file that Kafka writes here"
@@ -27,11 +28,20 @@ NOT_KAFKAS = "not a file that Kafka writes here"
 
 @dataclass
 class Discovery:
-    """What paths hold: live segments in order, segments in other states, and what is not read."""
+    """What paths hold: live segments in order, segments in other states, and what is not read.
+
+    Attributes
+    ----------
+    segments, set_aside : list of Segment
+    unread : list of Unread
+    not_wanted : list of (topic, partition)
+        Partitions in a remote tier that were not looked at.
+    """
 
     segments: list[Segment] = field(default_factory=list)
     set_aside: list[Segment] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+    not_wanted: list[tuple[str, int]] = field(default_factory=list)
 
     def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
         """Return what is of partitions that are wanted, and what may be missing from any of them."""
@@ -47,15 +57,20 @@ class Discovery:
         )
 
 
-def discover(paths: AnyPath | Iterable[AnyPath], storage_options: StorageOptions | None = None) -> Discovery:
+def discover(
+    paths: LogPaths, storage_options: StorageOptions | None = None, is_wanted: IsWanted = lambda topic, partition: True
+) -> Discovery:
     """Find the segments that paths name.
 
     Parameters
     ----------
-    paths : path or iterable of paths
-        A segment file, a partition's folder, a log directory, or a glob of these; of another file system by URI.
+    paths : path, RemoteTier, or iterable of these
+        A segment file, a partition's folder, a log directory, or a glob of these; of another file system by URI. A
+        ``RemoteTier`` is that of the others, or stands alone.
     storage_options : mapping, optional
         For the file systems of URIs.
+    is_wanted : callable, optional
+        Whether to look at a partition in a remote tier, by topic and number.
 
     Raises
     ------
@@ -66,7 +81,10 @@ def discover(paths: AnyPath | Iterable[AnyPath], storage_options: StorageOptions
     """
     found, listing = Discovery(), Listing()
     starts = LogStartOffsets(listing, found.unread)
-    expanded = expanded_paths(paths, storage_options, listing)
+    each = _each(paths)
+    tiers = [path for path in each if isinstance(path, RemoteTier)]
+    others = [path for path in each if not isinstance(path, RemoteTier)]
+    expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()
     if len(expanded) > 1:
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]
     for path in expanded:
@@ -76,8 +94,30 @@ def discover(paths: AnyPath | Iterable[AnyPath], storage_options: StorageOptions
             _discover_file(path, listing, starts, found)
     if len(expanded) > 1:  # one path does not lead to a file twice
         found.segments = _unique(found.segments)
+    for tier in tiers:
+        _discover_tier(tier, storage_options, is_wanted, found)
     found.segments = _in_order(found.segments)
     return found
+
+
+def _each(paths: Any) -> list[Any]:
+    """Return paths, of which one may stand alone."""
+    return list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike) else [paths]
+
+
+def _discover_tier(
+    tier: RemoteTier, storage_options: StorageOptions | None, is_wanted: IsWanted, found: Discovery
+) -> None:
+    """Add the segments that a remote tier holds."""
+    from kraftlog.layout.tier.data_key import KeyRing
+    from kraftlog.layout.tier.find import stored_segments
+    from kraftlog.layout.tier.join import join
+
+    stored = stored_segments(tier.located(storage_options), KeyRing(tier.keys), is_wanted)
+    joined = join(found.segments, stored.segments)
+    found.segments += joined.segments
+    found.unread += [*stored.unread, *joined.unread]
+    found.not_wanted += stored.not_wanted
 
 
 def _unique(segments: list[Segment]) -> list[Segment]:
@@ -117,7 +157,7 @@ def expanded_paths(
     listing: Listing | None = None,
 ) -> Sequence[LogPath]:
     """Return paths with globs replaced by what they match; one that names nothing is refused."""
-    each = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike) else [paths]
+    each = _each(paths)
     if not each:
         raise ValueError("no path given")
     listing = listing or Listing()

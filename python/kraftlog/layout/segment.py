@@ -20,6 +20,9 @@ class Beside(Mapping[str, LogPath]):
         segment = self.segment
         if kind not in segment.kinds_beside:
             raise KeyError(kind)
+        for stored, path in segment.stored:
+            if stored == kind:
+                return path
         return segment.folder / f"{segment.base_offset:020d}.{kind}{segment.state}"
 
     def __contains__(self, kind: object) -> bool:
@@ -55,6 +58,8 @@ class Segment:
         records before it.
     is_closed : bool
         Whether a live segment follows it in its folder.
+    stored : tuple of (kind, path)
+        Where its files are, the log by the kind ``log``, when a remote tier holds them.
     """
 
     folder: LogPath
@@ -67,11 +72,12 @@ class Segment:
     kinds_beside: tuple[str, ...] = ()
     log_start_offset: int = 0
     is_closed: bool = False
+    stored: tuple[tuple[str, LogPath], ...] = ()
 
     @property
     def path(self) -> LogPath:
         """Of the file with the record batches."""
-        return self.folder / self.file_name
+        return self.stored[0][1] if self.stored else self.folder / self.file_name
 
     @property
     def beside(self) -> Mapping[str, LogPath]:
@@ -81,7 +87,7 @@ class Segment:
     @property
     def name(self) -> str:
         """Folder and file name, as messages show it."""
-        folder = self.folder.name
+        folder = f"{self.topic}-{self.partition}" if self.stored else self.folder.name
         return names.printable(f"{folder}/{self.file_name}" if folder else self.file_name)
 
     @property
@@ -91,8 +97,9 @@ class Segment:
         Raises
         ------
         ValueError
-            When it is a remote file.
+            When it is a remote file, or a part of another one.
         """
-        if isinstance(self.folder, RemotePath):
-            raise ValueError(f"{self.path}: only local files can be changed")
-        return self.folder / self.file_name
+        path = self.path
+        if isinstance(path, RemotePath):
+            raise ValueError(f"{path}: only local files can be changed")
+        return path

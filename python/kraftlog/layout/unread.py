@@ -8,6 +8,8 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
 
 NOT_READ = "not_read"
+TIER_ORPHAN, TIER_DUPLICATE = "tier_orphan", "tier_duplicate"
+OF_TIER = (TIER_ORPHAN, TIER_DUPLICATE)  # objects of a remote tier that no reader needs
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,11 @@ class Unread:
     @property
     def is_fault(self) -> bool:
         """Whether something may be missing from what is read because of it."""
-        return self.error != NOT_READ
+        return self.error != NOT_READ and self.error not in OF_TIER
 
     @property
     def name(self) -> str:
         """Folder and file name, as messages show it."""
-        return names.printable(f"{self.path.parent.name}/{self.path.name}")
+        folder = self.path.parent
+        above = f"{folder.parent.name}/" if folder.name.isdigit() else ""  # in a remote tier, by partition
+        return names.printable(f"{above}{folder.name}/{self.path.name}")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
-from kraftlog.layout.discover import PathLike
+from kraftlog.disk.remote_path import PathLike
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import Consumer

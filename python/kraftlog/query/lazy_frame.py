@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from kraftlog.layout.discover import AnyPath
+from kraftlog.disk.remote_path import AnyPath
 from kraftlog.query.dataset import TableDataset
 from kraftlog.stream import Stream, optional_package
 from kraftlog.tables.open_log import open as open_log

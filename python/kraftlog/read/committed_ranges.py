@@ -224,7 +224,7 @@ class PartitionRanges:
 
     @property
     def _where(self) -> str:
-        return printable(self._found.segments[-1].path.parent.name)
+        return printable(self._found.segments[-1].folder.name)
 
     def _cut(self, number: int) -> None:
         found = self._found.found(number)

@@ -28,7 +28,7 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
     groups: dict[LogPath, list[Segment]] = {}
     for segment in segments:
         is_alone = segment.state or segment.base_offset is None
-        groups.setdefault(segment.path if is_alone else segment.path.absolute().parent, []).append(segment)
+        groups.setdefault(segment.path if is_alone else segment.folder.absolute(), []).append(segment)
     return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
 
 

@@ -84,10 +84,10 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
         base = segment.base_offset
         if base is not None and not segment.state and base >= options.end_offset:
             continue
-        same = following is not None and (following.topic, following.partition, following.path.parent) == (
+        same = following is not None and (following.topic, following.partition, following.folder) == (
             segment.topic,
             segment.partition,
-            segment.path.parent,
+            segment.folder,
         )
         live = following is not None and not segment.state and not following.state
         start_offset = options.from_log_start(segment.log_start_offset).start_offset

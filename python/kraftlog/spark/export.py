@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.disk.shown_uri import shown_uri
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
 from kraftlog.spark.export_plan import PARTITION_COLUMNS, ExportPlan, FileOptions, identity
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 ROW_GROUP_ROWS = 1 << 17
 
-_UNTOLD = re.compile(r"storageOptions|paths?|kafka\.(?!isolation\.level$).*", re.IGNORECASE)
+_UNTOLD = re.compile(r"storageOptions|remoteTier|tierKeys|paths?|kafka\.(?!isolation\.level$).*", re.IGNORECASE)
 
 _RECEIPT = pa.schema([pa.field("receipt", pa.string())])
 
@@ -163,7 +162,7 @@ def _told(given: dict[str, str], request: Request) -> dict[str, str]:
     told = {name: value for name, value in given.items() if not _UNTOLD.fullmatch(name)}
     if request.typed is not None:
         told["formats"] = repr(request.typed.formats)
-    return told | {"paths": json.dumps([shown_uri(path) for path in request.paths])}
+    return told | {"paths": json.dumps(request.shown_paths)}
 
 
 def _write(spark: SparkSession, plan: ExportPlan, parts: list[Part], counters: Counters | None) -> list[Receipt]:

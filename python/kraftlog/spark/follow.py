@@ -172,7 +172,7 @@ class LogFollower:
             if topic is None or partition is None or group[0].base_offset is None or group[0].state:
                 raise ValueError(f"{group[0].name}: a stream reads partitions' folders, not other files")
             if (topic, partition) in groups:
-                folders = f"{groups[topic, partition][0].path.parent} and {group[0].path.parent}"
+                folders = f"{groups[topic, partition][0].folder} and {group[0].folder}"
                 raise ValueError(f"{topic}-{partition} is in {folders}; a stream reads one of them")
             groups[topic, partition] = group
         return dict(sorted(groups.items()))
@@ -224,10 +224,10 @@ def _up_to_high_watermarks(looked: Looked) -> Looked:
             )
     marks = {
         directory: read_offset_checkpoint(directory / HIGH_WATERMARKS)
-        for directory in {group[0].path.parent.parent for group, _ in looked.values()}
+        for directory in {group[0].folder.parent for group, _ in looked.values()}
     }
     return {
-        partition: (group, replace(bounds, high_watermark=marks[group[0].path.parent.parent].get(partition, 0)))
+        partition: (group, replace(bounds, high_watermark=marks[group[0].folder.parent].get(partition, 0)))
         for partition, (group, bounds) in looked.items()
     }
 

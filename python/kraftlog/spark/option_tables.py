@@ -22,6 +22,8 @@ READING = (
     ),
     Option("paths", None, "Several: JSON, or commas between them; `.load([...])` sets it."),
     Option("storageOptions", None, 'Of the file system of URIs, as JSON: `{"region": "eu-central-1"}`.'),
+    Option("remoteTier", None, "Tiered storage of the brokers: a folder, or a URI; with `path`, or alone."),
+    Option("tierKeys", None, 'PEM files on the driver for an encrypted one, as JSON: `{"k1": "/keys/k1.pem"}`.'),
     Option("table", "records", "Which table."),
     Option("type", None, "Messages of one type as columns, such as `PartitionRecord`."),
     Option(

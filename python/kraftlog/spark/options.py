@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.offsets import is_number, parse_interval
 from kraftlog.spark.option_tables import READING, STREAMS, WITHOUT_EFFECT
 from kraftlog.spark.request import Request
@@ -74,6 +75,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         selection=parse_selection(given),
         interval=parse_interval(given, is_streaming=is_streaming is not False),
         storage_options=_storage_options(given.get("storageoptions")),
+        remote_tier=_remote_tier(given),
         definitions=definitions,
         range_bytes=_bytes(given["rangebytes"]) if "rangebytes" in given else None,
         min_partitions=_count(given, "minPartitions") or 1,
@@ -154,7 +156,24 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
         return _list(given["paths"])
     if "path" in given:
         return (given["path"],)
+    if "remotetier" in given:
+        return ()
     raise ValueError('no path: use .load("...") or the option paths')
+
+
+def _remote_tier(given: Mapping[str, str]) -> RemoteTier | None:
+    """Return the remote tier, with the files of its keys."""
+    try:
+        keys = json.loads(given.get("tierkeys", "{}"))
+    except ValueError:
+        keys = None
+    if not isinstance(keys, dict) or not all(isinstance(path, str) and path for path in keys.values()):
+        raise ValueError(f'option tierKeys is {given["tierkeys"]!r}, not JSON like {{"k1": "/keys/k1.pem"}}')
+    if "remotetier" not in given:
+        if keys:
+            raise ValueError("option tierKeys goes with remoteTier")
+        return None
+    return RemoteTier(given["remotetier"], keys)
 
 
 def _list(text: str) -> tuple[str, ...]:

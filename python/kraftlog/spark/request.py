@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import StorageOptions
+from kraftlog.disk.shown_uri import shown_uri
 from kraftlog.layout.discover import Discovery
+from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.selection import Selection
@@ -31,6 +33,7 @@ class Request:
     paths, columns : tuple of str
     storage_options : mapping
         Of the file system, for paths that are URIs.
+    remote_tier : RemoteTier or None
     selection : Selection
     interval : Interval
         Where reading begins and ends in each partition.
@@ -63,6 +66,7 @@ class Request:
     selection: Selection
     interval: Interval
     storage_options: StorageOptions = field(repr=False)
+    remote_tier: RemoteTier | None = field(repr=False)
     definitions: str | None
     range_bytes: int | None
     min_partitions: int
@@ -78,7 +82,14 @@ class Request:
 
     def found(self) -> Discovery:
         """Return all files of this moment, of whatever topic."""
-        return open_log(self.paths, storage_options=self.storage_options).found
+        tier = [] if self.remote_tier is None else [self.remote_tier]
+        return open_log([*self.paths, *tier], storage_options=self.storage_options).found
+
+    @property
+    def shown_paths(self) -> list[str]:
+        """What is read, without passwords."""
+        tier = [] if self.remote_tier is None else [str(self.remote_tier.path)]
+        return [*map(shown_uri, self.paths), *tier]
 
     def log(self) -> Log:
         """Open the log files: those of this moment."""

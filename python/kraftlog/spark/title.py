@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kraftlog.codec.options import NO_BOUND
-from kraftlog.disk.shown_uri import shown_uri
 from kraftlog.spark.offsets import EARLIEST, LATEST, Position
 from kraftlog.spark.parts import Part
 from kraftlog.spark.request import Request
@@ -26,7 +25,7 @@ def title(request: Request, parts: Sequence[Part]) -> str:
     >>> title(request, plan_parts(request))
     'kraftlog records of tests/golden/codecs/log, topics codec-lz4, offsets from 341, 1 part of 31990 bytes'
     """
-    words = [f"kraftlog {request.table} of {_some([shown_uri(path) for path in request.paths])}"]
+    words = [f"kraftlog {request.table} of {_some(request.shown_paths)}"]
     selection, narrowing, options = request.selection, request.narrowing, request.options
     if selection.topics is not None:
         words.append(f"topics {_some(selection.topics)}")

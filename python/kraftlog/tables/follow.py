@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
-from kraftlog.disk.remote_path import LogPath
+from kraftlog.disk.remote_path import AnyPath, LogPath
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import AnyPath, Discovery
+from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_ends import GrowingLogEnd
 from kraftlog.read.partitions import by_partition
@@ -158,7 +158,7 @@ class Follower:
     def _look_at_partitions(self) -> Iterator[pa.RecordBatch]:
         found = self._log.found if self._search is None else self._search.of(self._log.found)
         self._note_faults(self._log.unreadable())
-        groups = {group[0].path.parent: group for group in by_partition(found.segments) if _is_of_log(group[0])}
+        groups = {group[0].folder: group for group in by_partition(found.segments) if _is_of_log(group[0])}
         if self._looks == 1 and (others := [one for one in found.segments if not _is_of_log(one)]):
             raise ValueError(f"{others[0].name}: only the folders of partitions can be followed, not other files")
         for folder in self._partitions.keys() - groups.keys():
@@ -175,7 +175,7 @@ class Follower:
                 continue  # a segment went away meanwhile; the next look sees what is there
 
     def _new_rows(self, group: list[Segment], partition: _Partition) -> Iterator[pa.RecordBatch]:
-        bounds, name = partition.end.bounds(group), group[0].path.parent.name
+        bounds, name = partition.end.bounds(group), group[0].folder.name
         start = max(bounds.log_start_offset, self._options.start_offset)
         end = min(bounds.readable_offset, self._options.end_offset)
         if partition.next_offset is None:

@@ -64,9 +64,9 @@ def hanging_rows(
 
 def _whole(group: list[Segment]) -> list[Segment]:
     """Return all segments of a partition, whichever of them are asked for."""
-    if group[0].state or group[0].topic is None:
-        return group
-    return discover(group[0].path.absolute().parent).segments
+    if group[0].state or group[0].topic is None or any(segment.stored for segment in group):
+        return group  # of a remote tier, it is not in one folder
+    return discover(group[0].folder.absolute()).segments
 
 
 def _transactional_ids(
@@ -76,7 +76,7 @@ def _transactional_ids(
 
     Also returns how many partitions of ``__transaction_state`` were found there.
     """
-    directories = sorted({segment.path.absolute().parent.parent for segment in segments if segment.topic is not None})
+    directories = sorted({segment.folder.absolute().parent for segment in segments if segment.topic is not None})
     folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
     partitions = replicas(discover(folders).segments, TRANSACTION_STATE) if folders else []
     found: dict[int, TransactionalId] = {}

@@ -17,7 +17,7 @@ from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.partition import Partition, as_html, as_text, partitions_of, summary
-from kraftlog.tables.table_rows import Pass, left_alone, record_ranges, table_rows, table_schema, unreadable
+from kraftlog.tables.table_rows import Pass, left_alone, not_needed, record_ranges, table_rows, table_schema, unreadable
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -181,7 +181,7 @@ class LogFiles:
     @property
     def folders(self) -> set[LogPath]:
         """The folders that segments were found in."""
-        return {segment.path.parent for segment in [*self.found.segments, *self.found.set_aside]}
+        return {segment.folder for segment in [*self.found.segments, *self.found.set_aside]}
 
     @property
     def segments_count(self) -> int:
@@ -191,6 +191,10 @@ class LogFiles:
     def unreadable(self) -> list[Fault]:
         """Return the folders that could not be listed."""
         return unreadable(self.found)
+
+    def not_needed(self) -> list[Fault]:
+        """Return the objects of a remote tier that no reader needs: orphans and duplicates."""
+        return not_needed(self.found)
 
     def left_alone(self) -> list[Fault]:
         """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""

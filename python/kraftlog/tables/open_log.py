@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from kraftlog.disk.remote_path import StorageOptions
-from kraftlog.layout.discover import AnyPath, Discovery, PathLike, discover
+from kraftlog.disk.remote_path import AnyPath, PathLike, RemotePath, StorageOptions
+from kraftlog.layout.discover import Discovery, LogPaths, discover
+from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import catalog_of
 
@@ -15,8 +17,10 @@ NAMES_SHOWN = 10
 
 
 def open(
-    paths: AnyPath | Iterable[AnyPath],
+    paths: LogPaths = (),
     *,
+    remote_tier: AnyPath | None = None,
+    tier_keys: Mapping[str, AnyPath] | None = None,
     topics: Iterable[str] | None = None,
     partitions: Iterable[int] | None = None,
     as_topic: str | None = None,
@@ -29,7 +33,13 @@ def open(
     ----------
     paths : path or iterable of paths
         A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob. On
-        another file system a URI: ``s3://bucket/logs``, or any that pyarrow or fsspec knows.
+        another file system a URI: ``s3://bucket/logs``, or any that pyarrow or fsspec knows. May be left out where
+        ``remote_tier`` stands alone.
+    remote_tier : path, optional
+        Where brokers keep their tiered storage: a folder or URI, in the layout of Aiven's plugin or of Kafka's
+        ``LocalTieredStorage``. Its segments are read up to where the log directories go on.
+    tier_keys : mapping of str to path, optional
+        Private keys in PEM files, by the names of their key pairs, of segments that Aiven's plugin has encrypted.
     topics : iterable of str, optional
         Only these topics.
     partitions : iterable of int, optional
@@ -64,26 +74,43 @@ def open(
     """
     if isinstance(topics, str):
         topics = [topics]
-    found = discover(paths, storage_options)
+    wanted_topics = None if topics is None else set(topics)
+    wanted_partitions = None if partitions is None else set(partitions)
+
+    def is_wanted(topic: str | None, partition: int | None) -> bool:
+        is_topic = wanted_topics is None or topic in wanted_topics
+        return is_topic and (wanted_partitions is None or partition in wanted_partitions)
+
+    found = discover(with_tier(paths, remote_tier, tier_keys), storage_options, is_wanted)
     if as_topic is not None:
         known = [
             segment if segment.topic is not None else replace(segment, topic=as_topic) for segment in found.segments
         ]
         found = replace(found, segments=known)
-    if topics is not None or partitions is not None:
-        wanted_topics = None if topics is None else set(topics)
-        wanted_partitions = None if partitions is None else set(partitions)
-        wanted = found.only(
-            lambda topic, partition: (
-                (wanted_topics is None or topic in wanted_topics)
-                and (wanted_partitions is None or partition in wanted_partitions)
-            )
-        )
+    if wanted_topics is not None or wanted_partitions is not None:
+        wanted = found.only(is_wanted)
         known_topics = {segment.topic for segment in found.segments}
         if not wanted.segments or (wanted_topics is not None and not wanted_topics <= known_topics):
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
     return Log(found, catalog_of(definitions))
+
+
+def with_tier(paths: LogPaths, remote_tier: AnyPath | None, tier_keys: Mapping[str, AnyPath] | None) -> LogPaths:
+    """Return paths, and the remote tier that belongs to them as one of them.
+
+    Raises
+    ------
+    ValueError
+        When there are keys and no remote tier.
+    """
+    if remote_tier is None:
+        if tier_keys:
+            raise ValueError(f"keys of a remote tier were given ({', '.join(sorted(tier_keys))}), but no remote tier")
+        return paths
+    tier = RemoteTier(remote_tier, dict(tier_keys or {}))
+    is_one = isinstance(paths, str | bytes | os.PathLike | RemotePath | RemoteTier)
+    return [*([paths] if is_one else paths), tier]  # type: ignore[misc]
 
 
 def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] | None) -> str:
@@ -92,6 +119,8 @@ def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] |
     for segment in found.segments:
         if segment.topic is not None and segment.partition is not None:
             there.setdefault(segment.topic, set()).add(segment.partition)
+    for topic, partition in found.not_wanted:
+        there.setdefault(topic, set()).add(partition)
     if not there:
         return "no partition's folder among the files; topics and partitions are those of folders such as orders-0"
     unknown = sorted((topics or set()) - there.keys())

@@ -250,6 +250,7 @@ class RecordTables(LogFiles):
         from kraftlog.check.partitions import check_segments
 
         yield from self.unreadable()
+        yield from self.not_needed()
         yield from check_segments(self.found.segments, options, on_progress=on_progress, notes=notes)
 
     def stats(

@@ -228,7 +228,7 @@ def _left(group: list[Segment], settings: Housekeeping, faults: list[Fault]) -> 
             left |= _compacted(group, bounds, settings)
         except (RecordError, ValueError) as error:
             fault = error.fault if isinstance(error, RecordError) and error.fault is not None else None
-            message = f"{group[0].path.parent.name} cannot be cleaned: {error}"
+            message = f"{group[0].folder.name} cannot be cleaned: {error}"
             position = None if fault is None else fault.position
             faults.append(located(group[0], Fault(_NOT_CLEANED, message, position)))
     return left

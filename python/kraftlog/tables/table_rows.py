@@ -14,7 +14,7 @@ from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
-from kraftlog.layout.unread import Unread
+from kraftlog.layout.unread import OF_TIER, Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.read.ranges import Range, plan
@@ -160,6 +160,11 @@ def record_ranges(
 def left_alone(found: Discovery) -> list[Fault]:
     """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
     return [_as_row(item) for item in found.unread if not item.is_fault]
+
+
+def not_needed(found: Discovery) -> list[Fault]:
+    """Return the objects of a remote tier that no reader needs: orphans and duplicates."""
+    return [_as_row(item) for item in found.unread if item.error in OF_TIER]
 
 
 def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how: Pass) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
-from kraftlog.layout.discover import PathLike
+from kraftlog.disk.remote_path import PathLike
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 
 

@@ -30,7 +30,7 @@ def find_schemas(found: Discovery, given: SchemaStore | str | Path | None, fault
         return SchemaStore(schemas_in(given), str(given))
     of_topic = found.only(lambda topic, _: topic == SCHEMAS).segments
     if not of_topic:
-        folders = sorted({segment.path.parent.parent / f"{SCHEMAS}-0" for segment in found.segments}, key=str)
+        folders = sorted({segment.folder.parent / f"{SCHEMAS}-0" for segment in found.segments}, key=str)
         for folder in folders:
             try:
                 of_topic += discover(folder).segments

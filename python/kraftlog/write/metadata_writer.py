@@ -11,9 +11,9 @@ from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.metadata_version import metadata_version_level
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
+from kraftlog.disk.remote_path import PathLike
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
-from kraftlog.layout.discover import PathLike
 from kraftlog.metadata_log.snapshot_writer import snapshot_path, write_snapshot
 from kraftlog.transactions.metadata_transaction import (
     LARGEST_BATCH_BYTES,

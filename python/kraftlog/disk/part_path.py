@@ -1,0 +1,108 @@
+"""Paths of files that are kept inside of objects: a range of one, whose chunks may be compressed and encrypted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from kraftlog.disk.remote_path import LogPath, RemotePath
+
+LOCAL_ROOT = "file://"
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """How the bytes of a file were cut, compressed and encrypted before they were stored, chunk by chunk.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of every chunk before that, but the last, which may have fewer.
+    file_size : int
+        Bytes of the file.
+    stored_sizes : tuple of int
+        Bytes of each chunk as it is stored; they follow one another.
+    is_compressed : bool
+        Whether each chunk is a zstd frame.
+    data_key : bytes or None
+        Of AES-GCM, when each chunk is encrypted: 12 bytes of nonce, then ciphertext and tag.
+    aad : bytes
+        What is authenticated with each chunk.
+    """
+
+    size: int
+    file_size: int
+    stored_sizes: tuple[int, ...]
+    is_compressed: bool = False
+    data_key: bytes | None = field(default=None, repr=False)
+    aad: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class PartPath(RemotePath):
+    """The path of a file that is a part of an object, local or remote.
+
+    It stands where a ``RemotePath`` does, and holds plain values only. As text it is the path of the object.
+
+    Attributes
+    ----------
+    at : int
+        Where in the object the bytes, or the chunks, begin.
+    start, end : int
+        Of the file as it was before it was cut into chunks, these bytes [start, end).
+    chunks : Chunks or None
+        None when the bytes are stored as they are.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kraftlog.disk.disk import disk
+    >>> from kraftlog.disk.part_path import PartPath
+    >>> log = Path("tests/golden/codecs/log/codec-lz4-0/00000000000000000000.log").absolute()
+    >>> disk().read_bytes(PartPath.of(log, 16, end=8)) == log.read_bytes()[16:24]
+    True
+    """
+
+    at: int = 0
+    start: int = 0
+    end: int = 0
+    chunks: Chunks | None = None
+
+    @classmethod
+    def of(cls, path: LogPath, at: int = 0, *, start: int = 0, end: int, chunks: Chunks | None = None) -> PartPath:
+        """Return the path of a part of an object; of a part, the path of a part of that."""
+        if isinstance(path, PartPath):
+            return replace(path, start=path.start + start, end=path.start + end)
+        if isinstance(path, RemotePath):
+            return cls(path.root, path.key, path.storage_options, at, start, end, chunks)
+        return cls(LOCAL_ROOT, quote(str(path.absolute())[1:]), (), at, start, end, chunks)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self.end - self.start
+
+    @property
+    def name(self) -> str:
+        """The last part of the path of the object."""
+        return self.stored_in.name
+
+    @property
+    def stored_in(self) -> LogPath:
+        """The path of the object."""
+        if self.root == LOCAL_ROOT:
+            return Path("/" + unquote(self.key))
+        return RemotePath(self.root, self.key, self.storage_options)
+
+    @property
+    def parent(self) -> Any:
+        """The folder that the object is in."""
+        return self.stored_in.parent
+
+    def __str__(self) -> str:
+        return str(self.stored_in)
+
+    def __repr__(self) -> str:
+        return f"PartPath({str(self)!r}, at={self.at}, start={self.start}, end={self.end})"

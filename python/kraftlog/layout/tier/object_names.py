@@ -1,0 +1,62 @@
+"""What the names of objects in a remote tier mean, in both layouts.
+
+Topics and ids may hold any of the characters between the parts, so names are taken apart from the right, by length.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kraftlog.disk.remote_path import LogPath
+
+AIVEN_KINDS = ("log", "indexes", "rsm-manifest")
+LOCAL_KINDS = ("log", "index", "timeindex", "txnindex", "snapshot", "leader_epoch_checkpoint")
+
+_ID = "[A-Za-z0-9_-]{22}"
+_FILE = re.compile(rf"(?P<base_offset>[0-9]{{20}})-(?P<id>{_ID})\.(?P<kind>[a-z_-]+)")
+_AIVEN_FOLDER = re.compile(rf"(?P<topic>.+)-(?P<id>{_ID})", re.DOTALL)
+_LOCAL_FOLDER = re.compile(rf"(?P<topic>.+)-(?P<partition>[0-9]{{1,10}})-(?P<id>{_ID})", re.DOTALL)
+_PARTITION = re.compile("[0-9]{1,10}")
+
+
+class StoredPartition(NamedTuple):
+    """A partition that a folder of the tier is of; ``is_aiven`` says in which layout."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    is_aiven: bool
+
+
+class StoredFile(NamedTuple):
+    """``<base offset>-<segment id>.<kind>``."""
+
+    base_offset: int
+    segment_id: str
+    kind: str
+
+
+def parse_folder(folder: LogPath) -> StoredPartition | None:
+    """Return what partition the files of a folder are of; None for other folders.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kraftlog.layout.tier.object_names import parse_folder
+    >>> parse_folder(Path("tier/ts/orders-lZ6vvmajTWKDBUTV6SQAtQ/7"))
+    StoredPartition(topic='orders', partition=7, topic_id='lZ6vvmajTWKDBUTV6SQAtQ', is_aiven=True)
+    >>> parse_folder(Path("kafka-tiered-storage/orders-7-lZ6vvmajTWKDBUTV6SQAtQ")).is_aiven
+    False
+    """
+    if _PARTITION.fullmatch(folder.name):
+        found = _AIVEN_FOLDER.fullmatch(folder.parent.name)
+        return StoredPartition(found["topic"], int(folder.name), found["id"], True) if found else None
+    found = _LOCAL_FOLDER.fullmatch(folder.name)
+    return StoredPartition(found["topic"], int(found["partition"]), found["id"], False) if found else None
+
+
+def parse_file(name: str) -> StoredFile | None:
+    """Return what the name of a file in such a folder says; None for other names."""
+    found = _FILE.fullmatch(name)
+    return StoredFile(int(found["base_offset"]), found["id"], found["kind"]) if found else None

@@ -1,0 +1,41 @@
+"""Where the remote tier of a log directory is, and what opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, log_path
+
+
+@dataclass(frozen=True)
+class RemoteTier:
+    """The remote tier of log directories; among the paths of a log it stands for what brokers have copied there.
+
+    Attributes
+    ----------
+    location : str or path
+        A folder, or a URI such as ``s3://bucket/prefix``, with the segments in Aiven's layout or in that of Kafka's
+        ``LocalTieredStorage``, in it or below it.
+    keys : mapping of str to path
+        Private keys (PEM) by the names of their key pairs, for segments that are encrypted.
+
+    Examples
+    --------
+    >>> from kraftlog.layout.tier.remote_tier import RemoteTier
+    >>> str(RemoteTier("s3://bucket/tier/").path)
+    's3://bucket/tier'
+    """
+
+    location: AnyPath = field(repr=False)  # a URI may hold a password
+    keys: Mapping[str, AnyPath] = field(default_factory=dict, repr=False)
+
+    def located(self, storage_options: Mapping[str, str | int | float | bool] | None) -> LogPath:
+        """Return the path of the location, of a file system with these options."""
+        return log_path(self.location, storage_options)
+
+    @property
+    def path(self) -> LogPath:
+        """The path of the location."""
+        path = self.located(None)
+        return path if isinstance(path, RemotePath) else path.absolute()
