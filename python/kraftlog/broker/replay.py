@@ -23,7 +23,7 @@ from kraftlog.broker.uncut import Uncut
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import AnyPath, Discovery
+from kraftlog.layout.discover import Discovery, LogPaths
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.extract import chosen_partitions
@@ -84,7 +84,7 @@ class Replay:
 
 
 def replay(
-    paths: AnyPath | Iterable[AnyPath],
+    paths: LogPaths,
     to: str,
     mapping: str | Path,
     *,

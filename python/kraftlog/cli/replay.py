@@ -16,6 +16,7 @@ from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED
 from kraftlog.disk.disk import disk
+from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import read_options
 
@@ -55,7 +56,7 @@ from kraftlog.tables.user_options import read_options
 @click.option("--strict", is_flag=True, help="Stop at the first fault; what was committed before stays.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def replay(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     to: str,
     mapping: Path,
     topics: tuple[str, ...],

@@ -10,6 +10,7 @@ from kraftlog.cli import options
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
 from kraftlog.cli.target import check_target, is_standard_output, open_target
+from kraftlog.layout.discover import LogPaths, each_path
 from kraftlog.log_report.report import report_of
 from kraftlog.tables.open_log import open as open_log
 
@@ -23,7 +24,7 @@ from kraftlog.tables.open_log import open as open_log
 @click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Partitions read at once.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def command(
-    paths: tuple[str, ...],
+    paths: LogPaths,
     output: str | None,
     force: bool,
     topics: tuple[str, ...],
@@ -51,7 +52,7 @@ def command(
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     check_target(output, log.folders, force=force)
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-        made = report_of(log, paths, now=now, workers=workers, on_progress=bar)
+        made = report_of(log, each_path(paths), now=now, workers=workers, on_progress=bar)
     with open_target(output, force=force) as file:
         for piece in made.pieces():
             file.write(piece)

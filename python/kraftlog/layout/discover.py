@@ -81,7 +81,7 @@ def discover(
     """
     found, listing = Discovery(), Listing()
     starts = LogStartOffsets(listing, found.unread)
-    each = _each(paths)
+    each = each_path(paths)
     tiers = [path for path in each if isinstance(path, RemoteTier)]
     others = [path for path in each if not isinstance(path, RemoteTier)]
     expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()
@@ -100,9 +100,10 @@ def discover(
     return found
 
 
-def _each(paths: Any) -> list[Any]:
-    """Return paths, of which one may stand alone."""
-    return list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str | bytes | os.PathLike) else [paths]
+def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier]:
+    """Return each of the paths that a caller gave: one, or several."""
+    given: Any = paths
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | os.PathLike) else [given]
 
 
 def _discover_tier(
@@ -157,7 +158,7 @@ def expanded_paths(
     listing: Listing | None = None,
 ) -> Sequence[LogPath]:
     """Return paths with globs replaced by what they match; one that names nothing is refused."""
-    each = _each(paths)
+    each = each_path(paths)
     if not each:
         raise ValueError("no path given")
     listing = listing or Listing()

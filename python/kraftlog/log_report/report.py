@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -11,8 +10,9 @@ from pathlib import Path
 
 from kraftlog.codec.options import milliseconds
 from kraftlog.disk.durable import new_file
-from kraftlog.disk.remote_path import RemotePath, StorageOptions
-from kraftlog.layout.discover import AnyPath, PathLike
+from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions, log_path
+from kraftlog.layout.discover import LogPaths, each_path
+from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.log_report.facts import Facts, collect
 from kraftlog.log_report.finding import Finding
 from kraftlog.log_report.findings import findings, verdict
@@ -84,7 +84,7 @@ def in_chunks(texts: Iterable[str]) -> Iterator[str]:
 
 
 def report(
-    paths: AnyPath | Iterable[AnyPath],
+    paths: LogPaths,
     output: PathLike | None = None,
     *,
     topics: Iterable[str] | None = None,
@@ -139,10 +139,10 @@ def report(
     >>> report.html[:15]
     '<!DOCTYPE html>'
     """
-    given: list[AnyPath] = [paths] if isinstance(paths, str | RemotePath | os.PathLike) else list(paths)
+    given = each_path(paths)
     log = open_log(given, topics=topics, partitions=partitions, storage_options=storage_options)
     at = None if now is None else milliseconds(now)
-    made = report_of(log, [str(path) for path in given], now=at, workers=workers, on_progress=on_progress)
+    made = report_of(log, given, now=at, workers=workers, on_progress=on_progress)
     if output is not None:
         made.write(output)
     return made
@@ -150,7 +150,7 @@ def report(
 
 def report_of(
     log: Log,
-    paths: Sequence[str],
+    paths: Sequence[AnyPath | RemoteTier],
     *,
     now: int | None = None,
     workers: int = 1,
@@ -161,8 +161,8 @@ def report_of(
     Parameters
     ----------
     log : Log
-    paths : sequence of str
-        As they are to stand in commands.
+    paths : sequence of path or RemoteTier
+        Which stand in the commands of the page.
     now : int, optional
         The time that ages are counted to, in milliseconds.
     workers : int
@@ -172,4 +172,12 @@ def report_of(
         raise ValueError(f"workers {workers} is less than 1")
     check_package()
     at = time.time_ns() // 1_000_000 if now is None else now
-    return Report(collect(log, paths, at, workers=workers, on_progress=on_progress))
+    return Report(collect(log, _words(paths), at, workers=workers, on_progress=on_progress))
+
+
+def _words(paths: Sequence[AnyPath | RemoteTier]) -> list[str]:
+    """Return paths as a command takes them; the password of a URI is left out."""
+    words: list[str] = []
+    for path in paths:
+        words += ["--remote-tier", str(path)] if isinstance(path, RemoteTier) else [str(log_path(path))]
+    return words

@@ -11,8 +11,8 @@ from kraftlog.codec.encode import compression_type
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED, write_file
-from kraftlog.disk.remote_path import AnyPath
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import LogPaths
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.partition_folders import PARTITION_METADATA
@@ -74,7 +74,7 @@ class Extract:
 
 
 def extract(
-    paths: AnyPath | Iterable[AnyPath],
+    paths: LogPaths,
     target: str | Path,
     *,
     topics: Iterable[str] | None = None,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 
-from kraftlog.disk.remote_path import AnyPath, PathLike, RemotePath, StorageOptions
-from kraftlog.layout.discover import Discovery, LogPaths, discover
+from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions
+from kraftlog.layout.discover import Discovery, LogPaths, discover, each_path
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import catalog_of
@@ -108,9 +107,7 @@ def with_tier(paths: LogPaths, remote_tier: AnyPath | None, tier_keys: Mapping[s
         if tier_keys:
             raise ValueError(f"keys of a remote tier were given ({', '.join(sorted(tier_keys))}), but no remote tier")
         return paths
-    tier = RemoteTier(remote_tier, dict(tier_keys or {}))
-    is_one = isinstance(paths, str | bytes | os.PathLike | RemotePath | RemoteTier)
-    return [*([paths] if is_one else paths), tier]  # type: ignore[misc]
+    return [*each_path(paths), RemoteTier(remote_tier, dict(tier_keys or {}))]
 
 
 def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] | None) -> str:

@@ -30,6 +30,9 @@ class RemoteTier:
     location: AnyPath = field(repr=False)  # a URI may hold a password
     keys: Mapping[str, AnyPath] = field(default_factory=dict, repr=False)
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     def located(self, storage_options: Mapping[str, str | int | float | bool] | None) -> LogPath:
         """Return the path of the location, of a file system with these options."""
         return log_path(self.location, storage_options)
