@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import click
 
-from kraftlog.cli.options import OUTPUT, TIER, given_tier
+from kraftlog.cli.options import OUTPUT, TIER, TYPED, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.tables import typed_options
 from kraftlog.codec.options import ISOLATION_LEVELS
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import log_path
@@ -30,17 +32,20 @@ EXIT_ERROR = 1
 @click.option("--isolation-level", type=click.Choice(ISOLATION_LEVELS), default=ISOLATION_LEVELS[0], show_default=True)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
+@TYPED
 @TIER
 @OUTPUT
 @click.pass_context
 def sql(
     ctx: click.Context,
+    /,
     path: str,
     query: str | None,
     isolation_level: IsolationLevel,
     show_secrets: bool,
     bytes_read: bool,
     output: Output,
+    **given: Any,
 ) -> None:
     """Answer questions in SQL, by DuckDB (pip install 'kraftlog[sql]').
 
@@ -49,7 +54,8 @@ def sql(
     Without QUERY, statements are read from standard input or from a prompt; each ends in a semicolon.
 
     Of a log only the columns are decoded that a query names, and what its conditions on topic, partition, offset and
-    timestamp leave is read. Bytes become text by decode(value), and fields of JSON are decode(value)->>'$.id'.
+    timestamp leave is read. Bytes become text by decode(value), and fields of JSON are decode(value)->>'$.id'. With
+    --value-format the fields of values are columns: value.id.
 
     \b
     Example:
@@ -60,6 +66,11 @@ def sql(
         path, query = "", path  # PATH may be left out
     log = open_log([one for one in (path, tier) if one])
     output.check(log.folders)
+    how: dict[str, Any] = {
+        "isolation_level": isolation_level,
+        "show_secrets": show_secrets,
+        "typed": typed_options(given),
+    }
     read = 0
 
     def count(size: int) -> None:
@@ -71,7 +82,7 @@ def sql(
     faults: list[Fault] = []
     with (
         progress_bar(log.size_in_bytes, wanted=query is not None and not output.is_paged) as bar,
-        SqlSession(log, isolation_level=isolation_level, show_secrets=show_secrets, on_progress=count) as session,
+        SqlSession(log, on_progress=count, **how) as session,
     ):
         is_prompt = query is None and is_terminal(sys.stdin)
         has_failed = False

@@ -21,7 +21,10 @@ from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, optional_package
 from kraftlog.tables.log import Log
 from kraftlog.tables.table_rows import table_schema
+from kraftlog.tables.typed_rows import typed_table
+from kraftlog.topics import INTERNAL_TOPICS
 from kraftlog.types import IsolationLevel
+from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
 
 TOPICS, IMAGE = "topics", "image"  # schemas of SQL
 _TOPIC_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
@@ -44,6 +47,10 @@ class SqlSession:
         Is called with the bytes of log that were read since the last call.
     show_secrets : bool
         Whether salt and keys of SCRAM credentials, and passwords in configs, are shown in messages and the image.
+    typed : TypedOptions, optional
+        Formats of keys and values of topics. They are structs then, whose fields conditions may name, or other types
+        of Arrow; ``value_error`` and ``key_error`` say why one is null. A topic keeps bytes that has no subject of its
+        own where no schema is named, as do Kafka's own topics.
 
     Attributes
     ----------
@@ -54,6 +61,8 @@ class SqlSession:
     ------
     ImportError
         When DuckDB is not installed.
+    ValueError
+        When there is no such schema as ``typed`` names.
 
     Examples
     --------
@@ -72,16 +81,20 @@ class SqlSession:
         isolation_level: IsolationLevel = "read_uncommitted",
         on_progress: Progress | None = None,
         show_secrets: bool = False,
+        typed: TypedOptions | None = None,
     ) -> None:
         self._log = log
+        self._schema_faults: list[Fault] = []
+        self._typed = None if typed is None else typed.with_schemas_of(log.found, self._schema_faults)
         self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets)
         self._on_progress = on_progress
         self._streams: list[Stream] = []
         self._image_faults: list[Fault] = []
         duckdb = optional_package("duckdb", "SQL", "'kraftlog[sql]'")
         self.errors = (duckdb.Error,)
+        datasets = list(self._datasets())
         self._connection = duckdb.connect()
-        for number, (place, dataset) in enumerate(self._datasets()):
+        for number, (place, dataset) in enumerate(datasets):
             self._connection.register(f"kraftlog_{number}", dataset)
             self._connection.execute(f"create schema if not exists {place[0]}")
             self._connection.execute(f"create view {place[0]}.{_quoted(place[1])} as select * from kraftlog_{number}")
@@ -105,7 +118,11 @@ class SqlSession:
     @property
     def faults(self) -> list[Fault]:
         """What the last query could not read, of what it has read."""
-        return [*self._image_faults, *(fault for stream in self._streams for fault in stream.faults)]
+        return [
+            *self._schema_faults,
+            *self._image_faults,
+            *(fault for stream in self._streams for fault in stream.faults),
+        ]
 
     def close(self) -> None:
         """Close the connection."""
@@ -123,16 +140,26 @@ class SqlSession:
             columns = [*table.shown, *table.on_request]
             yield ("main", name), TableDataset(table.select(columns), self._opener(self._log, name))
         for topic in self._log.topics:
-            columns = [*_TOPIC_COLUMNS, *(name for name in _record_columns() if name not in _TOPIC_COLUMNS)]
             of_topic = self._log.of_files(self._log.found.only(lambda one, _, topic=topic: one == topic))  # type: ignore[misc]
-            yield (TOPICS, topic), TableDataset(schema.RECORDS.select(columns), self._opener(of_topic, "records"))
+            types = self._types(topic, of_topic)
+            table = schema.RECORDS if types is None else typed_table(types)
+            others = [name for name in (*table.shown, *table.on_request) if name not in ("topic", *_TOPIC_COLUMNS)]
+            columns = table.select([*_TOPIC_COLUMNS, *others])
+            yield (TOPICS, topic), TableDataset(columns, self._opener(of_topic, "records", types))
         if any(map(is_metadata, self._log.found.segments)):
             for name in TYPES:
                 yield (IMAGE, name), TableDataset(_image_schema(name), self._image_opener(name))
 
-    def _opener(self, log: Log, table: str) -> Any:
+    def _types(self, topic: str, log: Log) -> ResolvedTypes | None:
+        """Return what keys and values of a topic are; None for bytes."""
+        if self._typed is None or topic in INTERNAL_TOPICS or not self._typed.has_schemas_of(topic):
+            return None
+        return self._typed.resolved(log.found, strict=False)
+
+    def _opener(self, log: Log, table: str, types: ResolvedTypes | None = None) -> Any:
         def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
-            stream = log.scan(table, columns, self._options, on_progress=self._on_progress, filter=filter)
+            how: dict[str, Any] = {"on_progress": self._on_progress, "typed": types}
+            stream = log.scan(table, columns, self._options, filter=filter, **how)
             self._streams.append(stream)
             return stream
 
@@ -161,10 +188,6 @@ def _reader(relation: Any) -> pa.RecordBatchReader:
 
 def _image_schema(name: str) -> pa.Schema:
     return image_table(Image.empty(), name).schema
-
-
-def _record_columns() -> list[str]:
-    return [name for name in (*schema.RECORDS.shown, *schema.RECORDS.on_request) if name != "topic"]
 
 
 def _quoted(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -75,8 +75,8 @@ class LogFiles:
         where : ChangeFilter, optional
             Which rows of ``metadata_changes`` are wanted.
         filter : pyarrow.compute.Expression, optional
-            Only rows for which it is true. Of records and messages, partitions, offsets and times that it rules out are
-            not read.
+            Only rows for which it is true, with typed keys and values as they are typed. Of records and messages,
+            partitions, offsets and times that it rules out are not read.
         search : Search, optional
             Only records that it finds; of the table records alone, and without a filter.
         typed : TypedOptions or ResolvedTypes, optional
@@ -91,22 +91,14 @@ class LogFiles:
         if typed is not None:
             if table != "records":
                 raise ValueError(f"keys and values of the table records have formats, not those of {table}")
-            return (
-                typed.resolved(self.found, strict=options.strict)
-                .records(columns, strict=options.strict)
-                .stream(
-                    lambda names: self.scan(
-                        table,
-                        names,
-                        options,
-                        workers=workers,
-                        range_bytes=range_bytes,
-                        on_progress=on_progress,
-                        filter=filter,
-                        search=search,
-                    )
-                )
-            )
+            from kraftlog.tables.typed_rows import typed_rows
+
+            def scan(found: Discovery, names: Sequence[str], bounds: ReadOptions) -> Stream:
+                how: dict[str, Any] = {"workers": workers, "range_bytes": range_bytes, "on_progress": on_progress}
+                return self.of_files(found).scan(table, names, bounds, search=search, **how)
+
+            types = typed.resolved(self.found, strict=options.strict)
+            return typed_rows(self.found, types, columns, options, filter, scan)
         definition = table_schema(table, self.catalog)
         arrow_schema = definition.select(columns)
         filtered = None

@@ -94,8 +94,8 @@ class RecordTables(LogFiles):
         max_decompressed_bytes : int
             Most bytes that one batch may take after decompression.
         filter : pyarrow.compute.Expression, optional
-            Only rows for which it is true; it may name columns that are not returned. Partitions, offsets and times
-            that it rules out are not read.
+            Only rows for which it is true; it may name columns that are not returned, and fields of typed values.
+            Partitions, offsets and times that it rules out are not read.
         value_format, key_format : str, optional
             What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
             base64, bytes. One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has

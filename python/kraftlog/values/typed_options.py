@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -52,6 +52,21 @@ class TypedOptions:
                 raise ValueError(f"{side}_schema and {side}_framing go with a {side}_format")
             made.append(None if form is None else FormatOptions(form, framing or "confluent", schema))
         return None if made == [None, None] else cls(made[0], made[1], schemas)
+
+    def with_schemas_of(self, found: Discovery, faults: list[Fault]) -> TypedOptions:
+        """Return the same options with the schemas that belong to some files, for a part of them."""
+        return replace(self, schemas=self._schemas(found, faults))
+
+    def has_schemas_of(self, topic: str) -> bool:
+        """Return whether a schema is named, or the topic has a subject, where a format needs one."""
+        store = self.schemas if isinstance(self.schemas, SchemaStore) else SchemaStore()
+        return all(
+            one is None
+            or not one.needs_schemas
+            or one.schema is not None
+            or store.newest(f"{topic}-{side}") is not None
+            for side, one in (("value", self.value), ("key", self.key))
+        )
 
     def resolved(self, found: Discovery, *, strict: bool) -> ResolvedTypes:
         """Return what the records of some files are read by; it takes no more looking at them.
