@@ -94,8 +94,8 @@ class PartFile:
             stored.begin(group)
             for number in group:
                 waiting[number - first] = stored.take(number)
-        if first in (self._next, self._next - 1):
-            stored.go_ahead(behind, behind + len(target) // size + 1)
+        if first in (self._next, self._next - 1) or len(target) >= self.window_bytes:
+            stored.go_ahead(behind, behind + 2 * len(target) // size)
         self._next = behind
         for number, found in zip(range(first, behind), waiting, strict=True):
             data, begin = stored.whole(number, found, is_own=number in missing), number * size
