@@ -128,11 +128,10 @@ def test_objects_that_are_gone(root: Path):
         path.unlink()
     log = opened(root)
     assert offsets(log) == [*range(40), *range(124, 248)]
-    assert errors(log) == [("tier_gap", 40), ("unreadable_tier", 40)]
-    messages = [fault.message for fault in log.verify()]
-    assert any(
-        "expected a segment of offsets 40 to 123, by __remote_log_metadata, found none" in one for one in messages
-    )
+    faults = {fault.error: fault for fault in log.verify() if fault.segment_base_offset == 40}
+    assert faults.keys() == {"tier_gap", "unreadable_tier"}
+    what = "expected a segment of offsets 40 to 123, by __remote_log_metadata, found none"
+    assert what in faults["unreadable_tier"].message
 
 
 def test_metadata_that_cannot_be_read(root: Path):
@@ -142,7 +141,5 @@ def test_metadata_that_cannot_be_read(root: Path):
     path.write_bytes(data)
     append(root, b"\1\1\0")
     (fault,) = [fault for fault in opened(root).verify() if fault.error == "unreadable_tier"]
-    assert (
-        "__remote_log_metadata-0/00000000000000000000.log: 2 records or batches of it cannot be read" in fault.message
-    )
+    assert f"__remote_log_metadata-0/{0:020d}.log: 2 records or batches of it cannot be read" in fault.message
     assert offsets(opened(root)) == list(range(248))
