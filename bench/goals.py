@@ -16,6 +16,7 @@ import growing
 import searching
 import start
 import stores
+import tiers
 import transactional as tx
 import typed_records as typed
 import works
@@ -181,6 +182,11 @@ RATIOS = [
     RatioGoal(
         "consumer, x Kafka's consumer, 100 B",
         "store", stores.CONSUMED.format(100, "read_uncommitted"), stores.KAFKA, 5,
+    ),
+    *(
+        RatioGoal(f"a remote tier, 50 ms a request, x plain ranges, {layout}", "tier", tiers.TIER.format(layout),
+                  tiers.RANGES.format(layout), 0.9)
+        for layout in tiers.LAYOUTS
     ),
 ]  # fmt: skip
 

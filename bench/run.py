@@ -25,6 +25,7 @@ import internal_topics
 import markdown
 import report
 import stores
+import tiers
 import transactional
 import works
 from compare.processes import Peers
@@ -39,6 +40,7 @@ ALONE = {  # on no log
     "plan": lambda megabytes, _: transactional.plan(megabytes),
     "store": stores.store,
     "last": lambda megabytes, _: following.last(megabytes),
+    "tier": lambda megabytes, _: tiers.tier(megabytes),
 }
 EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "growth", "memory", "open"]
 

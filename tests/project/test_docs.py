@@ -28,6 +28,9 @@ MODULES = sorted(
 )
 
 
+OF_GOLDEN_FILES = ("docs/python.md", "docs/sql.md", "docs/how-to/tiered-storage.md")
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
@@ -107,12 +110,13 @@ def test_picture():
         ("docs/how-to/what-takes-the-space.md", 6),
         ("docs/how-to/extract.md", 4),
         ("docs/how-to/replay.md", 8),
+        ("docs/how-to/tiered-storage.md", 5),
     ],
     ids=lambda value: str(value),
 )
 def test_python(samples: Path, page: str, examples: int, monkeypatch: pytest.MonkeyPatch):
     """The Python examples of a page run, one after the other, and print what it says."""
-    monkeypatch.chdir(ROOT if page in ("docs/python.md", "docs/sql.md") else samples)
+    monkeypatch.chdir(ROOT if page in OF_GOLDEN_FILES else samples)
     assert run_examples(page, {}) >= examples
 
 
@@ -147,5 +151,6 @@ def test_all_python_is_run():
         "docs/how-to/what-takes-the-space.md",
         "docs/how-to/extract.md",
         "docs/how-to/replay.md",
+        "docs/how-to/tiered-storage.md",
     }
     assert pages == run

@@ -12,6 +12,7 @@ import pytest
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.disk import chunk_cache, part_file, remote_files
+from kraftlog.disk.disk import disk, reading_until
 from kraftlog.tables.log import Log
 from object_store import ObjectStore, object_store
 from tier_writer import Aiven, KeyPair, last_only, sources, write_local
@@ -123,6 +124,33 @@ def test_few_offsets_are_few_chunks(store: ObjectStore, key_pair: KeyPair):
     read = [size for method, key, size in store.requests if method == "GET" and key.endswith(".log")]
     assert len(read) <= 4
     assert not [key for _, key, _ in store.requests if f"{0:020d}" in key and key.endswith(".log")]
+
+
+class NotingCache(chunk_cache.ChunkCache):
+    """Remembers the numbers of the chunks that are fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: set[int] = set()
+
+    def fetch(self, keys: Any, *others: Any, **given: Any) -> bool:
+        self.fetched |= {number for _, number in keys}
+        return super().fetch(keys, *others, **given)
+
+
+@pytest.mark.parametrize(("until", "fetched"), [(1 << 20, {0, 1, 2, 3, 4, 5}), (6000, {0, 1, 2}), (4000, {0, 1})])
+def test_what_is_fetched_ahead(
+    store: ObjectStore, key_pair: KeyPair, monkeypatch: pytest.MonkeyPatch, until: int, fetched: set[int]
+):
+    """A reader that goes on finds its next chunks fetched; behind its range none are."""
+    monkeypatch.setattr(part_file.PartFile, "window_bytes", 4000)
+    monkeypatch.setattr(part_file, "CHUNKS", cache := NotingCache())
+    segment = opened(store, "zstd", "ahead", key_pair).found.segments[0]
+    file = disk().open(segment.path)
+    reading_until(file, until)
+    file.read_into(memoryview(bytearray(4000)), 0)
+    file.close()
+    assert cache.fetched == fetched
 
 
 def test_the_cache_is_bounded(store: ObjectStore, key_pair: KeyPair, monkeypatch: pytest.MonkeyPatch):

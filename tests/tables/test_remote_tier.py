@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kraftlog
-from golden_files import GOLDEN
+from golden_files import GOLDEN, lines
 from kraftlog import schema
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import read_options
@@ -44,6 +44,21 @@ def rows(log: Log, table: str = "records", **options: Any) -> list[dict[str, Any
     found = stream.to_table().to_pylist()
     assert not stream.faults
     return found
+
+
+@pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
+def test_a_broker_and_its_tier(isolation_level: str):
+    """A broker of Kafka 4.3 with LocalTieredStorage, and what its consumers got."""
+    folder = GOLDEN / "remote_tier"
+    log = kraftlog.open(folder / "logs", remote_tier=folder / "tier", topics=["orders"])
+    expected = [
+        (line["offset"], line["timestamp"], bytes.fromhex(line["key"]), bytes.fromhex(line["value"]))
+        for line in lines(folder / "consumed" / f"{isolation_level}.jsonl")
+    ]
+    found = log.records(["offset", "timestamp_ms", "key", "value"], isolation_level=isolation_level).to_table()
+    assert [tuple(row.values()) for row in found.to_pylist()] == expected
+    assert [one["base_offset"] for one in rows(log, "segments")] == [0, 40, 124, 164]
+    assert not list(log.verify())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

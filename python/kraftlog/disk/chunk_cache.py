@@ -10,8 +10,9 @@ from threading import Lock
 
 from kraftlog.disk.remote_files import READS_AT_ONCE
 
-KEPT_BYTES = 96 << 20  # of all files together
-AHEAD_BYTES = 32 << 20  # of these, that nobody has asked for yet
+KEPT_BYTES = 128 << 20  # of all files together
+AHEAD_BYTES = 64 << 20  # of these, that nobody has asked for yet
+THREADS = 2 * READS_AT_ONCE  # some of which undo what others have fetched
 
 Fetch = Callable[[], list[bytes]]
 
@@ -95,5 +96,5 @@ class ChunkCache:
     def _threads(self) -> ThreadPoolExecutor:
         """Return the threads of this process; those of the one that it was forked from are not there."""
         if self._pool is None or self._pool[0] != os.getpid():
-            self._pool = os.getpid(), ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="kraftlog-chunks")
+            self._pool = os.getpid(), ThreadPoolExecutor(THREADS, thread_name_prefix="kraftlog-chunks")
         return self._pool[1]

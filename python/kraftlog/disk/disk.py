@@ -23,6 +23,12 @@ class ReadableFile(InputFile, Protocol):
         """Close the file; a second time does nothing."""
 
 
+def reading_until(file: ReadableFile, end: int) -> None:
+    """Say up to which byte a file will be read, so that no more is fetched ahead of its reader."""
+    if hasattr(file, "read_until"):
+        file.read_until = min(end, file.size)
+
+
 class Disk(LocalWriting):
     """Local and remote file systems. Reading takes paths of both kinds, writing local ones.
 

@@ -36,6 +36,8 @@ class PartFile:
     size : int
     window_bytes, long_batch : int
         As those of ``RemoteFile``.
+    read_until : int
+        Byte behind which nothing is fetched ahead.
 
     Raises
     ------
@@ -49,6 +51,7 @@ class PartFile:
     def __init__(self, path: PartPath, size: int | None = None) -> None:
         self.path = path
         self.size = path.size if size is None else min(size, path.size)
+        self.read_until = self.size
         where = path.stored_in
         self._object: LocalFile | RemoteFile | None = (
             RemoteFile(where) if isinstance(where, RemotePath) else LocalFile(where)
@@ -94,8 +97,9 @@ class PartFile:
             stored.begin(group)
             for number in group:
                 waiting[number - first] = stored.take(number)
-        if first in (self._next, self._next - 1):
-            stored.go_ahead(behind, behind + len(target) // size + 1)
+        if first in (self._next, self._next - 1) or len(target) >= self.window_bytes:
+            last = (self.path.start + self.read_until - 1) // size
+            stored.go_ahead(behind, min(behind + 2 * len(target) // size, last + 1))
         self._next = behind
         for number, found in zip(range(first, behind), waiting, strict=True):
             data, begin = stored.whole(number, found, is_own=number in missing), number * size

@@ -113,8 +113,10 @@ def _discover_tier(
     from kraftlog.layout.tier.data_key import KeyRing
     from kraftlog.layout.tier.find import stored_segments
     from kraftlog.layout.tier.join import join
+    from kraftlog.layout.tier.metadata_topic import heeding_metadata
 
     stored = stored_segments(tier.located(storage_options), KeyRing(tier.keys), is_wanted)
+    stored = heeding_metadata(stored, found.segments)
     joined = join(found.segments, stored.segments)
     found.segments += joined.segments
     found.unread += [*stored.unread, *joined.unread]

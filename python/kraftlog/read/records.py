@@ -11,7 +11,7 @@ from kraftlog.codec.decode import BatchObserver, RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.records import Origin
-from kraftlog.disk.disk import ReadableFile
+from kraftlog.disk.disk import ReadableFile, reading_until
 from kraftlog.disk.in_order import streams_in_order
 from kraftlog.errors import Fault, RecordError, error_from_fault
 from kraftlog.layout.segment import Segment
@@ -63,6 +63,7 @@ def read_range(
     found: list[Fault] = []
     position = part.start
     with segment_file(segment, faults, strict=options.strict) as file:
+        reading_until(file, part.end)
         follows = part.undecided is not None
         plan = DecodePlan(arrow_schema, options, origin, every_batch=observe is not None)
         decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
