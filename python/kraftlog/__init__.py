@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
-    from kraftlog.log_report.report import report
+    from kraftlog.log_report.report import Report, report
     from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
@@ -63,6 +63,7 @@ __all__ = [
     "RecordError",
     "RecordIterator",
     "RecordTooLargeError",
+    "Report",
     "Stream",
     "UnsupportedCompressionTypeError",
     "batches",
@@ -105,6 +106,7 @@ _MODULES = {
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
+    "Report": "kraftlog.log_report.report",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
     "batches": "kraftlog.codec.batches",

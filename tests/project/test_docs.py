@@ -106,6 +106,7 @@ def test_picture():
         ("docs/typed-values.md", 12),
         ("docs/how-to/what-takes-the-space.md", 6),
         ("docs/how-to/extract.md", 4),
+        ("docs/how-to/report.md", 4),
     ],
     ids=lambda value: str(value),
 )
@@ -145,5 +146,6 @@ def test_all_python_is_run():
         "docs/typed-values.md",
         "docs/how-to/what-takes-the-space.md",
         "docs/how-to/extract.md",
+        "docs/how-to/report.md",
     }
     assert pages == run
