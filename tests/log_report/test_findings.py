@@ -139,6 +139,14 @@ def test_commands_run(kraftlog_command: Command, tmp_path: Path):
     }
 
 
+def test_transactions_of_one_topic_are_judged_by_the_coordinators_of_the_directory():
+    made = kraftlog.report(GOLDEN / "transactions_live" / "log", topics=["orders"], now=NOW)
+    (finding,) = made.findings
+    assert finding.kind == "open_transaction"
+    assert "the coordinator ends them" in finding.text
+    assert "__transaction_state" not in Page(made.html).sections["about"].text
+
+
 def test_kafkas_tools_are_named_with_a_broker():
     made = kraftlog.report([GOLDEN / "transactions_live" / "log", GOLDEN / "metadata" / "log"], now=NOW)
     others = [line for one in made.findings for line in one.commands if not line.startswith("kraftlog ")]

@@ -76,7 +76,7 @@ def test_partitions(path: Path):
             "batches": number(sum(row["batches"] for row in rows)),
             "mean batch": size(total["size_in_bytes"] / total["batches"]) if total else "-",
             "largest": size(max((row["size_in_bytes"] for row in batches.get(name, [])), default=0)),
-            "codecs": total["compression"] if total else "-",
+            "codecs": total["compression"].replace("+", " ") if total else "-",
             "oldest": stamp(total["first_timestamp"]) if total else "-",
             "newest": stamp(total["max_timestamp"]) if total else "-",
             "offsets": f"{ends[name]['log_start_offset']} \u2013 {end}",

@@ -72,14 +72,20 @@ class Facts:
 
     @property
     def hanging_known(self) -> int:
-        """How many transactions are known to hang."""
-        return self.hanging_count - sum(row["command"] is None for row in self.hanging)
+        """How many transactions are known to hang: all of them, or none where no coordinator is known."""
+        return self.hanging_count if self.hanging and self.hanging[0]["command"] is not None else 0
+
+    @property
+    def knows_coordinators(self) -> bool:
+        """Whether it is known which open transactions a coordinator ends."""
+        is_asked = self.transactions.counts["open"] > 0
+        return self.has_transaction_state or (is_asked and self.hanging_known == self.hanging_count)
 
     def add_other(self, faults: Sequence[Fault]) -> None:
         """Note what another reader than the check found, unless the check has found it there as well."""
+        known = {(one.topic, one.partition, error) for one in self.partitions for error in one.faults}
         for fault in faults:
-            known = self.faults.get(fault.error)
-            if known is None or (fault.topic, fault.partition) not in known.partitions:
+            if (fault.topic, fault.partition, fault.error) not in known:
                 self.other_faults.add(fault)
 
 

@@ -114,7 +114,7 @@ def _environment(facts: Facts) -> Any:
     }
     environment.globals |= {
         "counted": counted,
-        "codecs": lambda totals: codec_names(totals.codecs) or "-",
+        "codecs": lambda totals: codec_names(totals.codecs).replace("+", " ") or "-",
         "mean_batch": _mean_batch,
         "strip": drawings.partition_map,
         "segment_map": drawings.segment_map,
@@ -254,5 +254,5 @@ def _tiles(facts: Facts) -> list[tuple[str, str]]:
         ("errors", texts.number(facts.faults.count)),
     ]
     if 0 <= newest <= facts.now:
-        tiles.append(("since the newest record", texts.duration(facts.now - newest)))
+        tiles.append(("since the last record", texts.duration(facts.now - newest)))
     return tiles

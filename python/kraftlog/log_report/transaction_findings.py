@@ -46,7 +46,7 @@ def _open(facts: Facts) -> Iterator[Finding]:
     names = list(dict.fromkeys(one.name for one in others))
     why = (
         "Their transactional ids are known: the coordinator ends them when it runs."
-        if facts.has_transaction_state
+        if facts.knows_coordinators
         else f"Whether a coordinator will end them is not known without {TRANSACTION_STATE}."
     )
     long = " Some are older than 15 minutes, the longest timeout that brokers allow by default." if is_long else ""
@@ -59,7 +59,7 @@ def _open(facts: Facts) -> Iterator[Finding]:
         max(len(names) - SHOWN, 0),
         [],
         [
-            kraftlog("transactional-ids" if facts.has_transaction_state else "hanging", facts.paths),
+            kraftlog("transactional-ids" if facts.knows_coordinators else "hanging", facts.paths),
             kafka("kafka-transactions.sh", "list"),
         ],
     )
