@@ -13,12 +13,12 @@ LOG = GOLDEN / "transactions_live" / "log"
 
 def test_the_page_of_an_object_store():
     with object_store() as store:
-        store.put(LOG, "kafka-logs")
-        made = kraftlog.report("s3://kafka-logs", storage_options=store.options, now=NOW)
+        uri = store.put(LOG, "kafka-logs")
+        made = kraftlog.report(uri, storage_options=store.options, now=NOW)
         page = Page(made.html)
     local = Page(kraftlog.report(LOG, now=NOW).html)
     assert page.sections["partitions"].tables == local.sections["partitions"].tables
     assert page.sections["transactions"].tables == local.sections["transactions"].tables
     assert page.sections["groups"].tables == local.sections["groups"].tables
     assert [one["kind"] for one in page.findings] == [one["kind"] for one in local.findings]
-    assert all(command.split()[2] == "s3://kafka-logs" for command in page.commands if command.startswith("kraftlog "))
+    assert all(command.split()[2] == uri for command in page.commands if command.startswith("kraftlog "))
