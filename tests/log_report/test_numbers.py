@@ -22,7 +22,7 @@ NOW = 1_800_000_000_000
 LOGS = sorted(
     path.relative_to(GOLDEN)
     for path in GOLDEN.glob("**/log")
-    if path.is_dir() and "releases" not in path.parts and any(path.rglob("*.log"))
+    if path.is_dir() and any(path.rglob("*.log"))
 )
 
 
