@@ -19,11 +19,7 @@ from kraftlog.metadata_log.timeline import timeline
 from report_pages import Page
 
 NOW = 1_800_000_000_000
-LOGS = sorted(
-    path.relative_to(GOLDEN)
-    for path in GOLDEN.glob("**/log")
-    if path.is_dir() and any(path.rglob("*.log"))
-)
+LOGS = sorted(path.relative_to(GOLDEN) for path in GOLDEN.glob("**/log") if path.is_dir() and any(path.rglob("*.log")))
 
 
 def opened(path: Path) -> tuple[kraftlog.Log, Page]:
