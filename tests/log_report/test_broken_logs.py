@@ -120,6 +120,50 @@ def test_files_that_cannot_be_opened(logs: Path, name: str, section: str):
     assert broken.log_end_offset is None
     assert all(one.damage is not None and all(one.damage.bins) for one in broken.segments)
     assert "0 \u2013 ?" in page.sections["partitions"].text
+    shown = page.sections["transactions"].rows("partition")
+    ends = [row["ends"] for row in shown if row["partition"] == name and "ends" in row]
+    assert set(ends) <= {"not known: a part of the partition cannot be read"}
+
+
+def test_a_transaction_whose_end_cannot_be_read(logs: Path):
+    """Only the segment with the marker cannot be opened."""
+    folder = logs / "orders-0"
+    last = max(folder.glob("*.log"))
+
+    class Locked(LockedDisk):
+        def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
+            return Disk.open(self, path, size) if path.name != last.name else super().open(path, size)
+
+    for path in folder.glob("*.snapshot"):
+        path.unlink()
+    with use_disk(Locked("orders-0")):
+        made = kraftlog.report(logs, now=NOW)
+        log = kraftlog.open(logs, topics=["orders"], partitions=[0])
+        expected = log.transactions(["producer_id", "state"]).to_pylist()
+    opened = [row["producer_id"] for row in expected if row["state"] == "open"]
+    assert opened
+    rows = [row for row in Page(made.html).sections["transactions"].rows("partition") if row["partition"] == "orders-0"]
+    assert [row["producer"] for row in rows if "producer" in row] == list(map(str, opened))
+    assert all("cannot be read" in row["ends"] for row in rows if "ends" in row)
+    (finding,) = [one for one in made.findings if one.kind == "open_transaction"]
+    assert "may hold their ends" in finding.text
+    assert not any(" abort " in command for one in made.findings for command in one.commands)
+
+
+def test_a_marker_that_is_damaged_is_no_reason_to_abort(kraftlog_command: Command, logs: Path):
+    """Its transaction seems to be open, and its coordinator knows that it has ended."""
+    log = kraftlog.open(logs, topics=["orders"], partitions=[1])
+    rows = log.batches(["position", "size_in_bytes", "control_type"]).to_pylist()
+    last = [row for row in rows if row["control_type"] == "COMMIT"][-1]
+    path = logs / "orders-1" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[last["position"] + last["size_in_bytes"] - 1] ^= 1
+    path.write_bytes(data)
+    page = page_of(kraftlog_command, logs, 1)
+    assert "hanging_transaction" not in [one["kind"] for one in page.findings]
+    assert not any(" abort " in command for command in page.commands)
+    shown = page.sections["transactions"].rows("partition")
+    assert "not known: a part of the partition cannot be read" in [row.get("ends") for row in shown]
 
 
 def test_without_metadata_and_coordinators(kraftlog_command: Command, logs: Path):

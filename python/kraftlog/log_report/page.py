@@ -137,14 +137,17 @@ class _Ends:
 
     def __init__(self, facts: Facts) -> None:
         self._rows = {(row["topic"], row["partition"], row["producer_id"]): row for row in facts.hanging}
+        self._unread = facts.unread_partitions
 
     def row(self, one: Transaction) -> dict[str, Any] | None:
         """Return the row of a transaction; None when its coordinator knows it."""
-        return self._rows.get((one.topic, one.partition, one.producer_id))
+        return self._rows.get(one.key)
 
     def of(self, one: Transaction) -> str:
         """Return a sentence."""
         row = self.row(one)
+        if row is None and (one.topic, one.partition) in self._unread:
+            return "not known: a part of the partition cannot be read"
         if row is None:
             return "its coordinator knows it"
         return f"never: {row['reason']}" if row["command"] is not None else str(row["reason"])

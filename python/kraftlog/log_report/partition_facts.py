@@ -86,6 +86,11 @@ class PartitionFacts:
         return sum(segment.torn_bytes for segment in self.segments) if self.notes else 0
 
     @property
+    def is_partly_unread(self) -> bool:
+        """Whether something of it could not be read, markers of transactions perhaps."""
+        return self.faults.size_in_bytes > 0 or _UNREADABLE in self.faults
+
+    @property
     def stable_lag(self) -> int | None:
         """How far read_committed consumers are kept from the end."""
         if self.last_stable_offset is None or self.log_end_offset is None:
