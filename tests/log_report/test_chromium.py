@@ -108,6 +108,17 @@ def test_what_is_damaged_is_seen(browser: Page, report: Path, where: str):
     assert found == pytest.approx([fault.position / size, 1], abs=0.01)
 
 
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_bars_of_transactions_have_one_scale(browser: Page, report: Path, width: int, height: int):
+    browser.open(report, width, height, "light")
+    lanes = "[...document.querySelectorAll('.lane svg, .lane .axis')]"
+    ends = browser.evaluate(
+        f"{lanes}.map(one => [one.getBoundingClientRect().left, one.getBoundingClientRect().right])"
+    )
+    assert len(ends) > 10
+    assert {tuple(round(end) for end in pair) for pair in ends} == {tuple(round(end) for end in ends[0])}
+
+
 def test_links_lead_somewhere(browser: Page, report: Path):
     browser.open(report, 1280, 900, "light")
     links = browser.evaluate("[...document.querySelectorAll('a')].map(one => one.getAttribute('href'))")
