@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         UnsupportedCompressionTypeError,
     )
     from kraftlog.layout.tier.remote_tier import RemoteTier
-    from kraftlog.log_report.report import report
+    from kraftlog.log_report.report import Report, report
     from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
@@ -68,6 +68,7 @@ __all__ = [
     "RecordTooLargeError",
     "RemoteTier",
     "ReplayError",
+    "Report",
     "Stream",
     "UnsupportedCompressionTypeError",
     "batches",
@@ -113,6 +114,7 @@ _MODULES = {
     "RecordTooLargeError": "kraftlog.errors",
     "RemoteTier": "kraftlog.layout.tier.remote_tier",
     "ReplayError": "kraftlog.broker.errors",
+    "Report": "kraftlog.log_report.report",
     "Stream": "kraftlog.stream",
     "UnsupportedCompressionTypeError": "kraftlog.errors",
     "batches": "kraftlog.codec.batches",

@@ -111,6 +111,7 @@ def test_picture():
         ("docs/how-to/extract.md", 4),
         ("docs/how-to/replay.md", 8),
         ("docs/how-to/tiered-storage.md", 5),
+        ("docs/how-to/report.md", 4),
     ],
     ids=lambda value: str(value),
 )
@@ -152,5 +153,6 @@ def test_all_python_is_run():
         "docs/how-to/extract.md",
         "docs/how-to/replay.md",
         "docs/how-to/tiered-storage.md",
+        "docs/how-to/report.md",
     }
     assert pages == run

@@ -11,7 +11,9 @@ from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import EXIT_FAULTS
 from kraftlog.cli.target import check_target, is_standard_output, open_target
 from kraftlog.layout.discover import LogPaths, each_path
+from kraftlog.log_report.finding import counted
 from kraftlog.log_report.report import report_of
+from kraftlog.log_report.texts import shown
 from kraftlog.tables.open_log import open as open_log
 
 
@@ -41,11 +43,11 @@ def command(
     codecs and batch sizes. The page loads nothing and runs no script.
 
     Everything is read once and checked as verify does. The exit code is 1 when something could not be read or does not
-    hold, and the page is written all the same.
+    hold, and the page is written all the same. Titles of findings are printed as well.
 
     \b
     Example:
-      kraftlog report sample/hanging -o report.html
+      kraftlog report sample/broker -o report.html
     """  # noqa: D301  (\b keeps the example as it is)
     if is_standard_output(output) and is_terminal(sys.stdout):
         raise click.UsageError("a page is not for a terminal; give -o report.html")
@@ -56,7 +58,12 @@ def command(
     with open_target(output, force=force) as file:
         for piece in made.pieces():
             file.write(piece)
-    print(f"{log.size_in_bytes} bytes in {log.segments_count} segments: {made.verdict}", file=sys.stderr)
+    segments = counted(log.segments_count, "segment", "segments")
+    beside = sys.stderr if is_standard_output(output) else sys.stdout
+    for one in made.findings:
+        where = f" ({', '.join(one.where)}{', ...' if one.more > 0 else ''})" if one.where else ""
+        print(f"{one.severity}: {shown(one.title + where)}", file=beside)
+    print(f"{log.size_in_bytes} bytes in {segments}: {made.verdict}", file=beside)
     sys.exit(EXIT_FAULTS if made.has_faults else 0)
 
 

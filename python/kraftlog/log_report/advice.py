@@ -36,12 +36,17 @@ def _errors(paths: Sequence[str], fault: Fault) -> list[str]:
 
 
 def _rescue(paths: Sequence[str], fault: Fault) -> list[str]:
-    return [*_errors(paths, fault), kraftlog("extract", paths, "rescued", *of_partition(fault.topic, fault.partition))]
+    chosen = of_partition(fault.topic, fault.partition)
+    return [*_errors(paths, fault), kraftlog("extract", paths, _file("rescued", fault), *chosen)]
+
+
+def _file(name: str, fault: Fault) -> str:
+    return name if fault.topic is None else f"{name}-{fault.topic}-{fault.partition}"
 
 
 def _salvage(paths: Sequence[str], fault: Fault) -> list[str]:
-    chosen = of_partition(fault.topic, fault.partition)
-    return [*_rescue(paths, fault), kraftlog("records", paths, *chosen, "--salvage", "--output", "salvaged.parquet")]
+    chosen, file = of_partition(fault.topic, fault.partition), f"{_file('salvaged', fault)}.parquet"
+    return [*_rescue(paths, fault), kraftlog("records", paths, *chosen, "--salvage", "--output", file)]
 
 
 def _rebuild(paths: Sequence[str], fault: Fault) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from kraftlog.metadata_log.timeline import At, timeline
 from kraftlog.read.partitions import is_metadata, longest_replicas
 
 EVENTS = 200  # the last ones are kept
+RECENT = 100_000  # offsets before the end in which they are looked for
 ROWS = 12  # of each check that are kept
 
 
@@ -39,8 +40,8 @@ class ClusterFacts:
         Of each check of ``kraftlog health`` that found something: how many rows, and the first ones.
     events : deque of At
         The last lines of ``kraftlog timeline``.
-    event_counts : Counter
-        All of them, by event.
+    begin : int
+        The offset behind which ``events`` were looked for.
     """
 
     folder: LogPath
@@ -54,7 +55,7 @@ class ClusterFacts:
     brokers: list[dict[str, Any]]
     checks: dict[str, tuple[int, list[dict[str, Any]]]]
     events: deque[At] = field(default_factory=lambda: deque(maxlen=EVENTS))
-    event_counts: Counter[str] = field(default_factory=Counter)
+    begin: int = -1
 
 
 def cluster_facts(segments: list[Segment], faults: list[Fault]) -> ClusterFacts | None:
@@ -90,9 +91,8 @@ def cluster_facts(segments: list[Segment], faults: list[Fault]) -> ClusterFacts 
         _brokers(image.tables([BROKERS.name])[BROKERS.name].to_pylist()),
         checks,
     )
-    for happened in timeline(log, image_at(log, log.start_offset - 1, []), None, []):
-        facts.events.append(happened)
-        facts.event_counts[happened.what.event] += 1
+    facts.begin = max(log.start_offset - 1, at.offset - RECENT)
+    facts.events.extend(timeline(log, image_at(log, facts.begin, []), None, []))
     return facts
 
 

@@ -27,7 +27,7 @@ from kraftlog.tables.log import Log
 from kraftlog.tables.partition_offsets import PartitionEnds
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
-HANGING = 200  # rows that are kept
+HANGING = 200  # rows that are kept, with those of the open transactions that are kept
 OPTIONS = ReadOptions()
 
 
@@ -72,14 +72,25 @@ class Facts:
 
     @property
     def hanging_known(self) -> int:
-        """How many transactions are known to hang."""
-        return self.hanging_count - sum(row["command"] is None for row in self.hanging)
+        """How many transactions are known to hang: all of them, or none where no coordinator is known."""
+        return self.hanging_count if self.hanging and self.hanging[0]["command"] is not None else 0
+
+    @property
+    def knows_coordinators(self) -> bool:
+        """Whether it is known which open transactions a coordinator ends."""
+        is_asked = self.transactions.counts["open"] > 0
+        return self.has_transaction_state or (is_asked and self.hanging_known == self.hanging_count)
+
+    @property
+    def unread_partitions(self) -> set[tuple[str | None, int | None]]:
+        """Partitions of which something cannot be read: the ends of transactions may be missing there."""
+        return {(one.topic, one.partition) for one in self.partitions if one.is_partly_unread}
 
     def add_other(self, faults: Sequence[Fault]) -> None:
         """Note what another reader than the check found, unless the check has found it there as well."""
+        known = {(one.topic, one.partition, error) for one in self.partitions for error in one.faults}
         for fault in faults:
-            known = self.faults.get(fault.error)
-            if known is None or (fault.topic, fault.partition) not in known.partitions:
+            if (fault.topic, fault.partition, fault.error) not in known:
                 self.other_faults.add(fault)
 
 
@@ -139,14 +150,17 @@ def _partitions(
 
 
 def _hanging(facts: Facts, log: Log) -> None:
-    """Look for hanging transactions in the partitions that have open ones."""
+    """Look for hanging transactions in the partitions that have open ones, and can be read whole."""
     opened = {(one.topic, one.partition) for one in facts.partitions if one.transactions.get("open")}
+    opened -= facts.unread_partitions
     if opened:
         some = log.of_files(log.found.only(lambda topic, partition: (topic, partition) in opened))
-        stream = some.scan("hanging_transactions")
+        stream, shown = some.scan("hanging_transactions"), {one.key for one in facts.transactions.open}
         for batch in stream.batches():
             facts.hanging_count += batch.num_rows
-            facts.hanging += batch.slice(0, max(HANGING - len(facts.hanging), 0)).to_pylist()
+            for row in batch.to_pylist():
+                if len(facts.hanging) < HANGING or (row["topic"], row["partition"], row["producer_id"]) in shown:
+                    facts.hanging.append(row)
         facts.add_other(stream.faults)
 
 

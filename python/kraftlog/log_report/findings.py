@@ -38,7 +38,7 @@ def absent(facts: Facts) -> list[str]:
     found = []
     if facts.groups is None:
         found.append(f"No {CONSUMER_OFFSETS} among the files: nothing is known of groups and their lag.")
-    if not facts.has_transaction_state:
+    if not facts.knows_coordinators:
         found.append(f"No {TRANSACTION_STATE} among the files: whether open transactions hang is not known.")
     if facts.cluster is None:
         found.append(f"No {CLUSTER_METADATA} among the files: nothing is known of brokers, leaders and replicas.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from kraftlog.tables.stats import Totals, codec_names
 
 MAPS = 100  # segments with damage that are drawn large
 PARTITION_MAPS = 1000  # partitions up to which each has a map in the table
+FEW = 3  # partitions of topics that share one table in a larger page
 GROUPS = 200
 OPEN_ROWS = 60  # partitions up to which topics are unfolded
 LANES = 30
@@ -61,11 +63,6 @@ class Topic:
         torn = sum(bool(one.torn_bytes) for one in self.partitions)
         waiting = sum(bool(one.stable_lag) for one in self.partitions)
         return ", ".join([*([f"{torn} torn"] if torn else []), *([f"{waiting} open"] if waiting else [])])
-
-    def label(self, one: PartitionFacts) -> str:
-        """Return the number of a partition, and its log directory where it is there more than once."""
-        is_alone = sum(other.partition == one.partition for other in self.partitions) == 1
-        return str(one.partition) if is_alone else f"{one.partition} in {one.folder.parent.name}"
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ def _environment(facts: Facts) -> Any:
     }
     environment.globals |= {
         "counted": counted,
-        "codecs": lambda totals: codec_names(totals.codecs) or "-",
+        "codecs": lambda totals: codec_names(totals.codecs).replace("+", " ") or "-",
         "mean_batch": _mean_batch,
         "strip": drawings.partition_map,
         "segment_map": drawings.segment_map,
@@ -140,14 +137,17 @@ class _Ends:
 
     def __init__(self, facts: Facts) -> None:
         self._rows = {(row["topic"], row["partition"], row["producer_id"]): row for row in facts.hanging}
+        self._unread = facts.unread_partitions
 
     def row(self, one: Transaction) -> dict[str, Any] | None:
         """Return the row of a transaction; None when its coordinator knows it."""
-        return self._rows.get((one.topic, one.partition, one.producer_id))
+        return self._rows.get(one.key)
 
     def of(self, one: Transaction) -> str:
         """Return a sentence."""
         row = self.row(one)
+        if row is None and (one.topic, one.partition) in self._unread:
+            return "not known: a part of the partition cannot be read"
         if row is None:
             return "its coordinator knows it"
         return f"never: {row['reason']}" if row["command"] is not None else str(row["reason"])
@@ -163,6 +163,7 @@ def _names(facts: Facts, found: Sequence[Finding]) -> dict[str, Any]:
     groups = sorted(facts.groups.groups.values(), key=lambda one: (-one.lag, one.name)) if facts.groups else []
     damaged = [one for partition in facts.partitions for one in partition.segments if one.damage is not None]
     topics, singles = _topics(facts.partitions)
+    labels = _Labels(facts.partitions)
     is_small = len(facts.partitions) <= OPEN_ROWS
     events = list(facts.cluster.events)[::-1] if facts.cluster is not None else []
     ends = _Ends(facts)
@@ -176,6 +177,8 @@ def _names(facts: Facts, found: Sequence[Finding]) -> dict[str, Any]:
         "absent": absent(facts),
         "tiles": _tiles(facts),
         "topics": topics,
+        "short_label": labels.short,
+        "long_label": labels.long,
         "singles": singles,
         "singles_open": is_small or any(one.faults.count for one in singles),
         "has_maps": len(facts.partitions) <= PARTITION_MAPS,
@@ -201,18 +204,40 @@ def _notable(facts: Facts) -> list[Transaction]:
     return [one for one in some if one.start_timestamp >= 0][:LANES]
 
 
+class _Labels:
+    """How partitions are called: with their log directories where they are there more than once."""
+
+    def __init__(self, partitions: Sequence[PartitionFacts]) -> None:
+        self._counts = Counter((one.topic, one.partition) for one in partitions)
+
+    def short(self, one: PartitionFacts) -> str:
+        """Return the number, or that and the directory."""
+        return f"{one.partition}{self._where(one)}"
+
+    def long(self, one: PartitionFacts) -> str:
+        """Return the same with the name of the topic."""
+        return f"{one.name}{self._where(one)}"
+
+    def _where(self, one: PartitionFacts) -> str:
+        is_alone = one.topic is None or self._counts[one.topic, one.partition] == 1
+        return "" if is_alone else f" in {one.folder.parent.name}"
+
+
 def _topics(partitions: Sequence[PartitionFacts]) -> tuple[list[Topic], list[PartitionFacts]]:
-    """Return topics of several partitions, and partitions that are alone in theirs, with files in no folder."""
+    """Return topics of several partitions, and the partitions of those of one, or of few in a large log.
+
+    Files that lie in no partition's folder are among the latter.
+    """
     by_name: dict[str, list[PartitionFacts]] = {}
     for one in partitions:
         by_name.setdefault(one.topic or "", []).append(one)
-    is_small = len(partitions) <= OPEN_ROWS
+    is_small, few = len(partitions) <= OPEN_ROWS, 1 if len(partitions) <= PARTITION_MAPS else FEW
     topics, singles = [], []
     for name, some in sorted(by_name.items()):
-        if len(some) == 1 or not name:
+        some.sort(key=lambda one: (one.partition or 0, str(one.folder)))
+        if len(some) <= few or not name:
             singles += some
         else:
-            some.sort(key=lambda one: (one.partition or 0, str(one.folder)))
             topics.append(Topic(name, some, is_small or any(one.faults.count for one in some)))
     return topics, singles
 
@@ -232,5 +257,5 @@ def _tiles(facts: Facts) -> list[tuple[str, str]]:
         ("errors", texts.number(facts.faults.count)),
     ]
     if 0 <= newest <= facts.now:
-        tiles.append(("since the newest record", texts.duration(facts.now - newest)))
+        tiles.append(("since the last record", texts.duration(facts.now - newest)))
     return tiles

@@ -23,7 +23,7 @@ from kraftlog.read.segment_reader import scanned, segment_file
 from kraftlog.tables.file_tables import SegmentTotals
 from kraftlog.tables.partition_offsets import PartitionEnds
 from kraftlog.tables.stats import Totals
-from kraftlog.tables.transaction_tables import PartitionTransactions
+from kraftlog.tables.transaction_tables import PartitionTransactions, transactions_within
 from kraftlog.transactions.producer import Transactions
 
 SIZES = 32  # sizes of batches are counted by powers of two
@@ -86,6 +86,11 @@ class PartitionFacts:
         return sum(segment.torn_bytes for segment in self.segments) if self.notes else 0
 
     @property
+    def is_partly_unread(self) -> bool:
+        """Whether something of it could not be read, markers of transactions perhaps."""
+        return self.faults.size_in_bytes > 0 or _UNREADABLE in self.faults
+
+    @property
     def stable_lag(self) -> int | None:
         """How far read_committed consumers are kept from the end."""
         if self.last_stable_offset is None or self.log_end_offset is None:
@@ -108,7 +113,7 @@ def partition_facts(
     first = group[0]
     name = first.file_name if first.topic is None else f"{first.topic}-{first.partition}"
     facts = PartitionFacts(first.topic, first.partition, first.folder, name, sum(one.size for one in group))
-    seen = _Seen(facts, group)
+    seen = _Seen(facts, group, options)
     checks = check_segments(group, options, on_progress=on_progress, notes=facts.notes, observe=seen.take)
     for fault in checks:
         facts.faults.add(fault)
@@ -141,7 +146,8 @@ class _HeaderSums:
 class _Seen:
     """What the pass over a partition sees, segment by segment."""
 
-    def __init__(self, facts: PartitionFacts, group: list[Segment]) -> None:
+    def __init__(self, facts: PartitionFacts, group: list[Segment], options: ReadOptions) -> None:
+        self._options = options
         self.transactions = TransactionSums()
         self._facts = facts
         self._group = group
@@ -206,7 +212,8 @@ class _Seen:
             self._add_transactions(self._fold.lose(following, []))
 
     def _add_transactions(self, rows: Transactions) -> None:
-        self.transactions.add(self._facts.topic, self._facts.partition, rows)
+        chosen = transactions_within(self._group[0], rows, self._options)
+        self.transactions.add(self._facts.topic, self._facts.partition, chosen)
 
 
 def _all_headers(segment: Segment) -> tuple[_HeaderSums, int]:

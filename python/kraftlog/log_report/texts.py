@@ -6,7 +6,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime
 
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _STEP = 1000
 _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
 _ODD = re.compile(r"[^\x20-\x7e]")
@@ -31,12 +31,12 @@ def size(value: float | None) -> str:
     --------
     >>> from kraftlog.log_report.texts import size
     >>> size(999), size(1234), size(999_960), size(12_345_678)
-    ('999 bytes', '1.2 kB', '1.0 MB', '12.3 MB')
+    ('999 B', '1.2 kB', '1.0 MB', '12.3 MB')
     """
     if value is None:
         return "-"
     if value < _STEP:
-        return f"{value:.0f} bytes"
+        return f"{value:.0f} B"
     at = 0
     while value >= _STEP - 0.05 and at < len(_UNITS) - 1:
         value /= _STEP

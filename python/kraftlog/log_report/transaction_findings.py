@@ -37,18 +37,19 @@ def _hanging(facts: Facts) -> Iterator[Finding]:
 
 def _open(facts: Facts) -> Iterator[Finding]:
     hanging = {(row["topic"], row["partition"], row["producer_id"]) for row in facts.hanging if row["command"]}
-    others = [one for one in facts.transactions.open if (one.topic, one.partition, one.producer_id) not in hanging]
+    others = [one for one in facts.transactions.open if one.key not in hanging]
     count = facts.transactions.counts["open"] - facts.hanging_known
     if count <= 0 or not others:
         return
     oldest = min((one.start_timestamp for one in others if one.start_timestamp >= 0), default=None)
     is_long = oldest is not None and facts.now - oldest > LONG_OPEN_MS
     names = list(dict.fromkeys(one.name for one in others))
-    why = (
-        "Their transactional ids are known: the coordinator ends them when it runs."
-        if facts.has_transaction_state
-        else f"Whether a coordinator will end them is not known without {TRANSACTION_STATE}."
-    )
+    if facts.unread_partitions & {(one.topic, one.partition) for one in others}:
+        why = "What cannot be read may hold their ends."
+    elif facts.knows_coordinators:
+        why = "Their transactional ids are known: the coordinator ends them when it runs."
+    else:
+        why = f"Whether a coordinator will end them is not known without {TRANSACTION_STATE}."
     long = " Some are older than 15 minutes, the longest timeout that brokers allow by default." if is_long else ""
     yield Finding(
         WARNING if is_long else NOTE,
@@ -59,7 +60,7 @@ def _open(facts: Facts) -> Iterator[Finding]:
         max(len(names) - SHOWN, 0),
         [],
         [
-            kraftlog("transactional-ids" if facts.has_transaction_state else "hanging", facts.paths),
+            kraftlog("transactional-ids" if facts.knows_coordinators else "hanging", facts.paths),
             kafka("kafka-transactions.sh", "list"),
         ],
     )

@@ -49,6 +49,11 @@ class Transaction:
         return self.end_timestamp - self.start_timestamp
 
     @property
+    def key(self) -> tuple[str | None, int | None, int]:
+        """Topic, partition and producer, who has one open transaction there at most."""
+        return self.topic, self.partition, self.producer_id
+
+    @property
     def name(self) -> str:
         """Of its partition."""
         return "file" if self.topic is None else f"{self.topic}-{self.partition}"

@@ -43,7 +43,9 @@ def transaction_rows(
             continue
         found: list[Fault] = []
         for transactions in _folded(group, found, on_progress):
-            yield from _within(group[0], transactions, arrow_schema, options)
+            chosen = transactions_within(group[0], transactions, options)
+            if len(chosen):
+                yield _columns(group[0], chosen, arrow_schema)
             _pass_on(found, faults, strict=options.strict)
 
 
@@ -113,10 +115,8 @@ def _pass_on(found: list[Fault], faults: list[Fault], *, strict: bool) -> None:
     found.clear()
 
 
-def _within(
-    segment: Segment, transactions: Transactions, arrow_schema: pa.Schema, options: ReadOptions
-) -> Iterator[pa.RecordBatch]:
-    """Return the transactions that reach into the bounds of offset and timestamp."""
+def transactions_within(segment: Segment, transactions: Transactions, options: ReadOptions) -> Transactions:
+    """Return the transactions that reach into the bounds of offset and timestamp, and behind the log start offset."""
     options = options.from_log_start(segment.log_start_offset)
     has_data, has_ended = transactions["first_offset"] != NONE, transactions["marker_offset"] != NONE
     first = np.where(has_data, transactions["first_offset"], transactions["marker_offset"])
@@ -125,8 +125,8 @@ def _within(
     end = np.where(has_ended, transactions["end_timestamp"], NO_BOUND)
     keep = (first < options.end_offset) & (last >= options.start_offset)
     keep &= (begin < options.end_timestamp) & (end >= options.start_timestamp)
-    if keep.any():
-        yield _columns(segment, transactions[keep], arrow_schema)
+    chosen: Transactions = transactions[keep]
+    return chosen
 
 
 def _columns(segment: Segment, transactions: Transactions, arrow_schema: pa.Schema) -> pa.RecordBatch:
