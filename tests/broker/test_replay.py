@@ -23,6 +23,7 @@ from kraftlog.broker.mapping import OffsetMapping, runs_of
 from kraftlog.broker.pace import Pace
 from kraftlog.broker.uncut import Uncut
 from kraftlog.disk.disk import use_disk
+from kraftlog.tables.redaction import Redaction
 
 LOG = GOLDEN / "transactions" / "log"
 TOPIC = "orders"
@@ -207,6 +208,28 @@ def test_files_that_do_not_belong_together(cluster: Cluster, tmp_path: Path):
     state.unlink()
     with pytest.raises(ValueError, match="is there, but not"):
         replayed(mapping)
+
+
+def test_redacted(cluster: Cluster, tmp_path: Path):
+    """What goes out is redacted, and a replay goes on with the same rules and the same key alone."""
+    rules = {"redact": ["key=hash", "value.a=mask", "header.*=null"], "redact_key": b"0123456789abcdef"}
+    redaction = Redaction(rules["redact"], rules["redact_key"])
+    cluster.kills = {20}
+    with pytest.raises(Killed):
+        replayed(tmp_path / "m.csv", **rules)
+    cluster.kills = set()
+    for others in ({}, {**rules, "redact": ["key=null"]}, {**rules, "redact_key": b"x" * 16}):
+        with pytest.raises(ValueError, match="is of a replay with redact"):
+            replayed(tmp_path / "m.csv", **others)
+    done = replayed(tmp_path / "m.csv", **rules)
+    assert "are no JSON, and were redacted as a whole" in done.notes[-1]
+    for partition, rows in expected().items():
+        changed = []
+        for _, (key, value, timestamp, headers) in rows:
+            pairs = [(name.encode(), content) for name, content in headers]
+            key, value, pairs = redaction.record((key, value, pairs))
+            changed.append((key, value, timestamp, [(name.decode(), content) for name, content in pairs]))
+        assert [row for _, row in cluster.committed((TOPIC, partition))] == changed
 
 
 def test_notes_of_settings(cluster: Cluster, tmp_path: Path):

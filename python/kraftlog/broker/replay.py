@@ -32,6 +32,7 @@ from kraftlog.read.partitions import log_start_offset
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table_rows import note_unreadable
 from kraftlog.tables.user_options import read_options
 from kraftlog.topics import INTERNAL_TOPICS
@@ -103,6 +104,8 @@ def replay(
     strict: bool = False,
     client_settings: Mapping[str, str] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    redact: Iterable[str] = (),
+    redact_key: bytes | None = None,
 ) -> Replay:
     """Produce the records of partitions into a live broker: those that a ``read_committed`` consumer would get.
 
@@ -148,6 +151,9 @@ def replay(
         Properties of librdkafka, such as ``security.protocol``.
     timeout : float
         Seconds after which a broker that does not answer is given up.
+    redact : iterable of str
+        What is taken out of records, as ``kraftlog.extract`` has it.
+    redact_key : bytes, optional
 
     Returns
     -------
@@ -183,9 +189,10 @@ def replay(
         include_deleted=include_deleted,
         strict=strict,
     )
+    redaction = Redaction(redact, redact_key) if (redact := list(redact)) else None
     return replay_log(
         open_log(paths, topics=given_topics, partitions=partitions),
-        Target(to, Path(mapping), create_topics, append, rate, compression, client_settings or {}, timeout),
+        Target(to, Path(mapping), create_topics, append, rate, compression, client_settings or {}, timeout, redaction),
         options,
         rename or {},
         is_chosen=given_topics is not None,
@@ -204,6 +211,7 @@ class Target:
     compression: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     timeout: float = DEFAULT_TIMEOUT
+    redaction: Redaction | None = None
 
 
 def replay_log(
@@ -222,7 +230,8 @@ def replay_log(
     done = Replay()
     note_unreadable(log.found, done.faults, strict=options.strict)
     found = State.read(target.mapping)
-    asked = State.new("", _bounds(options), dict(rename))
+    redact = [] if target.redaction is None else target.redaction.identity
+    asked = State.new("", _bounds(options), dict(rename), redact)
     client = Client(target.to, (found or asked).name, target.settings, target.timeout)
     asked = replace(asked, cluster_id=client.cluster_id())
     if found is not None:
@@ -253,10 +262,11 @@ def replay_log(
             with closing(file):
                 client.begin()
                 client.commit(reached := state.starts | reached)
-                run = _Run(client, file, pace, options, configs, done, on_progress)
+                run = _Run(client, file, pace, options, configs, done, on_progress, target.redaction)
                 for place, segments in groups.items():
                     run.partition(place, segments, reached[place])
                 run.finish()
+    done.notes += [] if target.redaction is None else target.redaction.notes()
     return done
 
 
@@ -272,10 +282,11 @@ class _Run:
         configs: Mapping[str, Mapping[str, str]],
         done: Replay,
         on_progress: Progress | None,
+        redaction: Redaction | None,
     ) -> None:
         self._client, self._file, self._pace = client, file, pace
         self._options, self._configs, self._done = options, configs, done
-        self._on_progress = on_progress
+        self._on_progress, self._redaction = on_progress, redaction
         self._is_exact = False
 
     def partition(self, place: Place, segments: list[Segment], start: int) -> None:
@@ -319,6 +330,8 @@ class _Run:
         stretch, until, most = None, 0.0, min(STEP_ROWS, self._pace.records_at_once)
         for rows in stream.batches():
             check_headers(rows, one.source_topic)
+            if self._redaction is not None:
+                rows = self._redaction.rows(rows)
             self._note_times(place[0], rows)
             sizes, may_end = sizes_of(rows), uncut.may_end(rows["offset"].to_numpy())
             sums = np.cumsum(sizes)

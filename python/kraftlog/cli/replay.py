@@ -12,6 +12,7 @@ from kraftlog.broker.errors import ReplayError
 from kraftlog.broker.replay import DEFAULT_TIMEOUT, Target, replay_log
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED
@@ -40,6 +41,7 @@ from kraftlog.tables.user_options import read_options
 @click.option("--append", "appends", is_flag=True, help="Also into partitions that hold records already.")
 @click.option("--rate", help="Records a second, such as 5000, or bytes, such as 10MB.")
 @click.option("--compression", type=click.Choice(COMPRESSION_TYPES), help="Of what is sent; by default none.")
+@redacts
 @click.option(
     "--client-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -66,6 +68,8 @@ def replay(
     appends: bool,
     rate: str | None,
     compression: str | None,
+    rules: tuple[str, ...],
+    key_file: Path | None,
     client_config: Path | None,
     timeout: float,
     no_progress: bool,
@@ -86,7 +90,8 @@ def replay(
     """  # noqa: D301  (\b keeps the examples as they are)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     settings = {} if client_config is None else _settings(client_config)
-    target = Target(to, mapping, creates, appends, rate, compression, settings, timeout)
+    redaction = redaction_of(rules, key_file)
+    target = Target(to, mapping, creates, appends, rate, compression, settings, timeout, redaction)
     bounds = read_options(**given, isolation_level=READ_COMMITTED)
     try:
         with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:

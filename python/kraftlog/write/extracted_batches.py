@@ -21,7 +21,7 @@ from kraftlog._native.scanner import (
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
-from kraftlog.codec.filtered_batch import filtered_batch, recompressed_batch
+from kraftlog.codec.filtered_batch import Fields, filtered_batch, recompressed_batch, rewritten_batch
 from kraftlog.codec.header_scan import HeaderScan, ends, within
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
@@ -76,6 +76,8 @@ class ExtractedBatches:
         Index into ``COMPRESSION_TYPES``, of the batches that are returned; by default each keeps its own.
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
+    change : callable, optional
+        Returns key, value and headers of a record in the place of those that it has.
 
     Attributes
     ----------
@@ -93,11 +95,13 @@ class ExtractedBatches:
         options: ReadOptions,
         compression: int | None = None,
         on_progress: Callable[[int], None] | None = None,
+        change: Callable[[Fields], Fields] | None = None,
     ) -> None:
         self._segments = segments
         self._options = options.from_log_start(segments[0].log_start_offset)
         self._commits = options.isolation_level == READ_COMMITTED
         self._compression = compression
+        self._change = change
         self._on_progress = on_progress or (lambda _: None)
         self._decompressor = decompressor(options.max_decompressed_bytes)
         self._next_offset = 0
@@ -241,6 +245,8 @@ class ExtractedBatches:
         changes = (headers["base_offset"] < options.start_offset) | (last_offsets(headers) >= options.end_offset)
         if options.bounds_timestamps:
             changes |= attributes & TIMESTAMP_TYPE_BIT == 0  # else all have the timestamp that was compared
+        if self._change is not None:
+            changes |= True
         if self._compression is not None:
             changes |= attributes & COMPRESSION_MASK != self._compression
         return np.asarray(changes & (attributes & CONTROL_BIT == 0) & (headers["records_count"] > 0))
@@ -266,6 +272,8 @@ class ExtractedBatches:
             made = data
         else:
             made = recompressed_batch(data, self._compression, self._decompressor)
+        if self._change is not None:
+            made = rewritten_batch(made, self._change, self._decompressor, self._compression)
         yield Piece(segment, base_offset, made, count, is_copied=made is data)
 
     def _note(self, fault: Fault) -> None:
