@@ -19,6 +19,7 @@ import kraftlog
 from faulty_disk import FaultyDisk, only
 from golden_files import GOLDEN
 from kraftlog.broker import replay as module
+from kraftlog.broker import run
 from kraftlog.broker.mapping import OffsetMapping, runs_of
 from kraftlog.broker.pace import Pace
 from kraftlog.broker.uncut import Uncut
@@ -41,8 +42,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Let replays go into a cluster in memory, a few records at a time."""
     found = Cluster()
     monkeypatch.setattr(module, "Client", lambda *given: found.client(*given))
-    monkeypatch.setattr(module, "TRANSACTION_BYTES", 300)
-    monkeypatch.setattr(module, "STEP_ROWS", 3)
+    monkeypatch.setattr(run, "TRANSACTION_BYTES", 300)
+    monkeypatch.setattr(run, "STEP_ROWS", 3)
     return found
 
 
@@ -75,6 +76,14 @@ def test_whole(cluster: Cluster, tmp_path: Path):
     assert [one.records for one in done.partitions] == [len(rows) for rows in expected().values()]
     check(cluster, tmp_path / "m.csv")
     assert replayed(tmp_path / "m.csv").partitions[0].records == 0
+    check(cluster, tmp_path / "m.csv")
+
+
+def test_partitions_one_after_the_other(cluster: Cluster, tmp_path: Path):
+    """One mapping serves several runs; where a partition ended stays when another one is replayed."""
+    for partition in (0, 1, 2, 1):
+        replayed(tmp_path / "m.csv", partitions=[partition])
+        assert cluster.topics == {TOPIC: 3}
     check(cluster, tmp_path / "m.csv")
 
 

@@ -88,14 +88,15 @@ def replay(
       kraftlog replay sample/broker --to localhost:9092 --mapping orders.csv --topic orders --create-topics
       kraftlog offsets backup --reset-plan --mapping orders.csv
     """  # noqa: D301  (\b keeps the examples as they are)
-    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    whole = open_log(paths, topics=topics or None)
+    log = open_log(paths, topics=topics or None, partitions=partitions) if partitions else whole
     settings = {} if client_config is None else _settings(client_config)
     redaction = redaction_of(rules, key_file)
     target = Target(to, mapping, creates, appends, rate, compression, settings, timeout, redaction)
     bounds = read_options(**given, isolation_level=READ_COMMITTED)
     try:
         with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-            done = replay_log(log, target, bounds, dict(renamed), is_chosen=bool(topics), on_progress=bar)
+            done = replay_log(log, whole, target, bounds, dict(renamed), is_chosen=bool(topics), on_progress=bar)
     except ReplayError as error:
         print(f"kraftlog: {error}", file=sys.stderr)
         if disk().entry(mapping) is not None:
