@@ -11,6 +11,7 @@ from rich.table import Table
 
 import bare_codecs
 import corpus
+import extracting
 import folds
 import growing
 import searching
@@ -194,6 +195,7 @@ RATES = [
     RateGoal("batches of one record decoded, M/s (10 us each)", "small", works.EACH, 0.1, (corpus.SMALL.name,)),
     RateGoal("zeros behind a batch, MB/s (64 MiB in 10 ms)", "growth", growing.AT_ONCE, 6711, (growing.ZEROS,)),
     RateGoal("boundary scan, M records/s, 100 B", "boundaries", tx.BOUNDARIES, 80, ("v100_b8", "v100_b64")),
+    RatioGoal("extract, to cp and sync", "extract", extracting.EXTRACT, extracting.CP, 0.8, PLAIN),
     RateGoal("a rare text found in a file, MB/s", "grep", searching.GREP, 1000, PLAIN),
     RateGoal("plan_batches, M sizes/s", "plan", tx.PLAN, 200, ("",)),
     # what Kafka does on the machine that the goals are stated for: 14.3 M metadata records/s, 9 M commits/s, and

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 import bare_codecs
 import corpus
+import extracting
 import floors
 import kraftlog
 import scanning
@@ -171,6 +172,7 @@ BY_NAME: dict[str, Callable[[Material, Peers], list[Contender]]] = {
     "read_committed": _alone(transactional.read_committed),
     "grep": searching.grep,
     "space": spaces.space,
+    "extract": extracting.extract,
 }
 COMPARED = ("decode", "encode", "scan", "small", "threads")
 ON_64_KIB = [workload for workload in corpus.WORKLOADS if workload.batch_kib == 64]

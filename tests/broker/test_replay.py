@@ -19,10 +19,12 @@ import kraftlog
 from faulty_disk import FaultyDisk, only
 from golden_files import GOLDEN
 from kraftlog.broker import replay as module
+from kraftlog.broker import run
 from kraftlog.broker.mapping import OffsetMapping, runs_of
 from kraftlog.broker.pace import Pace
 from kraftlog.broker.uncut import Uncut
 from kraftlog.disk.disk import use_disk
+from kraftlog.tables.redaction import Redaction
 
 LOG = GOLDEN / "transactions" / "log"
 TOPIC = "orders"
@@ -40,8 +42,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """Let replays go into a cluster in memory, a few records at a time."""
     found = Cluster()
     monkeypatch.setattr(module, "Client", lambda *given: found.client(*given))
-    monkeypatch.setattr(module, "TRANSACTION_BYTES", 300)
-    monkeypatch.setattr(module, "STEP_ROWS", 3)
+    monkeypatch.setattr(run, "TRANSACTION_BYTES", 300)
+    monkeypatch.setattr(run, "STEP_ROWS", 3)
     return found
 
 
@@ -74,6 +76,14 @@ def test_whole(cluster: Cluster, tmp_path: Path):
     assert [one.records for one in done.partitions] == [len(rows) for rows in expected().values()]
     check(cluster, tmp_path / "m.csv")
     assert replayed(tmp_path / "m.csv").partitions[0].records == 0
+    check(cluster, tmp_path / "m.csv")
+
+
+def test_partitions_one_after_the_other(cluster: Cluster, tmp_path: Path):
+    """One mapping serves several runs; where a partition ended stays when another one is replayed."""
+    for partition in (0, 1, 2, 1):
+        replayed(tmp_path / "m.csv", partitions=[partition])
+        assert cluster.topics == {TOPIC: 3}
     check(cluster, tmp_path / "m.csv")
 
 
@@ -207,6 +217,28 @@ def test_files_that_do_not_belong_together(cluster: Cluster, tmp_path: Path):
     state.unlink()
     with pytest.raises(ValueError, match="is there, but not"):
         replayed(mapping)
+
+
+def test_redacted(cluster: Cluster, tmp_path: Path):
+    """What goes out is redacted, and a replay goes on with the same rules and the same key alone."""
+    rules = {"redact": ["key=hash", "value.a=mask", "header.*=null"], "redact_key": b"0123456789abcdef"}
+    redaction = Redaction(rules["redact"], rules["redact_key"])
+    cluster.kills = {20}
+    with pytest.raises(Killed):
+        replayed(tmp_path / "m.csv", **rules)
+    cluster.kills = set()
+    for others in ({}, {**rules, "redact": ["key=null"]}, {**rules, "redact_key": b"x" * 16}):
+        with pytest.raises(ValueError, match="is of a replay with redact"):
+            replayed(tmp_path / "m.csv", **others)
+    done = replayed(tmp_path / "m.csv", **rules)
+    assert "are no JSON, and were redacted as a whole" in done.notes[-1]
+    for partition, rows in expected().items():
+        changed = []
+        for _, (key, value, timestamp, headers) in rows:
+            pairs = [(name.encode(), content) for name, content in headers]
+            key, value, pairs = redaction.record((key, value, pairs))
+            changed.append((key, value, timestamp, [(name.decode(), content) for name, content in pairs]))
+        assert [row for _, row in cluster.committed((TOPIC, partition))] == changed
 
 
 def test_notes_of_settings(cluster: Cluster, tmp_path: Path):

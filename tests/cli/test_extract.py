@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import random
 import shutil
@@ -267,3 +269,95 @@ def test_a_disk_that_fails_leaves_nothing_under_the_name(tmp_path: Path):
         with pytest.raises(OSError, match="Input/output error"):
             extract_on(FaultyDisk(since(number)), tmp_path / f"copy-{number}")
         assert not (tmp_path / f"copy-{number}").exists()
+
+
+KEPT = [name for name in COLUMNS if name not in ("key", "value", "headers")]
+REDACT_KEY = b"0123456789abcdef"
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("compression", [None, "none", "zstd"])
+def test_redacted_records_keep_all_else(
+    kraftlog_command: Run, tmp_path: Path, name: str, compression: str | None, monkeypatch: pytest.MonkeyPatch
+):
+    """Offsets, times, producers, sequences and transactions stay, also where some records are cut off."""
+    log, dice = source(name), random.Random(name)
+    bounds = some_bounds(log, dice) if compression else {}
+    monkeypatch.setenv("KRAFTLOG_REDACT_KEY", REDACT_KEY.decode())
+    arguments = [word for topic in user_topics(log) for word in ("--topic", topic)]
+    arguments += [f"--{name.replace('_', '-')}={number}" for name, number in bounds.items()]
+    arguments += ["--compression", compression] if compression else []
+    rules = ["--redact", "key=hash", "--redact", "value.a=mask", "--redact", "header.*=null"]
+    done = kraftlog_command("extract", log, tmp_path / "copy", *arguments, *rules)
+    assert done.returncode == 0, done.stderr
+    expected = records(log, **bounds)
+    if not expected.num_rows:
+        return
+    found = records(tmp_path / "copy")
+    assert found.select(KEPT).to_pylist() == expected.select(KEPT).to_pylist()
+    for before, after in zip(expected.to_pylist(), found.to_pylist(), strict=True):
+        key = before["key"]
+        hashed = None if key is None else hmac.new(REDACT_KEY, key, hashlib.sha256).hexdigest().encode()
+        assert after["key"] == hashed
+        assert after["headers"] == [{"key": one["key"], "value": None} for one in before["headers"]]
+        assert after["value"] in (b"***", None, before["value"])
+        if after["value"] == before["value"] and after["value"] is not None:
+            json.loads(after["value"])
+    check_as_a_broker(kraftlog_command, log, tmp_path / "copy")
+    sources = kraftlog.open(log, topics=user_topics(log)).transactions(["state", "marker_offset"])
+    if not bounds:
+        copied = kraftlog.open(tmp_path / "copy").transactions(["state", "marker_offset"])
+        assert copied.to_pylist() == sources.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--redact", "value"], "expected key=HOW"),
+        (["--redact", "key=hash"], "hash needs a key"),
+        (["--redact-key", str(ORDERS / "partition.metadata")], "--redact-key goes with --redact"),
+    ],
+)
+def test_redaction_that_is_refused(
+    kraftlog_command: Run, tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("KRAFTLOG_REDACT_KEY", raising=False)
+    done = kraftlog_command("extract", ORDERS, tmp_path / "copy", *arguments)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [1, 500, 3000])
+def test_pieces_of_any_size_are_the_same_log(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch):
+    """As much as fits is read at once; a batch may be larger."""
+    monkeypatch.setattr("kraftlog.write.extracted_batches.PIECE_BYTES", size)
+    bounds = {"start_offset": 10, "end_offset": 100}
+    kraftlog.extract(ORDERS, tmp_path / "copy")
+    for path in ORDERS.glob("*.log"):
+        assert (tmp_path / "copy" / ORDERS.name / path.name).read_bytes() == path.read_bytes()
+    kraftlog.extract(ORDERS, tmp_path / "part", **bounds)
+    expected = kraftlog.open(ORDERS).records(COLUMNS, **bounds).to_table().to_pylist()
+    assert kraftlog.open(tmp_path / "part").records(COLUMNS).to_table().to_pylist() == expected
+
+
+def test_nothing_of_a_secret_is_left_in_the_files(kraftlog_command: Run, tmp_path: Path):
+    with kraftlog.LogStore(tmp_path / "log") as store:
+        store.create_topic("t")
+        with store.producer("p") as producer:
+            for end in (producer.commit_transaction, producer.abort_transaction):
+                producer.begin_transaction()
+                for value in (b'{"user": {"name": "secret"}, "n": 1.0}', b"secret", b'{"user": {"name": ["secret"]}}'):
+                    producer.send("t", key=b"secret", value=value, headers=[("h", b"secret")])
+                producer.flush()
+                end()
+    (tmp_path / "key").write_bytes(REDACT_KEY + b"\n")
+    rules = ["key=hash", "value.user.name=hash", "header.h=mask"]
+    given = [word for rule in rules for word in ("--redact", rule)]
+    done = kraftlog_command("extract", tmp_path / "log", tmp_path / "copy", *given, "--redact-key", tmp_path / "key")
+    assert (done.returncode, done.stderr) == (0, "2 keys or values are no JSON, and were redacted as a whole\n")
+    for path in (tmp_path / "copy").rglob("*"):
+        assert path.is_dir() or b"secret" not in path.read_bytes()
+    first = kraftlog.open(tmp_path / "copy").records(["key", "value"]).to_table().to_pylist()[0]
+    hashed = hmac.new(REDACT_KEY, b"secret", hashlib.sha256).hexdigest()
+    assert first == {"key": hashed.encode(), "value": b'{"user":{"name":"%s"},"n":1.0}' % hashed.encode()}
+    assert kraftlog_command("verify", tmp_path / "copy").returncode == 0

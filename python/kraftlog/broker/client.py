@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ _PRODUCER = {
 }
 _PASSING = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PART"}
 _PAUSE = 0.05  # seconds
+_CLOSING_SECONDS = 5.0
 _AT_ONCE = 1.0  # seconds between two looks at whether records are taken
 
 Place = tuple[str, int]
@@ -82,6 +83,7 @@ class Client:
         self._settings = {"bootstrap.servers": to, "logger": logger, "error_cb": self._note, **settings}
         self._said = ""
         self._producer: Any = None
+        self._is_open = False  # a transaction
         self._group: Any = None
         try:
             self._admin = kafka.admin.AdminClient(self._settings)
@@ -194,6 +196,7 @@ class Client:
         self._log.failure = None
         with self._asking("beginning a transaction"):
             self._producer.begin_transaction()
+        self._is_open = True
 
     def produce(self, place: Place, rows: Iterable[tuple[Any, ...]]) -> None:
         """Produce records to a partition: rows of key, value, timestamp, headers, and what is called on delivery."""
@@ -244,10 +247,12 @@ class Client:
             lambda: self._producer.send_offsets_to_transaction(at, self._group, self.timeout),
         )
         self._again("committing a transaction", lambda: self._producer.commit_transaction(self.timeout))
+        self._is_open = False
 
     def abort(self) -> None:
         """Abort the transaction."""
         self._again("aborting a transaction", lambda: self._producer.abort_transaction(self.timeout))
+        self._is_open = False
 
     def _again(self, what: str, step: Callable[[], Any]) -> Any:
         """Take a step, and again as long as what the client says of it passes: a new topic has no leader at first."""
@@ -272,7 +277,10 @@ class Client:
             raise ReplayError(f"{self.to}: no records were taken for {self.timeout:g} seconds{said}")
 
     def close(self) -> None:
-        """Drop what was not delivered."""
+        """Drop what was not delivered; an open transaction is aborted, so that no consumer waits for its end."""
         if self._producer is not None:
             self._producer.purge()
+            if self._is_open:
+                with suppress(self._kafka.KafkaException):  # the next start does it, or the broker after a while
+                    self._producer.abort_transaction(min(self.timeout, _CLOSING_SECONDS))
             self._producer = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -126,8 +126,10 @@ class MappingFile:
         return cls(path)
 
     @classmethod
-    def settle(cls, path: Path, starts: Mapping[Place, int], reached: Mapping[Place, int]) -> Self:
-        """Open a file again, without the runs of what was not committed, and without the ends of an earlier replay.
+    def settle(
+        cls, path: Path, starts: Mapping[Place, int], reached: Mapping[Place, int], again: Container[Place]
+    ) -> Self:
+        """Open a file again, without the runs of what was not committed, and without the ends of what goes on.
 
         Parameters
         ----------
@@ -136,13 +138,15 @@ class MappingFile:
             By topic and partition of the target: the offset of the log at which the replay began.
         reached : mapping of (str, int) to int
             Offsets at which it goes on; none of a partition to which nothing was sent yet.
+        again : container of (str, int)
+            Partitions that are replayed now; where the others ended stays.
 
         Raises
         ------
         ValueError
             When runs of what was committed are missing.
         """
-        kept, sources, targets = list[Run](), dict(starts), dict[Place, int]()
+        kept, ends, sources, targets = list[Run](), list[Run](), dict(starts), dict[Place, int]()
         for run in runs_in(read_mapping(path, is_whole=False)):
             place = run.target_topic, run.partition
             if place not in reached:
@@ -150,7 +154,9 @@ class MappingFile:
                     f"{path}: the target no longer knows how far {place[0]}-{place[1]} came, its group was deleted or"
                     " has expired: records that are there would come twice"
                 )
-            if run.records_count and run.source_offset < reached[place]:
+            if not run.records_count and place not in again:
+                ends.append(run)
+            elif run.records_count and run.source_offset < reached[place]:
                 kept.append(run)
                 sources[place] = run.source_offset + run.records_count
                 targets[place] = run.target_offset + run.records_count
@@ -160,7 +166,7 @@ class MappingFile:
                     f"{path}: of {topic}-{partition} the target has what lies before offset {offset} of the log, and "
                     f"the file what lies before {known}: it is not the file that the last replay wrote"
                 )
-        data = _NAMES + lines_of(kept)
+        data = _NAMES + lines_of(kept + ends)
         if data != disk().read_bytes(path):
             write_file(path, data)
         return cls(path, targets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
@@ -32,6 +32,8 @@ class State:
     places : dict
         Partitions of the target, which were found empty, or are to be appended to, with the offset of the log at which
         each begins.
+    redact : list of str
+        Rules of redaction, and a check of their key.
     """
 
     name: str
@@ -39,11 +41,12 @@ class State:
     bounds: dict[str, int]
     rename: dict[str, str]
     places: dict[str, int]
+    redact: list[str] = field(default_factory=list)
 
     @classmethod
-    def new(cls, cluster_id: str, bounds: dict[str, int], rename: dict[str, str]) -> State:
+    def new(cls, cluster_id: str, bounds: dict[str, int], rename: dict[str, str], redact: list[str]) -> State:
         """Begin a replay."""
-        return cls(f"kraftlog-replay-{uuid.uuid4()}", cluster_id, bounds, rename, {})
+        return cls(f"kraftlog-replay-{uuid.uuid4()}", cluster_id, bounds, rename, {}, redact)
 
     @classmethod
     def read(cls, mapping: Path) -> State | None:
@@ -74,7 +77,7 @@ class State:
 
     def check(self, mapping: Path, asked: State) -> None:
         """Raise ValueError when something else is asked for."""
-        for name in ("cluster_id", "bounds", "rename"):
+        for name in ("cluster_id", "bounds", "rename", "redact"):
             was, now = getattr(self, name), getattr(asked, name)
             if was != now:
                 raise ValueError(

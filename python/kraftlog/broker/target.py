@@ -9,7 +9,7 @@ from kraftlog.broker.client import BATCH_BYTES, Client, Place
 from kraftlog.broker.errors import ReplayError
 
 
-def check_topics(client: Client, partitions: Mapping[str, int], *, creates: bool) -> None:
+def check_topics(client: Client, partitions: Mapping[str, int], whole: Mapping[str, int], *, creates: bool) -> None:
     """Refuse a target that lacks topics, or partitions of them.
 
     Parameters
@@ -17,11 +17,13 @@ def check_topics(client: Client, partitions: Mapping[str, int], *, creates: bool
     client : Client
     partitions : mapping of str to int
         How many partitions each topic has to have.
+    whole : mapping of str to int
+        How many it has in the log.
     creates : bool
         Whether topics that are missing are made.
     """
     there = client.topics()
-    missing = {name: count for name, count in partitions.items() if name not in there}
+    missing = {name: whole[name] for name in partitions if name not in there}
     if missing and not creates:
         names = ", ".join(f"{name} ({count} partitions)" for name, count in missing.items())
         raise ReplayError(f"{client.to} does not have the topics {names}: create them, or give --create-topics")

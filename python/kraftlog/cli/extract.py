@@ -10,6 +10,7 @@ import click
 
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
@@ -32,6 +33,7 @@ from kraftlog.tables.user_options import read_options
 @click.option(
     "--compression", type=click.Choice(COMPRESSION_TYPES), help="Of all batches; by default each keeps its own."
 )
+@redacts
 @click.option("--strict", is_flag=True, help="Stop at the first fault, and write nothing.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def extract(
@@ -42,6 +44,8 @@ def extract(
     renamed: tuple[tuple[str, str], ...],
     committed: bool,
     compression: str | None,
+    rules: tuple[str, ...],
+    key_file: Path | None,
     no_progress: bool,
     **given: Any,
 ) -> None:
@@ -51,7 +55,8 @@ def extract(
     of their records lies outside of the bounds and the compression stays. Index files, producer snapshots and
     leader-epoch-checkpoint are made anew. Transactions keep their markers, also where these lie behind the bounds.
     What is damaged is left out and named, and the exit code is 1 then. Without --topic all topics but Kafka's own are
-    copied. TARGET gets its name when all of it is on disk.
+    copied. TARGET gets its name when all of it is on disk. With --redact every batch is written anew; a key or value
+    that is no JSON, where a JSON path was given, is redacted as a whole.
 
     \b
     Examples:
@@ -60,9 +65,12 @@ def extract(
     """  # noqa: D301  (\b keeps the examples as they are)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
     level = READ_COMMITTED if committed else READ_UNCOMMITTED
+    redaction = redaction_of(rules, key_file)
     bounds = read_options(**given, isolation_level=level)
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-        done = extract_log(log, target, bounds, dict(renamed), compression, is_chosen=bool(topics), on_progress=bar)
+        done = extract_log(
+            *(log, target, bounds, dict(renamed), compression, redaction), is_chosen=bool(topics), on_progress=bar
+        )
     for one in done.partitions:
         print(_line(one))
     for note in done.notes:

@@ -12,6 +12,7 @@ from kraftlog.broker.errors import ReplayError
 from kraftlog.broker.replay import DEFAULT_TIMEOUT, Target, replay_log
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED
@@ -41,6 +42,7 @@ from kraftlog.tables.user_options import read_options
 @click.option("--append", "appends", is_flag=True, help="Also into partitions that hold records already.")
 @click.option("--rate", help="Records a second, such as 5000, or bytes, such as 10MB.")
 @click.option("--compression", type=click.Choice(COMPRESSION_TYPES), help="Of what is sent; by default none.")
+@redacts
 @click.option(
     "--client-config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -67,6 +69,8 @@ def replay(
     appends: bool,
     rate: str | None,
     compression: str | None,
+    rules: tuple[str, ...],
+    key_file: Path | None,
     client_config: Path | None,
     timeout: float,
     no_progress: bool,
@@ -85,13 +89,15 @@ def replay(
       kraftlog replay sample/broker --to localhost:9092 --mapping orders.csv --topic orders --create-topics
       kraftlog offsets backup --reset-plan --mapping orders.csv
     """  # noqa: D301  (\b keeps the examples as they are)
-    log = open_log(paths, topics=topics or None, partitions=partitions or None)
+    whole = open_log(paths, topics=topics or None)
+    log = open_log(paths, topics=topics or None, partitions=partitions) if partitions else whole
     settings = {} if client_config is None else _settings(client_config)
-    target = Target(to, mapping, creates, appends, rate, compression, settings, timeout)
+    redaction = redaction_of(rules, key_file)
+    target = Target(to, mapping, creates, appends, rate, compression, settings, timeout, redaction)
     bounds = read_options(**given, isolation_level=READ_COMMITTED)
     try:
         with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-            done = replay_log(log, target, bounds, dict(renamed), is_chosen=bool(topics), on_progress=bar)
+            done = replay_log(log, whole, target, bounds, dict(renamed), is_chosen=bool(topics), on_progress=bar)
     except ReplayError as error:
         print(f"kraftlog: {error}", file=sys.stderr)
         if disk().entry(mapping) is not None:

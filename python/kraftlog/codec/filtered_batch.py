@@ -7,7 +7,7 @@ first of them, or, when the batch has a delete horizon, that time, which attribu
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kraftlog._native.checksum import crc32c
 from kraftlog._native.compression import Decompressor
@@ -19,6 +19,9 @@ _CRC_AT = 17
 _BEHIND_CRC = 21
 _COMPRESSION_MASK = 7
 _NO_TIMESTAMP = -1
+
+Fields = tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]
+"""Key, value, and names and values of headers."""
 
 
 def filtered_batch(
@@ -78,6 +81,32 @@ def recompressed_batch(batch: bytes, compression: int, decompressor: Decompresso
     return _sealed(header, plain)
 
 
+def rewritten_batch(
+    batch: bytes, change: Callable[[Fields], Fields], decompressor: Decompressor, compression: int | None = None
+) -> bytes:
+    """Return a batch with other keys, values and headers; all else of its records stays.
+
+    Parameters
+    ----------
+    batch : bytes
+        Of magic 2; its checksum was compared, and its records can be read.
+    change : callable
+        Returns key, value and headers of a record in the place of those that it has.
+    decompressor : Decompressor
+    compression : int, optional
+        Index into ``COMPRESSION_TYPES``, of the batch that is returned; by default that of the batch.
+    """
+    header = list(_HEADER.unpack_from(batch))
+    plain = _plain(batch, header[5], decompressor)
+    header[5] = _with_compression(header[5], compression)
+    payload = bytearray()
+    for attributes, delta, rest in _records(plain):
+        offset_delta, at = _read_varint(rest, 0)
+        body = attributes + _varint(delta) + _varint(offset_delta) + _fields_text(change(_read_fields(rest, at)))
+        payload += _varint(len(body)) + body
+    return _sealed(header, bytes(payload))
+
+
 def empty_batch(batch: bytes) -> bytes:
     """Return a batch without its records, which is kept for the sequence and the epoch of its producer."""
     header = list(_HEADER.unpack_from(batch))
@@ -128,6 +157,35 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), at
         shift += 7
+
+
+def _read_fields(data: bytes, at: int) -> Fields:
+    key, at = _read_bytes(data, at)
+    value, at = _read_bytes(data, at)
+    count, at = _read_varint(data, at)
+    headers = []
+    for _ in range(count):
+        name, at = _read_bytes(data, at)
+        content, at = _read_bytes(data, at)
+        headers.append((name or b"", content))
+    return key, value, headers
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = _read_varint(data, at)
+    return (None, at) if length < 0 else (data[at : at + length], at + length)
+
+
+def _fields_text(fields: Fields) -> bytes:
+    key, value, headers = fields
+    parts = [_with_length(key), _with_length(value), _varint(len(headers))]
+    for name, content in headers:
+        parts += [_with_length(name), _with_length(content)]
+    return b"".join(parts)
+
+
+def _with_length(data: bytes | None) -> bytes:
+    return _varint(-1) if data is None else _varint(len(data)) + data
 
 
 def _varint(value: int) -> bytes:

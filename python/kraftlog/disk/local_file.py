@@ -45,9 +45,12 @@ class LocalFile:
         OSError
             When they cannot be read; ``ShortReadError`` when the file ends before ``end``.
         """
-        data = bytearray(end - start)
-        self.read_into(memoryview(data), start)
-        return bytes(data)
+        data = os.pread(self._fd, end - start, start) if end > start else b""
+        if len(data) == end - start:
+            return data
+        rest = bytearray(end - start - len(data))
+        self.read_into(memoryview(rest), start + len(data))
+        return data + rest
 
     def read_into(self, target: memoryview, start: int) -> None:
         """Fill a buffer with the bytes from ``start`` on; raises as ``read`` does."""

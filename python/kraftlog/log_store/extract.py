@@ -22,6 +22,7 @@ from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table_rows import note_unreadable
 from kraftlog.tables.user_options import read_options
 from kraftlog.topics import CLUSTER_METADATA, INTERNAL_TOPICS
@@ -88,6 +89,8 @@ def extract(
     compression: str | None = None,
     include_deleted: bool = False,
     strict: bool = False,
+    redact: Iterable[str] = (),
+    redact_key: bytes | None = None,
 ) -> Extract:
     """Write partitions, or stretches of them, as a log directory of their own, with the files that a broker needs.
 
@@ -119,6 +122,11 @@ def extract(
         Also what lies before the log start offset.
     strict : bool
         Raise at the first fault; nothing is written then.
+    redact : iterable of str
+        What is taken out of records: ``key``, ``value``, ``header.NAME`` or a JSON path such as
+        ``value.customer.email``, with ``=null``, ``=hash`` or ``=mask`` behind it. Every batch is written anew then.
+    redact_key : bytes, optional
+        Of the HMAC that ``hash`` stands for, 16 bytes or more.
 
     Returns
     -------
@@ -154,7 +162,10 @@ def extract(
         include_deleted=include_deleted,
         strict=strict,
     )
-    return extract_log(log, Path(target), options, rename or {}, compression, is_chosen=given_topics is not None)
+    redaction = Redaction(redact, redact_key) if (redact := list(redact)) else None
+    return extract_log(
+        *(log, Path(target), options, rename or {}, compression, redaction), is_chosen=given_topics is not None
+    )
 
 
 def extract_log(
@@ -163,6 +174,7 @@ def extract_log(
     options: ReadOptions,
     rename: Mapping[str, str],
     compression: str | None = None,
+    redaction: Redaction | None = None,
     *,
     is_chosen: bool = False,
     on_progress: Progress | None = None,
@@ -179,7 +191,8 @@ def extract_log(
     disk().make_folder(temporary)
     try:
         for (topic, partition), group in groups.items():
-            batches = ExtractedBatches(group, options, codec, on_progress)
+            change = None if redaction is None else redaction.record
+            batches = ExtractedBatches(group, options, codec, on_progress, change)
             is_renamed = topic != group[0].topic
             folder = temporary / f"{topic}-{partition}"
             written = write_extracted(
@@ -204,6 +217,7 @@ def extract_log(
     except BaseException:
         disk().remove_tree(temporary)
         raise
+    done.notes += [] if redaction is None else redaction.notes()
     return done
 
 

@@ -21,7 +21,7 @@ from kraftlog._native.scanner import (
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
-from kraftlog.codec.filtered_batch import filtered_batch, recompressed_batch
+from kraftlog.codec.filtered_batch import Fields, filtered_batch, recompressed_batch, rewritten_batch
 from kraftlog.codec.header_scan import HeaderScan, ends, within
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
@@ -36,7 +36,7 @@ from kraftlog.transactions.producer import ABORTED
 from kraftlog.transactions.view import FOREVER, ProducerView
 
 HEADERS_AT_ONCE = 1024
-PIECE_BYTES = 4 << 20
+PIECE_BYTES = 2 << 20  # few enough to be in the caches when they are written
 NOT_EXTRACTED = "not_extracted"
 
 
@@ -48,7 +48,8 @@ class Piece:
     ----------
     segment : Segment
         That they are from.
-    data : bytes
+    data : buffer
+        Until the next piece is asked for.
     records : int
         Of data, not of markers.
     is_copied : bool
@@ -57,7 +58,7 @@ class Piece:
 
     segment: Segment
     base_offset: int
-    data: bytes
+    data: bytes | memoryview
     records: int
     is_copied: bool
 
@@ -75,6 +76,8 @@ class ExtractedBatches:
         Index into ``COMPRESSION_TYPES``, of the batches that are returned; by default each keeps its own.
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
+    change : callable, optional
+        Returns key, value and headers of a record in the place of those that it has.
 
     Attributes
     ----------
@@ -92,14 +95,17 @@ class ExtractedBatches:
         options: ReadOptions,
         compression: int | None = None,
         on_progress: Callable[[int], None] | None = None,
+        change: Callable[[Fields], Fields] | None = None,
     ) -> None:
         self._segments = segments
         self._options = options.from_log_start(segments[0].log_start_offset)
         self._commits = options.isolation_level == READ_COMMITTED
         self._compression = compression
+        self._change = change
         self._on_progress = on_progress or (lambda _: None)
         self._decompressor = decompressor(options.max_decompressed_bytes)
         self._next_offset = 0
+        self._memory = memoryview(b"")
         self.faults: list[Fault] = []
         self.notes: list[str] = []
         self.open_producers: dict[int, int] = {}
@@ -126,12 +132,13 @@ class ExtractedBatches:
             options = replace(options, end_offset=min(options.end_offset, view.last_stable_offset))
         with segment_file(segment, self.faults, strict=options.strict) as file:
             scan = HeaderScan(file, part.start, part.end, check_crc=True)
-            for found in scanned(segment, scan, self.faults, strict=options.strict, at_once=HEADERS_AT_ONCE):
+            at_once = _at_once(file, part.start)
+            for found in scanned(segment, scan, self.faults, strict=options.strict, at_once=at_once):
                 headers = self._sound(segment, found)
                 if not len(headers):
                     continue
                 chosen = self._chosen(headers, options, view)
-                yield from self._copied(segment, file, headers[chosen], options)
+                yield from self._copied(segment, file, headers if chosen.all() else headers[chosen], options)
                 self._on_progress(int(ends(found)[-1] - found["position"][0]))
             cut_off = cut_off_batch(segment, scan.torn_at, file)
             if cut_off is not None:
@@ -184,7 +191,9 @@ class ExtractedBatches:
 
     def _chosen(self, headers: Headers, options: ReadOptions, view: ProducerView | None) -> np.ndarray:
         """Return which batches are copied, if only for some of their records."""
-        chosen = np.isin(headers["position"], within(headers, options)["position"])
+        kept = within(headers, options)
+        is_all = len(kept) == len(headers)
+        chosen = np.ones(len(headers), bool) if is_all else np.isin(headers["position"], kept["position"])
         is_control = headers["attributes"] & CONTROL_BIT != 0
         if view is not None:
             chosen &= ~view.hides(headers)
@@ -201,28 +210,34 @@ class ExtractedBatches:
         """Return batches, those of which nothing changes together."""
         if not len(headers):
             return
-        changes = self._changes(headers, options).tolist()
-        starts, stops = headers["position"].tolist(), ends(headers).tolist()
+        changes = self._changes(headers, options)
+        starts, stops = headers["position"], ends(headers)
         is_control = headers["attributes"] & CONTROL_BIT != 0
+        is_apart = changes[1:] | changes[:-1] | (starts[1:] != stops[:-1])
+        breaks = [*(np.flatnonzero(is_apart) + 1).tolist(), len(headers)]
         begin = 0
         while begin < len(headers):
-            end = begin + 1
-            if not changes[begin]:
-                while (
-                    end < len(headers)
-                    and not changes[end]
-                    and starts[end] == stops[end - 1]
-                    and stops[end] - starts[begin] <= PIECE_BYTES
-                ):
-                    end += 1
-            data = bytes(file.read(starts[begin], stops[end - 1]))
+            while breaks[0] <= begin:
+                breaks.pop(0)
+            fits = int(np.searchsorted(stops, starts[begin] + PIECE_BYTES, "right"))
+            end = min(breaks[0], max(fits, begin + 1))
             base_offset = int(headers["base_offset"][begin])
             if not changes[begin]:
+                data = self._read(file, int(starts[begin]), int(stops[end - 1]))
                 count = int(headers["records_count"][begin:end][~is_control[begin:end]].sum(dtype=np.int64))
                 yield Piece(segment, base_offset, data, count, is_copied=True)
             else:
-                yield from self._changed(segment, headers[begin], data, options)
+                changed = bytes(file.read(int(starts[begin]), int(stops[end - 1])))
+                yield from self._changed(segment, headers[begin], changed, options)
             begin = end
+
+    def _read(self, file: ReadableFile, start: int, end: int) -> memoryview:
+        """Read into memory that was used before: new memory has to be cleared by the kernel, page by page."""
+        if len(self._memory) < end - start:
+            self._memory = memoryview(bytearray(max(end - start, PIECE_BYTES)))
+        view = self._memory[: end - start]
+        file.read_into(view, start)
+        return view
 
     def _changes(self, headers: Headers, options: ReadOptions) -> np.ndarray:
         """Return which batches must be looked into: some of their records may lie outside of the bounds."""
@@ -230,6 +245,8 @@ class ExtractedBatches:
         changes = (headers["base_offset"] < options.start_offset) | (last_offsets(headers) >= options.end_offset)
         if options.bounds_timestamps:
             changes |= attributes & TIMESTAMP_TYPE_BIT == 0  # else all have the timestamp that was compared
+        if self._change is not None:
+            changes |= True
         if self._compression is not None:
             changes |= attributes & COMPRESSION_MASK != self._compression
         return np.asarray(changes & (attributes & CONTROL_BIT == 0) & (headers["records_count"] > 0))
@@ -255,12 +272,21 @@ class ExtractedBatches:
             made = data
         else:
             made = recompressed_batch(data, self._compression, self._decompressor)
+        if self._change is not None:
+            made = rewritten_batch(made, self._change, self._decompressor, self._compression)
         yield Piece(segment, base_offset, made, count, is_copied=made is data)
 
     def _note(self, fault: Fault) -> None:
         if self._options.strict:
             raise error_from_fault(fault)
         self.faults.append(fault)
+
+
+def _at_once(file: ReadableFile, start: int) -> int:
+    """Return how many batches to look at before they are read again: few enough to be in the caches then."""
+    first = next(HeaderScan(file, start).headers(1), None)
+    size = PIECE_BYTES if first is None else max(1, int(ends(first)[0] - first["position"][0]))
+    return min(max(PIECE_BYTES // size, 1), HEADERS_AT_ONCE)
 
 
 def _offsets(batch: bytes, options: ReadOptions, faults: list[Fault]) -> np.ndarray:

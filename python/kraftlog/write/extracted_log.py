@@ -88,7 +88,7 @@ def write_extracted(
     return done
 
 
-def _with_epoch(data: bytes, leader_epoch: int | None) -> Buffer:
+def _with_epoch(data: bytes | memoryview, leader_epoch: int | None) -> Buffer:
     if leader_epoch is None:
         return data
     changed = bytearray(data)

@@ -1,0 +1,234 @@
+"""Redaction: keys, values, headers, and places in JSON documents that are taken out, hashed or masked."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kraftlog.codec.filtered_batch import Fields
+from kraftlog.tables.json_path import EVERY, JsonPath, Step
+
+NULL, HASH, MASK = HOW = ("null", "hash", "mask")
+MASKED = "***"
+LEAST_KEY_BYTES = 16
+COLUMNS = KEY, VALUE, HEADER = ("key", "value", "header")
+
+_EXPECTED = (
+    "expected key=HOW, value=HOW, value.PATH=HOW, key.PATH=HOW or header.NAME=HOW, such as value.customer.email=hash,"
+    f" with HOW one of {', '.join(HOW)}"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is done to a place.
+
+    Attributes
+    ----------
+    column : {"key", "value", "header"}
+    steps : tuple
+        Of a JSON path; of a header its name, or every one. Without them the key or value as a whole.
+    how : {"null", "hash", "mask"}
+    """
+
+    column: str
+    steps: tuple[Step, ...]
+    how: str
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Return the rule of a text such as ``value.customer.email=hash``.
+
+        Raises
+        ------
+        ValueError
+            When it is none.
+
+        Examples
+        --------
+        >>> Rule.parse("value.items[0].card=mask")
+        Rule(column='value', steps=('items', 0, 'card'), how='mask')
+        """
+        place, equals, how = text.rpartition("=")
+        column = next((name for name in COLUMNS if place == name or place.startswith((f"{name}.", f"{name}["))), None)
+        if not equals or column is None or how not in HOW:
+            raise ValueError(f"redact {text!r}: {_EXPECTED}")
+        rest = place[len(column) :]
+        steps = tuple(JsonPath(rest).steps) if rest else ()
+        if column == HEADER and (len(steps) != 1 or isinstance(steps[0], int)):
+            raise ValueError(f"redact {text!r}: expected the name of a header, such as header.user or header['x.y']")
+        return cls(column, steps, how)
+
+
+class Redaction:
+    """Takes out of records what rules say.
+
+    Parameters
+    ----------
+    rules : iterable of str
+        As ``Rule.parse`` takes them. All of them count; a value or key as a whole goes before places in it.
+    key : bytes, optional
+        Of the HMAC (SHA-256) that ``hash`` puts in the place of a value, in hexadecimal digits: equal values stay
+        equal, in keys, values and headers, and nobody without the key finds one by trying.
+
+    Attributes
+    ----------
+    not_json : int
+        Keys and values in which a place was to be redacted and that are no JSON: they were redacted as a whole.
+
+    Raises
+    ------
+    ValueError
+        When a rule is none, or a key is missing or too short.
+
+    Examples
+    --------
+    >>> redaction = Redaction(["value.email=mask", "header.user=null"])
+    >>> redaction.record((b"k", b'{"id": 1.50, "email": "a@b.c"}', [(b"user", b"me")]))
+    (b'k', b'{"id":1.50,"email":"***"}', [(b'user', None)])
+    """
+
+    def __init__(self, rules: Iterable[str], key: bytes | None = None) -> None:
+        self._texts = list(rules)
+        self._rules = [Rule.parse(text) for text in self._texts]
+        if any(rule.how == HASH for rule in self._rules):
+            if key is None:
+                raise ValueError("redact: hash needs a key, so that nobody can find values by trying")
+            if len(key) < LEAST_KEY_BYTES:
+                raise ValueError(f"redact: expected a key of {LEAST_KEY_BYTES} bytes or more, found {len(key)}")
+        self._key = key or b""
+        self._of_keys, self._of_values = (self._side(column) for column in (KEY, VALUE))
+        self._of_headers = [rule for rule in self._rules if rule.column == HEADER]
+        self.not_json = 0
+
+    def _side(self, column: str) -> Callable[[bytes | None], bytes | None]:
+        """Return what becomes of keys, or of values."""
+        rules = [rule for rule in self._rules if rule.column == column]
+        whole = next((rule for rule in rules if not rule.steps), None)
+
+        def side(data: bytes | None) -> bytes | None:
+            if data is None or not rules:
+                return data
+            if whole is not None:
+                return self._bytes(data, whole.how)
+            return self._document(data, rules)
+
+        return side
+
+    @property
+    def identity(self) -> list[str]:
+        """What must be the same for records to be redacted in the same way; of the key a check alone."""
+        return [*self._texts, f"key {self._digest(b'kraftlog')[:8]}"]
+
+    def record(self, fields: Fields) -> Fields:
+        """Return key, value and headers of a record as the rules leave them."""
+        key, value, headers = fields
+        if self._of_headers:
+            headers = [(name, self._header(name, content)) for name, content in headers]
+        return self._of_keys(key), self._of_values(value), headers
+
+    def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with the columns ``key``, ``value`` and ``headers`` as the rules leave them."""
+        columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+        for name, side in ((KEY, self._of_keys), (VALUE, self._of_values)):
+            columns[name] = pa.array([side(data) for data in columns[name].to_pylist()], columns[name].type)
+        if self._of_headers:
+            changed = [
+                [{"key": one["key"], "value": self._header(one["key"].encode(), one["value"])} for one in each]
+                for each in columns["headers"].to_pylist()
+            ]
+            columns["headers"] = pa.array(changed, columns["headers"].type)
+        return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the copy should know."""
+        if not self.not_json:
+            return []
+        many = f"{self.not_json:,} keys or values are no JSON, and were"
+        what = "1 key or value is no JSON, and was" if self.not_json == 1 else many
+        return [f"{what} redacted as a whole"]
+
+    def _header(self, name: bytes, content: bytes | None) -> bytes | None:
+        for rule in self._of_headers:
+            if rule.steps[0] is EVERY or str(rule.steps[0]).encode() == name:
+                return None if content is None else self._bytes(content, rule.how)
+        return content
+
+    def _bytes(self, data: bytes, how: str) -> bytes | None:
+        if how == NULL:
+            return None
+        return MASKED.encode() if how == MASK else self._digest(data).encode()
+
+    def _digest(self, data: bytes) -> str:
+        return hmac.new(self._key, data, hashlib.sha256).hexdigest()
+
+    def _document(self, data: bytes, rules: list[Rule]) -> bytes | None:
+        has_twins = False
+
+        def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
+            nonlocal has_twins
+            made = dict(given)
+            has_twins |= len(made) < len(given)  # of these only the last is looked at, so only that one may stay
+            return made
+
+        try:
+            numbers = {"parse_float": _Number, "parse_int": _Number, "parse_constant": _refuse}
+            document = json.loads(data.decode(), object_pairs_hook=pairs, **numbers)  # type: ignore[arg-type]
+            changed = has_twins
+            for rule in rules:
+                document, found = self._replaced(document, rule.steps, rule.how)
+                changed |= found
+            return _text(document).encode() if changed else data
+        except (ValueError, RecursionError):
+            self.not_json += 1
+            return self._bytes(data, min((rule.how for rule in rules), key=(NULL, MASK, HASH).index))
+
+    def _replaced(self, document: Any, steps: tuple[Step, ...], how: str) -> tuple[Any, bool]:
+        """Return a document with other values at a path, and whether there was one."""
+        if not steps:
+            if document is None or how == NULL:
+                return None, document is not None
+            text = document if isinstance(document, str) else _text(document)
+            return MASKED if how == MASK else self._digest(str(text).encode("utf-8", "surrogatepass")), True
+        step, rest = steps[0], steps[1:]
+        places: list[Any] = []
+        if step is EVERY:
+            places = list(document) if isinstance(document, dict) else []
+            places = list(range(len(document))) if isinstance(document, list) else places
+        elif isinstance(step, int):
+            places = [step] if isinstance(document, list) and -len(document) <= step < len(document) else []
+        elif isinstance(document, dict) and step in document:
+            places = [step]
+        changed = False
+        for place in places:
+            document[place], found = self._replaced(document[place], rest, how)
+            changed |= found
+        return document, changed
+
+
+class _Number(str):
+    """The digits of a number, as they are."""
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _text(document: Any) -> str:
+    """Return a document as text, with its numbers as they were."""
+    if isinstance(document, _Number):
+        return str(document)
+    if isinstance(document, str):
+        text = json.dumps(document, ensure_ascii=False)
+        return text if text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text) else json.dumps(document)
+    if isinstance(document, dict):
+        return "{" + ",".join(f"{_text(name)}:{_text(value)}" for name, value in document.items()) + "}"
+    if isinstance(document, list):
+        return "[" + ",".join(map(_text, document)) + "]"
+    return json.dumps(document)
