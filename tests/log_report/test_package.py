@@ -32,5 +32,8 @@ def test_what_a_report_shows_of_itself():
     assert repr(made) == "<kraftlog.Report: 1 partitions>\nerror: 1 batch with a wrong checksum, 96 bytes not read"
     with pytest.raises(FileNotFoundError):
         kraftlog.report("no-such-folder")
+    with pytest.raises(ValueError, match="which is being read; choose another folder"):
+        kraftlog.report(LOG, LOG / "codec-lz4-0" / "report.html")
+    assert not (LOG / "codec-lz4-0" / "report.html").exists()
     with pytest.raises(ValueError, match="did you mean codec-lz4"):
         kraftlog.report(LOG, topics=["codec-lz5"])

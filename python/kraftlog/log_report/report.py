@@ -128,7 +128,8 @@ def report(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder holds no log files, or a topic that was asked for is not there.
+        When a folder holds no log files, a topic that was asked for is not there, or the output lies in a folder that
+        is read.
 
     Examples
     --------
@@ -141,11 +142,19 @@ def report(
     """
     given = each_path(paths)
     log = open_log(given, topics=topics, partitions=partitions, storage_options=storage_options)
+    if output is not None:
+        _check_output(Path(output), log)
     at = None if now is None else milliseconds(now)
     made = report_of(log, given, now=at, workers=workers, on_progress=on_progress)
     if output is not None:
         made.write(output)
     return made
+
+
+def _check_output(output: Path, log: Log) -> None:
+    for folder in log.folders:
+        if output.resolve().parent == folder.resolve():
+            raise ValueError(f"output {output} lies in {folder}, which is being read; choose another folder")
 
 
 def report_of(
