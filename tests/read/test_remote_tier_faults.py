@@ -126,6 +126,15 @@ def test_few_offsets_are_few_chunks(store: ObjectStore, key_pair: KeyPair):
     assert not [key for _, key, _ in store.requests if f"{0:020d}" in key and key.endswith(".log")]
 
 
+def test_manifests_are_read_once(store: ObjectStore, key_pair: KeyPair):
+    """A reader that follows a log lists the tier again, and reads what is new."""
+    first = opened(store, "zstd", "again", key_pair).found.segments
+    store.forget()
+    log = kraftlog.open(remote_tier="s3://bucket/again", storage_options=store.options)
+    assert log.found.segments == first
+    assert not [key for method, key, _ in store.requests if method == "GET" and key.endswith(".rsm-manifest")]
+
+
 class NotingCache(chunk_cache.ChunkCache):
     """Remembers the numbers of the chunks that are fetched."""
 

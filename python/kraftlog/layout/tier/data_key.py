@@ -31,10 +31,15 @@ class KeyRing:
     ----------
     files : mapping of str to path
         By the name of its key pair, a PEM file with a private key (PKCS#8).
+
+    Attributes
+    ----------
+    files : tuple of (str, str)
     """
 
     def __init__(self, files: Mapping[str, AnyPath]) -> None:
         self._files = dict(files)
+        self.files = tuple(sorted((name, str(path)) for name, path in files.items()))
         self._read: dict[str, RSAPrivateNumbers] = {}
 
     def unwrap(self, wrapped: str) -> bytes:

@@ -26,7 +26,10 @@ from kraftlog.layout.unread import TIER_ORPHAN, Unread
 IsWanted = Callable[[str | None, int | None], bool]
 
 UNREADABLE_TIER = "unreadable_tier"
+MOST_KNOWN = 20_000
+
 _INDEXES = ("index", "timeindex", "txnindex", "snapshot")
+_KNOWN: dict[object, StoredSegment] = {}  # objects never change: one that follows a log reads each manifest once
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,18 @@ def _local_tree(folder: Path) -> dict[LogPath, list[Entry]]:
 
 
 def _read(objects: _Objects, keys: KeyRing) -> _Found:
+    known = objects.folder, objects.base_offset, objects.segment_id, tuple(sorted(objects.sizes.items())), keys.files
+    if known in _KNOWN:
+        return _KNOWN[known], []
+    segment, odd = _read_now(objects, keys)
+    if segment is not None and not odd:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[known] = segment
+    return segment, odd
+
+
+def _read_now(objects: _Objects, keys: KeyRing) -> _Found:
     try:
         return _read_aiven(objects, keys) if objects.of.is_aiven else _read_local(objects)
     except OSError as error:
