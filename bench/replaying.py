@@ -1,6 +1,6 @@
 """A log replayed into a broker, beside the client alone, which is given the same records as Python objects.
 
-    python bench/replaying.py HOST:PORT [--megabytes 100]
+    python bench/replaying.py HOST:PORT [--megabytes 300]
 
 It needs a broker, so it is not part of ``make bench``.
 """
@@ -24,7 +24,7 @@ from kraftlog.broker.client import _PRODUCER, BATCH_BYTES, Client
 from material import Material
 
 GOAL = 0.8
-ROUNDS = 5
+ROUNDS = 3
 
 
 def log_of(workload: corpus.Workload, megabytes: float, folder: Path) -> tuple[Path, list[tuple[object, ...]]]:
@@ -35,7 +35,7 @@ def log_of(workload: corpus.Workload, megabytes: float, folder: Path) -> tuple[P
     (partition / f"{0:020d}.log").symlink_to(m.path)
     rows = kraftlog.open(m.path).records(["key", "value", "timestamp_ms", "headers"]).to_table()
     keys, values, times = (rows[name].to_pylist() for name in ("key", "value", "timestamp_ms"))
-    headers = [[(one["key"], one["value"]) for one in each] for each in rows["headers"].to_pylist()]
+    headers = [[(one["key"], one["value"]) for one in each] or None for each in rows["headers"].to_pylist()]
     return partition.parent, list(zip(keys, values, times, headers, strict=True))
 
 
@@ -71,7 +71,7 @@ def main() -> None:
     """Print the speeds of both, of some logs, and what one is of the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("to")
-    parser.add_argument("--megabytes", type=float, default=100)
+    parser.add_argument("--megabytes", type=float, default=300)
     given = parser.parse_args()
     client = Client(given.to, "bench", {}, 60)
     with tempfile.TemporaryDirectory() as home:

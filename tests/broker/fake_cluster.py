@@ -121,7 +121,7 @@ class FakeClient:
                 if report is not None:
                     self.waiting.append((report, _Error(), None))
                 continue
-            entry = [(key, value, timestamp, headers), "open"]
+            entry = [(key, value, timestamp, headers or []), "open"]
             self.cluster.pending[self.name].append(entry)
             self.cluster.log(place).append(entry)
             if report is not None:

@@ -25,6 +25,8 @@ from kraftlog.broker.mapping import OffsetMapping
 COUNT, PARTITIONS = 240, 2
 START, END = 31, 203
 COMMAND = [sys.executable, "-c", "from kraftlog.cli import main; main()"]
+SMALL_TRANSACTIONS = "from kraftlog.broker import run; run.TRANSACTION_BYTES = 1 << 20; "
+IN_SMALL_TRANSACTIONS = [sys.executable, "-c", f"{SMALL_TRANSACTIONS}from kraftlog.cli import main; main()"]
 GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 OF_A_RECORD = ("timestamp", "timestampType", "key", "value", "headers")
 
@@ -172,7 +174,7 @@ def test_killed_and_taken_up_again(large: Path, target: Broker, tmp_path: Path, 
     """Nothing is lost, and nothing comes twice, wherever the process is killed."""
     topic, mapping = f"killed-{seconds}", tmp_path / "m.csv"
     arguments = ["--to", target.bootstrap_servers, "--mapping", str(mapping), "--create-topics"]
-    command = [*COMMAND, "replay", str(large), *arguments, "--rename", f"large={topic}"]
+    command = [*IN_SMALL_TRANSACTIONS, "replay", str(large), *arguments, "--rename", f"large={topic}"]
     kills = 0
     for _ in range(3):
         process = subprocess.Popen([*command, "--rate", "4MB"], env=os.environ)
@@ -184,6 +186,8 @@ def test_killed_and_taken_up_again(large: Path, target: Broker, tmp_path: Path, 
     assert kills
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+    last = sum(int(line.split()[1].replace(",", "")) for line in done.stdout.splitlines())
+    assert last < 48_000 or seconds < 3  # a part was committed before
     columns = ["partition", "offset", "key", "value"]
     expected = kraftlog.open(large, topics=["large"]).records(columns, isolation_level="read_committed").to_table()
     found = by_partition(target.consume_at("read_committed", [topic])[0])
@@ -201,7 +205,15 @@ def test_a_broker_that_goes_away(java: Jvm, large: Path, tmp_path: Path) -> None
     """The replay says so and ends; when the broker is there again, the same command goes on."""
     (tmp_path / "kafka").mkdir()
     broker, mapping = Broker(java, tmp_path / "kafka"), tmp_path / "m.csv"
-    command = [*COMMAND, "replay", str(large), "--to", broker.bootstrap_servers, "--mapping", str(mapping)]
+    command = [
+        *IN_SMALL_TRANSACTIONS,
+        "replay",
+        str(large),
+        "--to",
+        broker.bootstrap_servers,
+        "--mapping",
+        str(mapping),
+    ]
     command += ["--create-topics", "--timeout", "10", "--compression", "lz4"]
     with broker:
         process = subprocess.Popen([*command, "--rate", "4MB"], stderr=subprocess.PIPE, text=True)

@@ -25,7 +25,7 @@ from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.redaction import Redaction
 
-TRANSACTION_BYTES = 64 << 20
+TRANSACTION_BYTES = 256 << 20  # between two of them the client waits for the broker
 TRANSACTION_SECONDS = 5.0
 STEP_ROWS = 4096
 

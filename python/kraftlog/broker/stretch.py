@@ -110,16 +110,16 @@ class Stretch:
         return source, target[0] + np.arange(len(source))
 
 
-def _pairs(headers: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]]]:
+def _pairs(headers: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]] | None]:
     """Return the headers of each record as the client takes them."""
     ends = headers.offsets.to_numpy()
     flat = headers.flatten()
     if not len(flat):
-        return repeat([])
+        return repeat(None)
     keys, values = (flat.field(name).to_pylist() for name in ("key", "value"))
     every = list(zip(keys, values, strict=True))
     bounds = (ends - ends[0]).tolist()
-    return (every[begin:end] for begin, end in pairwise(bounds))
+    return (every[begin:end] or None for begin, end in pairwise(bounds))
 
 
 def check_headers(rows: pa.RecordBatch, where: str) -> None:
