@@ -90,8 +90,8 @@ def test_examples_of_a_command(kraftlog_command: Command, folder: Path, name: st
             assert kraftlog.open(folder / "records.log").records().to_table().num_rows == 751
             continue
         done = kraftlog_command(*shlex.split(example)[1:], cwd=folder)
-        if name == "report":  # of a log with a hanging transaction
-            assert done.returncode == 1, done.stderr
+        if name == "report":
+            assert done.returncode == 0, done.stderr
             assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
             continue
         assert done.returncode == ("sample/damaged" in example), done.stderr

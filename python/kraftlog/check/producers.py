@@ -46,9 +46,8 @@ class ProducerCheck:
         self._producers = ProducerStates(known or ())
         self._transactions = TransactionFold(opened_before(opened)) if known is not None else TransactionFold()
         self._next_offset = first.base_offset or 0
-        self._is_complete = (
-            self._next_offset == 0 or known is not None
-        )  # every record is in the log, or in the snapshot
+        self._is_start_known = self._next_offset == 0 or known is not None
+        self._is_complete = self._is_start_known  # every record is in the log, or in the snapshot
         self._was_cleaned = False  # the segment
         self._entries: list[bytes] = []
         self._markers: dict[int, tuple[int, int]] = {}  # producer id and type by offset
@@ -104,7 +103,7 @@ class ProducerCheck:
         markers = {(producer_id, last_offset) for _, producer_id, _, last_offset, _ in found}
         for entry in [] if self._was_cleaned else expected:
             is_there = entry in found
-            if not self._is_complete:  # what was open before the log begins is not known: nor is the last stable offset
+            if not self._is_start_known:  # nor what was open there, on which the last stable offset depends
                 is_there = (entry[1], entry[3]) in markers
             if not is_there:
                 yield f"no entry for {_described(entry)}"
