@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 import kraftlog.cli
 from kraftlog.cli.tasks import MODULES, TASKS
@@ -89,6 +90,8 @@ def test_examples_of_a_command(kraftlog_command: Command, folder: Path, name: st
             subprocess.run(["bash", "-c", pipeline], cwd=folder, timeout=60, check=True)
             assert kraftlog.open(folder / "records.log").records().to_table().num_rows == 751
             continue
+        if name == "replay":
+            example = f"{example.replace('localhost:9092', mock_broker('orders', 'copy'))} --timeout 2"
         done = kraftlog_command(*shlex.split(example)[1:], cwd=folder)
         if name == "report":
             assert done.returncode == 0, done.stderr
@@ -96,6 +99,18 @@ def test_examples_of_a_command(kraftlog_command: Command, folder: Path, name: st
             continue
         assert done.returncode == ("sample/damaged" in example), done.stderr
         assert done.stdout, example
+
+
+_BROKERS: list[Producer] = []  # that run as long as the tests do
+
+
+def mock_broker(*topics: str) -> str:
+    """Start librdkafka's broker for tests; return where it listens."""
+    _BROKERS.append(Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0}))
+    for topic in topics:
+        _BROKERS[-1].list_topics(topic)
+    broker = next(iter(_BROKERS[-1].list_topics().brokers.values()))
+    return f"{broker.host}:{broker.port}"
 
 
 def test_as_a_module(tmp_path: Path):

@@ -86,8 +86,8 @@ def replay(
 
     \b
     Examples:
-      kraftlog replay sample/broker --to localhost:9092 --mapping orders.csv --topic orders --create-topics
-      kraftlog offsets backup --reset-plan --mapping orders.csv
+      kraftlog replay sample/broker --to localhost:9092 --mapping orders.csv -t orders --create-topics
+      kraftlog replay sample/broker --to localhost:9092 --mapping copy.csv -t orders --rename orders=copy --rate 10MB
     """  # noqa: D301  (\b keeps the examples as they are)
     whole = open_log(paths, topics=topics or None)
     log = open_log(paths, topics=topics or None, partitions=partitions) if partitions else whole
