@@ -10,9 +10,9 @@ from threading import Lock
 
 from kraftlog.disk.remote_files import READS_AT_ONCE
 
-KEPT_BYTES = 128 << 20  # of all files together
-AHEAD_BYTES = 64 << 20  # of these, that nobody has asked for yet
-THREADS = 2 * READS_AT_ONCE  # some of which undo what others have fetched
+KEPT_BYTES = 64 << 20  # of all files together
+AHEAD_BYTES = 48 << 20  # of these, that nobody has asked for yet
+THREADS = READS_AT_ONCE + READS_AT_ONCE // 2  # some undo what others have fetched
 
 Fetch = Callable[[], list[bytes]]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from threading import BoundedSemaphore, local
 
-from kraftlog.codec.compression import ZSTD, DecompressionError, decompressor
+from kraftlog.codec.compression import ZSTD, DecompressionError, Decompressor, decompressor
 from kraftlog.disk.chunk_cache import ChunkCache
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import Chunks, PartPath
@@ -13,9 +15,12 @@ from kraftlog.disk.remote_files import LONG_BATCH, READ_BYTES, WINDOW_BYTES, Rem
 from kraftlog.disk.remote_path import RemotePath
 
 NONCE_BYTES, TAG_BYTES = 12, 16
+SPARE_BYTES = 16 << 20  # that are on their way beyond what is read at once
 MAGIC = 2  # of batches whose lz4 has no quirks; zstd is the same in all
 
 CHUNKS = ChunkCache()
+_OF_THREAD = local()
+UNDOING = BoundedSemaphore(os.cpu_count() or 2)  # each takes memory for a chunk in three forms
 
 
 class PartFile:
@@ -97,11 +102,13 @@ class PartFile:
             stored.begin(group)
             for number in group:
                 waiting[number - first] = stored.take(number)
-        if first in (self._next, self._next - 1) or len(target) >= self.window_bytes:
-            last = (self.path.start + self.read_until - 1) // size
-            stored.go_ahead(behind, min(behind + 2 * len(target) // size, last + 1))
+        goes_on = first in (self._next, self._next - 1) or len(target) >= self.window_bytes
         self._next = behind
-        for number, found in zip(range(first, behind), waiting, strict=True):
+        for number in range(first, behind):
+            if goes_on:  # as many as are read at once are always on their way
+                last = (self.path.start + self.read_until - 1) // size
+                stored.go_ahead(behind, min(number + (len(target) + SPARE_BYTES) // size, last + 1))
+            found, waiting[number - first] = waiting[number - first], None  # what was copied is not held
             data, begin = stored.whole(number, found, is_own=number in missing), number * size
             low, high = max(start, begin), min(end, begin + len(data))
             target[low - start : high - start] = memoryview(data)[low - begin : high - begin]
@@ -122,6 +129,7 @@ class _StoredChunks:
         self._path = path
         self._object = stored_in
         self._positions = list(accumulate(chunks.stored_sizes, initial=path.at))
+        self._ahead_to = 0
 
     def take(self, number: int) -> Callable[[], bytes] | None:
         """Return what waits for a chunk; None when nobody has begun to fetch it."""
@@ -145,8 +153,13 @@ class _StoredChunks:
         return CHUNKS.fetch(keys, sizes, lambda: self._fetch(group), is_ahead=is_ahead)
 
     def go_ahead(self, first: int, behind: int) -> None:
-        """Begin to fetch chunks that a reader will ask for next, if it goes on as it did."""
-        numbers = range(first, min(behind, len(self.chunks.stored_sizes)))
+        """Begin to fetch chunks that a reader will ask for next, if it goes on as it did; not a few small ones."""
+        first, behind = max(first, self._ahead_to), min(behind, len(self.chunks.stored_sizes))
+        numbers = range(first, behind)
+        is_much = bool(numbers) and 2 * (self._positions[behind] - self._positions[first]) >= READ_BYTES
+        if not is_much and behind < len(self.chunks.stored_sizes):
+            return
+        self._ahead_to = max(first, behind)
         for group in self.groups([number for number in numbers if not CHUNKS.has((self._path, number))]):
             if not self.begin(group, is_ahead=True):
                 return
@@ -179,7 +192,8 @@ class _StoredChunks:
         found = []
         for number in group:
             low, high = self._positions[number], self._positions[number + 1]
-            found.append(self._undone(number, data[low - begin : high - begin]))
+            with UNDOING:
+                found.append(self._undone(number, data[low - begin : high - begin]))
         return found
 
     def _plain_size(self, number: int) -> int:
@@ -192,7 +206,7 @@ class _StoredChunks:
         expected = self._plain_size(number)
         if self.chunks.is_compressed:
             try:
-                undo = decompressor(max(expected, 1))
+                undo = _decompressor(self.chunks.size)
                 undo.decompress(plain, ZSTD, MAGIC)
                 plain = undo.plain_bytes()
             except DecompressionError as error:
@@ -200,6 +214,14 @@ class _StoredChunks:
         if len(plain) != expected:
             raise _ChunkError(f"{where}: expected {expected} bytes, found {len(plain)}")
         return plain
+
+
+def _decompressor(limit: int) -> Decompressor:
+    """Return that of this thread, whose memory is used again: fresh memory takes longer than decompression."""
+    undo: Decompressor | None = getattr(_OF_THREAD, "decompressor", None)
+    if undo is None or undo.limit != limit:
+        undo = _OF_THREAD.decompressor = decompressor(limit)
+    return undo
 
 
 def _decrypted(where: str, chunks: Chunks, data: memoryview) -> bytes:
