@@ -108,3 +108,15 @@ def _hex(data: bytes | None) -> str | None:
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else bytes.fromhex(text)
+
+
+def mixed(topic: str, partition: int, count: int) -> Iterator[Line]:
+    """Tell producers to write by turns: plainly, in transactions that are committed, and in some that are not."""
+    lines = made(topic, partition, count)
+    for number, begin in enumerate(range(0, count, 20)):
+        some = [{name: line[name] for name in line if name != "offset"} for line in lines[begin : begin + 20]]
+        if number % 3 == 0:
+            yield from [{"producer": {"compression.type": "lz4"}}, *some]
+        else:
+            yield {"producer": {"transactional.id": f"etl-{partition}", "compression.type": "zstd"}}
+            yield from [{"transaction": "begin"}, *some, {"transaction": "commit" if number % 3 == 1 else "abort"}]

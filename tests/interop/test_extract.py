@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from jvm import Line
 from kafka_broker import Broker
-from records import by_partition, made
+from records import by_partition, made, mixed
 
 import kraftlog
 
@@ -31,18 +30,6 @@ class Served(NamedTuple):
     errors: list[str]
 
 
-def program(partition: int) -> Iterator[Line]:
-    """Tell producers to write by turns: plainly, in transactions that are committed, and in some that are not."""
-    lines = made("source", partition, COUNT)
-    for number, begin in enumerate(range(0, COUNT, 20)):
-        some = [{name: line[name] for name in line if name != "offset"} for line in lines[begin : begin + 20]]
-        if number % 3 == 0:
-            yield from [{"producer": {"compression.type": "lz4"}}, *some]
-        else:
-            yield {"producer": {"transactional.id": f"etl-{partition}", "compression.type": "zstd"}}
-            yield from [{"transaction": "begin"}, *some, {"transaction": "commit" if number % 3 == 1 else "abort"}]
-
-
 def put(extracted: Path, broker: Broker, topic: str) -> None:
     """Put extracted files in the place of a topic's; the broker's own file with the topic id stays."""
     for folder in sorted(extracted.glob(f"{topic}-*")):
@@ -60,7 +47,7 @@ def served(request: pytest.FixtureRequest, java: object, tmp_path_factory: pytes
     home = tmp_path_factory.mktemp("extracted")
     with broker:
         broker.create({"name": topic, "partitions": 2, "configs": SMALL} for topic in TOPICS)
-        broker.produce(line for partition in range(2) for line in program(partition))
+        broker.produce(line for partition in range(2) for line in mixed("source", partition, COUNT))
     log, names = broker.log_dir, ["source"]
     bounds = {"start_offset": START, "end_offset": END}
     done = [

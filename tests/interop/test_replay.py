@@ -17,7 +17,7 @@ import pytest
 from jvm import Jvm, Line
 from kafka_broker import Broker
 from kafka_tool import run_tool
-from records import by_partition, made
+from records import by_partition, mixed
 
 import kraftlog
 from kraftlog.broker.mapping import OffsetMapping
@@ -31,18 +31,6 @@ GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 OF_A_RECORD = ("timestamp", "timestampType", "key", "value", "headers")
 
 
-def program(partition: int) -> Iterator[Line]:
-    """Tell producers to write by turns: plainly, in transactions that are committed, and in some that are not."""
-    lines = made("source", partition, COUNT)
-    for number, begin in enumerate(range(0, COUNT, 20)):
-        some = [{name: line[name] for name in line if name != "offset"} for line in lines[begin : begin + 20]]
-        if number % 3 == 0:
-            yield from [{"producer": {"compression.type": "lz4"}}, *some]
-        else:
-            yield {"producer": {"transactional.id": f"etl-{partition}", "compression.type": "zstd"}}
-            yield from [{"transaction": "begin"}, *some, {"transaction": "commit" if number % 3 == 1 else "abort"}]
-
-
 @pytest.fixture(scope="module")
 def source(java: Jvm) -> Iterator[tuple[Path, dict[tuple[str, int], list[Line]]]]:
     """Return the log directory of a broker that was stopped, and what its consumers got."""
@@ -50,7 +38,7 @@ def source(java: Jvm) -> Iterator[tuple[Path, dict[tuple[str, int], list[Line]]]
         broker = Broker(java, Path(home))
         with broker:
             broker.create([{"name": "source", "partitions": PARTITIONS, "configs": {}}])
-            broker.produce(line for partition in range(PARTITIONS) for line in program(partition))
+            broker.produce(line for partition in range(PARTITIONS) for line in mixed("source", partition, COUNT))
             got = by_partition(broker.consume_at("read_committed", ["source"])[0])
             to = ["--bootstrap-server", broker.bootstrap_servers, "--group", "readers", "--reset-offsets"]
             (ran,) = run_tool(java, GROUP_TOOL, [[*to, "--topic", "source", "--to-offset", "130", "--execute"]])

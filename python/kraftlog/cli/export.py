@@ -13,8 +13,8 @@ from kraftlog.cli.options import Columns
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.tables import typed_options
 from kraftlog.cli.target import check_new_folder
+from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
@@ -36,7 +36,7 @@ COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 @options.BOUNDS
 @options.INCLUDE_DELETED
 @options.RECORDS_ONLY
-@options.TYPED
+@TYPED
 @click.option("--columns", type=Columns(), help="Names with commas between them; only these are read.")
 @options.READING
 def export(

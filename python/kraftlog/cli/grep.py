@@ -10,6 +10,7 @@ import click
 from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.tables import run_table
+from kraftlog.cli.typed import TYPED
 from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.search import Search
 
@@ -73,7 +74,7 @@ def _command() -> click.Command:
         options.RECORDS_ONLY,
         options.KCAT_OFFSET,
         options.KCAT_FORMAT,
-        options.TYPED,
+        TYPED,
         options.FOLLOW,
         options.OUTPUT_OF_RECORDS,
         options.READING,

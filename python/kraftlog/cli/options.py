@@ -65,7 +65,9 @@ class ExistingPath(click.Path):
         return path if isinstance(path, RemotePath) else super().convert(path, param, ctx)
 
 
-def _apply(decorators: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+def applied(decorators: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """Return several decorators as one."""
+
     def decorate(command: Command) -> Command:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -74,19 +76,26 @@ def _apply(decorators: list[Callable[[Command], Command]]) -> Callable[[Command]
     return decorate
 
 
-class TierKey(click.ParamType[tuple[str, str]]):
-    """NAME=FILE: the name of a key pair, and a PEM file."""
+class Pair(click.ParamType[tuple[str, str]]):
+    """Two texts with an equals sign between them.
 
-    name = "tier-key"
+    Parameters
+    ----------
+    name : str
+        Of the type, such as ``old=new``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         """Return both."""
         if isinstance(value, tuple):
             return value
-        name, equals, file = value.partition("=")
-        if not (name and equals and file):
-            self.fail(f"{value!r} is not of the form NAME=FILE", param, ctx)
-        return name, file
+        first, equals, second = value.partition("=")
+        if not (first and equals and second):
+            self.fail(f"{value!r} is not of the form {self.name.upper()}", param, ctx)
+        return first, second
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -111,7 +120,7 @@ def given_tier(ctx: click.Context) -> RemoteTier | None:
     return None if location is None else RemoteTier(location, keys)
 
 
-TIER = _apply(
+TIER = applied(
     [
         click.option(
             "--remote-tier",
@@ -126,7 +135,7 @@ TIER = _apply(
             "tier_keys",
             metavar="NAME=FILE",
             multiple=True,
-            type=TierKey(),
+            type=Pair("name=file"),
             is_eager=True,
             expose_value=False,
             callback=_keep,
@@ -137,9 +146,9 @@ TIER = _apply(
 
 LOCAL_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
 _PATHS = click.argument("paths", nargs=-1, metavar="PATHS...", type=click.Path(), callback=_with_tier)
-PATHS = _apply([_PATHS, TIER])
+PATHS = applied([_PATHS, TIER])
 
-WHICH = _apply(
+WHICH = applied(
     [
         click.option("-t", "--topic", "topics", multiple=True, help="Only this topic; may be given several times."),
         click.option(
@@ -153,7 +162,7 @@ WHICH = _apply(
     ]
 )
 
-CHANGES = _apply(
+CHANGES = applied(
     [
         click.option(
             "--kind", "kinds", multiple=True, help="Only of these: topic, partition, broker, config ...; several times."
@@ -180,7 +189,7 @@ CHANGES = _apply(
     ]
 )
 
-BOUNDS = _apply(
+BOUNDS = applied(
     [
         click.option("--start-offset", type=int, help="First offset."),
         click.option("--end-offset", type=int, help="Offset before which to stop."),
@@ -220,7 +229,7 @@ KCAT_OFFSET = click.option(
     " s@TIMESTAMP; e@TIMESTAMP is where to end.",
 )
 
-FOLLOW = _apply(
+FOLLOW = applied(
     [
         click.option("--follow", "follows", is_flag=True, help="Go on when more is written, until Ctrl-C."),
         click.option(
@@ -281,13 +290,13 @@ def output_options(
     def taking(command: Command) -> Command:
         return cast("Command", takes_output(command, own_format, piped))
 
-    return _apply([*given, taking])
+    return applied([*given, taking])
 
 
 OUTPUT = output_options(has_bytes=True)
 OUTPUT_OF_RECORDS = output_options(has_bytes=True, piped="jsonl")
 
-READING = _apply(
+READING = applied(
     [
         click.option("--strict", is_flag=True, help="Stop at the first fault."),
         click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Decoding threads."),
@@ -295,7 +304,7 @@ READING = _apply(
     ]
 )
 
-OFFSETS_ONLY = _apply(
+OFFSETS_ONLY = applied(
     [
         click.option("--group", "groups", multiple=True, metavar="NAME", help="Only of this group; several times."),
         click.option(
@@ -312,64 +321,8 @@ OFFSETS_ONLY = _apply(
     ]
 )
 
-_FORMAT_NAMES = (
-    "avro",
-    "protobuf",
-    "json",
-    "string",
-    "long",
-    "integer",
-    "short",
-    "double",
-    "float",
-    "uuid",
-    "hex",
-    "base64",
-    "bytes",
-)
-
-TYPED = _apply(
-    [
-        click.option("--value-format", type=click.Choice(_FORMAT_NAMES), help="What values are; they become columns."),
-        click.option("--key-format", type=click.Choice(_FORMAT_NAMES), help="What keys are."),
-        click.option(
-            "--value-schema", help="The schema to read values by: an id, a subject or SUBJECT:VERSION; else the newest."
-        ),
-        click.option("--key-schema", help="The same of keys."),
-        click.option(
-            "--value-framing",
-            type=click.Choice(("confluent", "apicurio", "none")),
-            help="What stands before a value: an id of four bytes (confluent, the default), of eight, or nothing.",
-        ),
-        click.option(
-            "--key-framing", type=click.Choice(("confluent", "apicurio", "none")), help="What stands before a key."
-        ),
-        click.option(
-            "--schemas",
-            type=click.Path(exists=True, file_okay=False),
-            help="A folder of schemas; by default they come from the topic _schemas of the same log directory.",
-        ),
-    ]
-)
-
-
-class Renamed(click.ParamType[tuple[str, str]]):
-    """A topic and its new name."""
-
-    name = "old=new"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return both names."""
-        if isinstance(value, tuple):
-            return value
-        old, equals, new = value.partition("=")
-        if not (old and equals and new):
-            self.fail(f"{value!r} is not of the form OLD=NEW", param, ctx)
-        return old, new
-
-
 RENAME = click.option(
-    "--rename", "renamed", multiple=True, type=Renamed(), help="Call the topic OLD by a NEW name; several times."
+    "--rename", "renamed", multiple=True, type=Pair("old=new"), help="Call the topic OLD by a NEW name; several times."
 )
 
 INCLUDE_DELETED = click.option(
@@ -384,7 +337,7 @@ SALVAGE = click.option(
     help="Search for batches where damage leaves no header to go on with; the column salvaged marks what was found.",
 )
 
-RECORDS_ONLY = _apply(
+RECORDS_ONLY = applied(
     [
         click.option(
             "--isolation-level", type=click.Choice(ISOLATION_LEVELS), default="read_uncommitted", show_default=True
@@ -397,7 +350,7 @@ AS_TOPIC = click.option(
     "--as-topic", help="Topic of files that lie in no partition's folder, such as a copy of one segment."
 )
 
-MESSAGES_ONLY = _apply(
+MESSAGES_ONLY = applied(
     [
         click.option(
             "--type",

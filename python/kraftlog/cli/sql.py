@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from kraftlog.cli.options import OUTPUT, TIER, TYPED, given_tier
+from kraftlog.cli.options import OUTPUT, TIER, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
-from kraftlog.cli.tables import typed_options
+from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import ISOLATION_LEVELS
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import log_path

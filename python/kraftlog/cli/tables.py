@@ -18,6 +18,7 @@ from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
+from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.layout.discover import Discovery, LogPaths
 from kraftlog.read.partitions import is_metadata, topics_of
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
     from kraftlog.tables.search import Search
-    from kraftlog.values.typed_options import TypedOptions
 
 FOLLOWED = ("records", "messages", "groups")
 SHORT_NAMES = {"hanging_transactions": "hanging"}
@@ -174,17 +174,6 @@ def _counted(log: Log, streams: Iterable[Stream], arrow_schema: pa.Schema) -> It
     yield from table.select(arrow_schema.names).to_batches()
 
 
-def typed_options(given: dict[str, Any]) -> TypedOptions | None:
-    """Take the options of formats, and return what they say."""
-    names = ("value_format", "key_format", "value_schema", "key_schema", "value_framing", "key_framing")
-    texts, schemas = {name: given.pop(name) for name in names}, given.pop("schemas")
-    if not any(texts.values()):
-        return None
-    from kraftlog.values.typed_options import TypedOptions
-
-    return TypedOptions.of(schemas=schemas, **texts)
-
-
 def _take_bounds(given: dict[str, Any]) -> int | None:
     """Turn bounds of kcat into those of a reader; returns how many offsets before the end to begin, if they say so."""
     bounds = dict[str, int]()
@@ -276,7 +265,7 @@ def _command(table: schema.TableSchema) -> click.Command:
     if table.name in ("records", "messages", "batches"):
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
-        decorators += [options.KCAT_FORMAT, options.TYPED]
+        decorators += [options.KCAT_FORMAT, TYPED]
     if table.name in FOLLOWED:
         decorators.append(options.FOLLOW)
     output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT
