@@ -13,7 +13,7 @@ from avro_cases import written
 from registry import framed, schema_record, write
 
 import kraftlog
-from kraftlog.cli import options
+from kraftlog.cli import typed
 from kraftlog.query.session import SqlSession
 from kraftlog.values.formats import FORMATS
 
@@ -195,7 +195,7 @@ WRITTEN = {"all": 2, "gone": "1", "outer": 2}
 
 
 def test_the_command_line_has_all_formats():
-    assert sorted(options._FORMAT_NAMES) == sorted(FORMATS)
+    assert sorted(typed.FORMAT_NAMES) == sorted(FORMATS)
 
 
 def test_a_format_string(log):

@@ -11,7 +11,7 @@ from kraftlog.cli.options import applied
 if TYPE_CHECKING:
     from kraftlog.values.typed_options import TypedOptions
 
-_FORMAT_NAMES = (
+FORMAT_NAMES = (
     "avro",
     "protobuf",
     "json",
@@ -29,8 +29,8 @@ _FORMAT_NAMES = (
 
 TYPED = applied(
     [
-        click.option("--value-format", type=click.Choice(_FORMAT_NAMES), help="What values are; they become columns."),
-        click.option("--key-format", type=click.Choice(_FORMAT_NAMES), help="What keys are."),
+        click.option("--value-format", type=click.Choice(FORMAT_NAMES), help="What values are; they become columns."),
+        click.option("--key-format", type=click.Choice(FORMAT_NAMES), help="What keys are."),
         click.option(
             "--value-schema", help="The schema to read values by: an id, a subject or SUBJECT:VERSION; else the newest."
         ),
