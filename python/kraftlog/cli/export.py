@@ -12,6 +12,7 @@ from kraftlog.cli import options
 from kraftlog.cli.options import Columns
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_new_folder
 from kraftlog.cli.typed import TYPED, typed_options
@@ -19,7 +20,6 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
-from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import read_options
@@ -37,6 +37,7 @@ COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 @options.INCLUDE_DELETED
 @options.RECORDS_ONLY
 @TYPED
+@redacts
 @click.option("--columns", type=Columns(), help="Names with commas between them; only these are read.")
 @options.READING
 def export(
@@ -45,6 +46,8 @@ def export(
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     columns: list[str] | None,
+    rules: tuple[str, ...],
+    key_file: Path | None,
     workers: int,
     no_progress: bool,
     **given: Any,
@@ -65,16 +68,20 @@ def export(
     for folder in log.folders:
         if isinstance(folder, Path) and output.resolve().is_relative_to(folder.resolve()):
             raise click.UsageError(f"OUTPUT {output} lies in {folder}, which is being read; choose another folder")
-    typed = typed_options(given)
+    typed, redaction = typed_options(given), redaction_of(rules, key_file)
     rows = read_options(**given)
     wanted = [one for one in log.topics if topics or one not in (*INTERNAL_TOPICS, SCHEMAS)]
     if not wanted:
         raise click.UsageError(f"no topics but internal ones: --topic names those to write, of {', '.join(log.topics)}")
     faults: list[Fault] = []
+    notes: list[str] = []
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
-        written = [_export(log, topic, output, columns, rows, typed, workers, bar, faults) for topic in wanted]
+        how = {"workers": workers, "on_progress": bar, "redaction": redaction}
+        written = [_export(log, topic, output, columns, rows, typed, how, faults, notes) for topic in wanted]
     for topic, (files, count) in zip(wanted, written, strict=True):
         print(f"{topic}: {count:,} records in {files} file{'' if files == 1 else 's'}")
+    for note in notes:
+        print(note, file=sys.stderr)
     sys.exit(report_faults(faults))
 
 
@@ -85,9 +92,9 @@ def _export(
     columns: list[str] | None,
     rows: ReadOptions,
     typed: TypedOptions | None,
-    workers: int,
-    bar: Progress | None,
+    how: dict[str, Any],
     faults: list[Fault],
+    notes: list[str],
 ) -> tuple[int, int]:
     """Write a topic; returns the number of files and rows."""
     of_topic = log.of_files(log.found.only(lambda one, _: one == topic))
@@ -97,7 +104,7 @@ def _export(
     for partition in of_topic.partitions:
         number = partition.partition
         one = of_topic.of_files(of_topic.found.only(lambda _, found, number=number: found == number))  # type: ignore[misc]
-        stream = one.scan("records", names, rows, workers=workers, on_progress=bar, typed=resolved)
+        stream = one.scan("records", names, rows, typed=resolved, **how)
         folder = output / f"topic={topic}" / f"partition={number}"
         disk().make_folder(folder)
         with open_writer("parquet", str(folder / "records.parquet"), stream.schema, "base64", force=False) as writer:
@@ -105,6 +112,7 @@ def _export(
                 writer.write(batch)
                 count += batch.num_rows
         faults += [fault for fault in stream.faults if fault not in faults]
+        notes += [f"{topic}-{number}: {note}" for note in stream.notes]
         files += 1
     return files, count
 

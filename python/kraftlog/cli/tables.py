@@ -17,6 +17,7 @@ from kraftlog import schema
 from kraftlog.cli import options
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import NO_BOUND, ReadOptions
@@ -110,6 +111,7 @@ def run_table(
     if at is not None:
         given["end_offset"] = at + 1
     typed = typed_options(given) if table == "records" else None
+    redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
     from_end = _take_bounds(given)
     rows = read_options(**given)
@@ -125,6 +127,7 @@ def run_table(
             rows,
             search=search,
             typed=typed,
+            redaction=redaction,
             last=last,
             from_end=from_end,
             workers=workers,
@@ -146,6 +149,7 @@ def run_table(
                 filter=filter,
                 search=search,
                 typed=typed,
+                redaction=redaction,
             )
             for one, wanted in logs
         ]
@@ -265,7 +269,7 @@ def _command(table: schema.TableSchema) -> click.Command:
     if table.name in ("records", "messages", "batches"):
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
-        decorators += [options.KCAT_FORMAT, TYPED]
+        decorators += [options.KCAT_FORMAT, TYPED, redacts]
     if table.name in FOLLOWED:
         decorators.append(options.FOLLOW)
     output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT

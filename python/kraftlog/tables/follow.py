@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from kraftlog.read.log_ends import GrowingLogEnd
 from kraftlog.read.partitions import by_partition
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
 from kraftlog.tables.table_rows import FOLDED_TOPICS, table_schema
 from kraftlog.tables.user_options import read_options
@@ -59,6 +61,8 @@ class Follower:
     typed : TypedOptions, optional
         Formats of keys and values. What is inferred of the values at first, and the reader's schema, stay as they are;
         schemas that are added later are found.
+    redaction : Redaction, optional
+        What is taken out of records.
     last : int, optional
         Of what is there at the first look, only the last rows: so many of each partition, or of a folded table.
     from_end : int, optional
@@ -88,6 +92,7 @@ class Follower:
         *,
         search: Search | None = None,
         typed: TypedOptions | None = None,
+        redaction: Redaction | None = None,
         last: int | None = None,
         from_end: int | None = None,
         workers: int = 1,
@@ -100,7 +105,7 @@ class Follower:
         if table in schema.TABLES and table not in ("records", "messages", *_KEYS):
             can_be = "records, messages, types of messages, groups and transactional_ids can"
             raise ValueError(f"the table {table} cannot be followed; {can_be}")
-        self._typed_options = typed
+        self._typed_options, self._redaction = typed, redaction
         self._typed = None if typed is None else typed.resolved(self._log.found, strict=options.strict)
         self.schema = (
             definition.select(columns)
@@ -202,11 +207,14 @@ class Follower:
         log = self._log.of_files(Discovery(segments=group))
         options = replace(self._options, start_offset=start, end_offset=end)
         names = self.schema.names
-        stream = log.scan(self._table, names, options, workers=self._workers, search=self._search, typed=self._typed)
+        how: dict[str, Any] = {"workers": self._workers, "search": self._search, "redaction": self._redaction}
+        stream = log.scan(self._table, names, options, typed=self._typed, **how)
         try:
             yield from stream
         finally:
             self._note_faults(stream.faults)
+            for note in stream.notes if self._redaction else ():
+                self._note(note)
 
     def _look_at_folded(self) -> Iterator[pa.RecordBatch]:
         topic, key = FOLDED_TOPICS[self._table], _KEYS[self._table]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
     from kraftlog.metadata.diff.change_filter import ChangeFilter
+    from kraftlog.tables.redaction import Redaction
     from kraftlog.tables.search import Search
     from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
 
@@ -56,6 +57,7 @@ class LogFiles:
         filter: Expression | None = None,
         search: Search | None = None,
         typed: TypedOptions | ResolvedTypes | None = None,
+        redaction: Redaction | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -81,6 +83,8 @@ class LogFiles:
             Only records that it finds; of the table records alone, and without a filter.
         typed : TypedOptions or ResolvedTypes, optional
             Formats of keys and values, of ``records`` alone.
+        redaction : Redaction, optional
+            What is taken out of ``records``, before it is typed; filters and searches see what was there.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
@@ -88,6 +92,8 @@ class LogFiles:
             raise ValueError(
                 f"a search is of the table records, without a filter; found table {table}, filter {filter}"
             )
+        if redaction is not None and table != "records":
+            raise ValueError(f"redaction is of the table records, not of {table}")
         if typed is not None:
             if table != "records":
                 raise ValueError(f"keys and values of the table records have formats, not those of {table}")
@@ -95,7 +101,7 @@ class LogFiles:
 
             def scan(found: Discovery, names: Sequence[str], bounds: ReadOptions) -> Stream:
                 how: dict[str, Any] = {"workers": workers, "range_bytes": range_bytes, "on_progress": on_progress}
-                return self.of_files(found).scan(table, names, bounds, search=search, **how)
+                return self.of_files(found).scan(table, names, bounds, search=search, redaction=redaction, **how)
 
             types = typed.resolved(self.found, strict=options.strict)
             return typed_rows(self.found, types, columns, options, filter, scan)
@@ -107,7 +113,7 @@ class LogFiles:
 
             filtered = Filtered(filter, definition, arrow_schema.names)
 
-        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+        def rows(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             def read(found: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
                 how = Pass(bounds, faults, stream.notes, workers, range_bytes, on_progress, where)
                 return table_rows(found, self.catalog, table, wanted, how)
@@ -118,7 +124,11 @@ class LogFiles:
                 return read(self.found, arrow_schema, options)
             return filtered.rows(self.found, options, read)
 
-        stream = Stream(arrow_schema, produce)
+        def redacted(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            assert redaction is not None
+            return redaction.stream(rows(faults), stream.notes)
+
+        stream = Stream(arrow_schema, rows if redaction is None else redacted)
         return stream
 
     def ranges(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -56,6 +56,8 @@ class RecordTables(LogFiles):
         value_framing: str | None = None,
         key_framing: str | None = None,
         schemas: SchemaStore | str | Path | None = None,
+        redact: Iterable[str] = (),
+        redact_key: bytes | None = None,
     ) -> Stream:
         """Stream the records.
 
@@ -108,6 +110,12 @@ class RecordTables(LogFiles):
             nothing. The first one is the default. A header that names a schema counts before it.
         schemas : path or SchemaStore, optional
             A folder of schemas; by default they come from the topic ``_schemas`` in the same log directory.
+        redact : iterable of str
+            What is taken out of records: ``key``, ``value``, ``header.NAME`` or a JSON path such as
+            ``value.customer.email``, with ``=null``, ``=hash`` or ``=mask`` behind it. It is done before values are
+            typed; ``filter`` is on what was there.
+        redact_key : bytes, optional
+            Of the HMAC that ``hash`` stands for, 16 bytes or more.
 
         Returns
         -------
@@ -153,7 +161,12 @@ class RecordTables(LogFiles):
             from kraftlog.values.typed_options import TypedOptions
 
             typed = TypedOptions.of(*given, schemas=schemas)
-        return self.scan("records", columns, options, workers=workers, filter=filter, typed=typed)
+        redaction = None
+        if rules := list(redact):
+            from kraftlog.tables.redaction import Redaction
+
+            redaction = Redaction(rules, redact_key)
+        return self.scan("records", columns, options, workers=workers, filter=filter, typed=typed, redaction=redaction)
 
     def grep(
         self,

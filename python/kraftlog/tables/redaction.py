@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from kraftlog.codec.filtered_batch import Fields
+from kraftlog.stream import rows_of
 from kraftlog.tables.json_path import EVERY, JsonPath, Step
 
 NULL, HASH, MASK = HOW = ("null", "hash", "mask")
@@ -134,11 +135,12 @@ class Redaction:
         return self._of_keys(key), self._of_values(value), headers
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows with the columns ``key``, ``value`` and ``headers`` as the rules leave them."""
+        """Return rows as the rules leave their columns ``key``, ``value`` and ``headers``, as far as they are there."""
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         for name, side in ((KEY, self._of_keys), (VALUE, self._of_values)):
-            columns[name] = pa.array([side(data) for data in columns[name].to_pylist()], columns[name].type)
-        if self._of_headers:
+            if name in columns:
+                columns[name] = pa.array([side(data) for data in columns[name].to_pylist()], columns[name].type)
+        if self._of_headers and "headers" in columns:
             changed = [
                 [{"key": one["key"], "value": self._header(one["key"].encode(), one["value"])} for one in each]
                 for each in columns["headers"].to_pylist()
@@ -153,6 +155,13 @@ class Redaction:
         many = f"{self.not_json:,} keys or values are no JSON, and were"
         what = "1 key or value is no JSON, and was" if self.not_json == 1 else many
         return [f"{what} redacted as a whole"]
+
+    def stream(self, batches: Iterable[pa.RecordBatch], notes: list[str]) -> Iterator[pa.RecordBatch]:
+        """Return record batches as ``rows`` does, and what a reader should know of them."""
+        self.not_json = 0
+        for batch in batches:
+            yield rows_of(self.rows(batch).columns, batch.schema, batch.num_rows)
+        notes += self.notes()
 
     def _header(self, name: bytes, content: bytes | None) -> bytes | None:
         for rule in self._of_headers:

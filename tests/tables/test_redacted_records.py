@@ -1,0 +1,121 @@
+"""Redaction of the table records, typed or not, and of exports: each row as ``Redaction.record`` leaves it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import kraftlog
+from kraftlog.tables.redaction import Redaction
+
+SECRET = b"0123456789abcdef"
+RULES = ["key=hash", "value.card=mask", "value.note=null", "header.user=hash"]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("redacted") / "logs"
+    with kraftlog.LogStore(path) as store, store.producer() as producer:
+        store.create_topic("orders", 2)
+        for number in range(200):
+            value = json.dumps({"id": number, "card": f"4000 {number:04d}", "note": "call me"})
+            headers = [("user", f"u{number % 3}".encode()), ("other", b"x")]
+            content = None if number % 20 == 7 else f"no JSON {number}" if number % 20 == 11 else value
+            producer.send("orders", key=f"k{number % 9}", value=content, headers=headers, partition=number % 2)
+    return path
+
+
+def expected(logs: Path) -> list[dict[str, object]]:
+    twin = Redaction(RULES, SECRET)
+    rows = kraftlog.open(logs, topics=["orders"]).records().to_table().to_pylist()
+    for row in rows:
+        headers = [(one["key"].encode(), one["value"]) for one in row["headers"]]
+        row["key"], row["value"], left = twin.record((row["key"], row["value"], headers))
+        row["headers"] = [{"key": name.decode(), "value": content} for name, content in left]
+    assert twin.not_json == 10
+    return rows
+
+
+def test_rows(logs: Path):
+    stream = kraftlog.open(logs, topics=["orders"]).records(redact=RULES, redact_key=SECRET)
+    assert stream.to_table().to_pylist() == expected(logs)
+    assert stream.notes == ["10 keys or values are no JSON, and were redacted as a whole"]
+    assert stream.to_table().num_rows == 200
+    assert stream.notes == ["10 keys or values are no JSON, and were redacted as a whole"]
+
+
+@pytest.mark.parametrize("columns", [["value", "offset"], ["headers"], ["offset"], []])
+def test_some_columns(logs: Path, columns: list[str]):
+    stream = kraftlog.open(logs, topics=["orders"]).records(columns, redact=RULES, redact_key=SECRET)
+    found = stream.to_table()
+    assert found.num_rows == 200
+    assert found.to_pylist() == [{name: row[name] for name in columns} for row in expected(logs)]
+
+
+def test_a_filter_sees_what_was_there(logs: Path):
+    log = kraftlog.open(logs, topics=["orders"])
+    wanted = pc.field("key") == b"k3"
+    found = log.records(["key", "offset"], redact=RULES, redact_key=SECRET, filter=wanted).to_table().to_pylist()
+    plain = log.records(["offset"], filter=wanted).to_table().to_pylist()
+    assert [row["offset"] for row in found] == [row["offset"] for row in plain] != []
+    assert {row["key"] for row in found} == {Redaction(RULES, SECRET).record((b"k3", None, []))[0]}
+
+
+def test_typed_values_are_made_of_what_is_left(logs: Path):
+    log = kraftlog.open(logs, topics=["orders"])
+    found = log.records(["value", "value_error"], value_format="json", redact=["value.card=mask"]).to_table()
+    for row, plain in zip(found.to_pylist(), log.records(["value"]).to_table().to_pylist(), strict=True):
+        if plain["value"] is None or not plain["value"].startswith(b"{"):
+            assert row["value"] is None
+            assert (row["value_error"] is None) == (plain["value"] is None)
+        else:
+            assert row["value"] == json.loads(plain["value"]) | {"card": "***"}
+
+
+def test_other_tables_are_refused(logs: Path):
+    with pytest.raises(ValueError, match="redaction is of the table records, not of batches"):
+        kraftlog.open(logs).scan("batches", redaction=Redaction(["key=null"]))
+
+
+def test_commands(logs: Path, tmp_path: Path):
+    key = tmp_path / "key"
+    key.write_bytes(SECRET + b"\n")
+    options = [word for rule in RULES for word in ("--redact", rule)]
+    command = [sys.executable, "-m", "kraftlog"]
+    shown = [
+        *command,
+        "records",
+        str(logs),
+        "-t",
+        "orders",
+        *options,
+        "--redact-key",
+        str(key),
+        "--columns",
+        "offset,key",
+    ]
+    done = subprocess.run(
+        [*shown, "--output", str(tmp_path / "rows.arrow")], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    with pa.ipc.open_file(tmp_path / "rows.arrow") as file:
+        rows = file.read_all().to_pylist()
+    assert rows == [{"offset": row["offset"], "key": row["key"]} for row in expected(logs)]
+    exported = [*command, "export", str(logs), str(tmp_path / "parquet"), *options, "--redact-key", str(key)]
+    done = subprocess.run(exported, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("are no JSON, and were redacted as a whole") == 1  # those of one partition
+    rows = []
+    for partition in range(2):
+        rows += pq.read_table(
+            tmp_path / "parquet" / "topic=orders" / f"partition={partition}" / "records.parquet"
+        ).to_pylist()
+    whole = expected(logs)
+    assert [(row["key"], row["value"]) for row in rows] == [(row["key"], row["value"]) for row in whole]
