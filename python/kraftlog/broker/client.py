@@ -250,7 +250,9 @@ class Client:
         self._is_open = False
 
     def abort(self) -> None:
-        """Abort the transaction."""
+        """Abort the transaction; what was not delivered is dropped, else the client would wait for it."""
+        self._producer.purge()
+        self._producer.flush(self.timeout)
         self._again("aborting a transaction", lambda: self._producer.abort_transaction(self.timeout))
         self._is_open = False
 

@@ -108,7 +108,10 @@ class ReplayRun:
                     self._commit(stretch, one)
                 break
             except NotDeliveredError as error:
-                self._client.abort()
+                try:
+                    self._client.abort()
+                except ReplayError as failure:
+                    raise ReplayError(f"{error}; then {failure}") from None
                 if self._is_exact:
                     raise ReplayError(str(error)) from None
                 self._is_exact = True

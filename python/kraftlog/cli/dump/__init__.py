@@ -111,7 +111,7 @@ def _dump_file(
     path: LogPath, wanted: Wanted, differences: Differences, only_checked: bool, only_verified: bool
 ) -> Iterator[str | Fault]:
     parsed = names.parse_segment_file(path.name)
-    if parsed and parsed.kind == "snapshot":
+    if (parsed and parsed.kind == "snapshot") or path.name.endswith(".snapshot"):  # in a remote tier, of another name
         yield from dump_snapshot(path)
     elif parsed and parsed.kind != "log":
         file = IndexFile(path, parsed.kind, parsed.base_offset)
