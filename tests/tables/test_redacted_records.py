@@ -79,6 +79,18 @@ def test_typed_values_are_made_of_what_is_left(logs: Path):
             assert row["value"] == json.loads(plain["value"]) | {"card": "***"}
 
 
+def test_a_number_that_is_masked_does_not_fit(logs: Path):
+    """Nothing of the value is shown; without the number the rest is."""
+    log = kraftlog.open(logs, topics=["orders"])
+    columns, wanted = ["value", "value_error"], pc.field("offset") < 3
+    masked = log.records(columns, value_format="json", redact=["value.id=mask"], end_offset=3).to_table().to_pylist()
+    plain = log.records(["value"], filter=wanted).to_table().to_pylist()
+    assert [row["value"] for row in masked] == [None] * len(plain)
+    assert all("from number to string" in row["value_error"] for row in masked)
+    without = log.records(columns, value_format="json", redact=["value.id=null"], end_offset=3).to_table().to_pylist()
+    assert [row["value"] for row in without] == [json.loads(row["value"]) | {"id": None} for row in plain]
+
+
 def test_other_tables_are_refused(logs: Path):
     with pytest.raises(ValueError, match="redaction is of the table records, not of batches"):
         kraftlog.open(logs).scan("batches", redaction=Redaction(["key=null"]))
