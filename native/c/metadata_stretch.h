@@ -53,69 +53,94 @@ static inline void kr_stretch(const kr_batch_header *batches, int64_t n, int64_t
     }
 }
 
-/* A marker: `records` before it, markers not counted, batches up to its own, and bytes before its batch and through it.
- */
+/* A marker, or a feature level: `records` before it, markers not counted, batches up to its own, and bytes before its
+ * batch and through it. */
 typedef struct {
     int64_t offset, place, base_offset, api_key, epoch;
     int64_t records, batches, bytes_before, bytes_through;
 } kr_stretch_marker;
+
+/* What there is of batches, counted from the first one. */
+typedef struct {
+    kr_stretch_sums sums;    /* of all batches, markers not counted */
+    int64_t last, last_data; /* the last offset, and the last batch that is no control batch; -1 for none */
+    int is_whole, is_rising; /* whether no offset is missing between them, and none comes again */
+} kr_stretch_outline;
+
+#define KR_NO_OUTLINE {{0, 0, 0}, -1, -1, 1, 1}
+
+KR_ALWAYS_INLINE void kr_outline_batch(kr_stretch_outline *o, const kr_batch_header *h, int64_t i) {
+    int64_t expected = i ? kr_add_wrapping(o->last, 1) : h->base_offset;
+    kr_stretch_add(&o->sums, h);
+    o->last_data = kr_is_data(h) ? i : o->last_data;
+    o->is_whole &= h->base_offset <= expected;
+    o->is_rising &= h->base_offset >= expected;
+    o->last = kr_stretch_last(h);
+}
+
+/* One in the batch that was added last, behind so many markers. */
+static inline kr_stretch_marker kr_outline_marker(const kr_stretch_outline *o, const kr_batch_header *h, int64_t offset,
+                                                  int64_t api_key, int64_t markers) {
+    int64_t size = (int64_t)h->batch_length + KR_LOG_OVERHEAD;
+    uint64_t within = (uint64_t)offset - (uint64_t)h->base_offset - (uint64_t)h->records_count;
+    int64_t records = kr_add_wrapping(o->sums.records - markers, (int64_t)within);
+    return (kr_stretch_marker){offset,  h->position,     h->base_offset,       api_key,      h->partition_leader_epoch,
+                               records, o->sums.batches, o->sums.bytes - size, o->sums.bytes};
+}
 
 typedef struct {
     int64_t n;
     const int64_t *batches, *offsets, *api_keys; /* of each: the index of its batch, which rises */
 } kr_marker_rows;
 
-typedef struct {
-    kr_stretch_sums sums;    /* of all batches, markers not counted */
-    int64_t last, last_data; /* the last offset, and the last batch that is no control batch; -1 for none */
-    int is_whole, is_rising; /* whether no offset is missing, and none comes again */
-} kr_stretch_outline;
-
-/* What there is of batches, behind what `before` has counted; the first one is expected at an offset. */
-static inline kr_stretch_outline kr_stretch_look(const kr_batch_header *batches, int64_t n, int64_t place,
-                                                 int64_t expected, kr_stretch_sums before, const kr_marker_rows *rows,
+/* The outline of batches whose markers are known. */
+static inline kr_stretch_outline kr_stretch_look(const kr_batch_header *batches, int64_t n, const kr_marker_rows *rows,
                                                  kr_stretch_marker *markers) {
-    kr_stretch_outline o = {before, -1, -1, 1, 1};
+    kr_stretch_outline o = KR_NO_OUTLINE;
     int64_t row = 0;
     for (int64_t i = 0; i < n; i++) {
-        const kr_batch_header *h = &batches[i];
-        kr_stretch_add(&o.sums, h);
-        if (kr_is_data(h)) o.last_data = i;
-        o.is_whole &= h->base_offset <= expected;
-        o.is_rising &= h->base_offset >= expected;
-        o.last = kr_stretch_last(h);
-        expected = kr_add_wrapping(o.last, 1);
-        for (; row < rows->n && rows->batches[row] == i; row++) {
-            int64_t size = (int64_t)h->batch_length + KR_LOG_OVERHEAD;
-            uint64_t within = (uint64_t)rows->offsets[row] - (uint64_t)h->base_offset - (uint64_t)h->records_count;
-            markers[row] = (kr_stretch_marker){
-                rows->offsets[row],  h->position + place,       h->base_offset,
-                rows->api_keys[row], h->partition_leader_epoch, kr_add_wrapping(o.sums.records - row, (int64_t)within),
-                o.sums.batches,      o.sums.bytes - size,       o.sums.bytes,
-            };
-        }
+        kr_outline_batch(&o, &batches[i], i);
+        for (; row < rows->n && rows->batches[row] == i; row++)
+            markers[row] = kr_outline_marker(&o, &batches[i], rows->offsets[row], rows->api_keys[row], row);
     }
     o.sums.records -= row;
     return o;
 }
 
-/* The rows that are markers or feature levels, and the batch of each; there is room for all rows. Returns how many.
+/* Where the markers and feature levels of a chunk are written; there is room for all rows. */
+typedef struct {
+    int64_t *rows, *batches; /* of each */
+    kr_stretch_marker *markers;
+} kr_found_markers;
+
+/* Finds the markers and feature levels of a chunk, and the outline of its batches. Returns how many there are.
  * `is_rising` says whether each offset is larger than the one before, of which the first is `before`. */
-static inline int64_t kr_marker_rows_find(const kr_columns *c, int64_t before, int64_t *rows, int64_t *batches,
-                                          int *is_rising) {
+static inline int64_t kr_marker_rows_find(const kr_columns *c, int64_t before, const kr_found_markers *to,
+                                          kr_stretch_outline *outline, int *is_rising) {
     const int32_t *ends = c->value.ends;
     const uint8_t *data = c->value.data;
-    int64_t count = 0, row = 0;
+    kr_stretch_outline o = KR_NO_OUTLINE;
+    int64_t count = 0, levels = 0, row = 0;
     *is_rising = 1;
     for (int64_t batch = 0; batch < c->batches; batch++) {
-        for (int64_t end = row + c->batch[batch].rows; row < end; row++) {
-            *is_rising &= c->offset[row] > before;
-            before = c->offset[row];
-            if (KR_LIKELY(!kr_is_marker_or_level(data + ends[row], ends[row + 1] - ends[row]))) continue;
-            rows[count] = row;
-            batches[count++] = batch;
+        const kr_batch_header *h = &c->batch[batch];
+        kr_outline_batch(&o, h, batch);
+        for (int64_t end = row + h->rows; row < end; row++) {
+            const uint8_t *value = data + ends[row];
+            int64_t offset = c->offset[row], length = ends[row + 1] - ends[row];
+            *is_rising &= offset > before;
+            before = offset;
+            if (KR_LIKELY(!kr_is_marker_or_level(value, length))) continue;
+            uint32_t key = kr_api_key(value, length);
+            to->rows[count] = row;
+            to->batches[count] = batch;
+            to->markers[count] = kr_outline_marker(&o, h, offset, key, count - levels);
+            count++;
+            levels += key == KR_FEATURE_LEVEL_KEY;
         }
     }
+    o.sums.records -= count - levels;
+    *outline = o;
     return count;
 }
 

@@ -114,7 +114,7 @@ def metadata_log(kinds: list[str], batch_records: int) -> tuple[MetadataModel, b
 
 
 def stretches_of(log: bytes, start: int, end: int) -> list[Stretch]:
-    return [Stretch(*block[:5]) for block in scan_markers(log, [], start=start, end=end)]
+    return [Stretch.of(block) for block in scan_markers(log, [], start=start, end=end)]
 
 
 def folded(stretches: list[Stretch]) -> tuple[list, list]:

@@ -52,10 +52,16 @@ cdef extern from "metadata_stretch.h" nogil:
         int64_t last, last_data
         int is_whole, is_rising
 
+    ctypedef struct kr_found_markers:
+        int64_t *rows
+        int64_t *batches
+        kr_stretch_marker *markers
+
     void kr_stretch(const kr_batch_header *batches, int64_t n, int64_t place, const kr_stretch_columns *to)
-    kr_stretch_outline kr_stretch_look(const kr_batch_header *batches, int64_t n, int64_t place, int64_t expected,
-                                       kr_stretch_sums before, const kr_marker_rows *rows, kr_stretch_marker *markers)
-    int64_t kr_marker_rows_find(const kr_columns *c, int64_t before, int64_t *rows, int64_t *batches, int *is_rising)
+    kr_stretch_outline kr_stretch_look(const kr_batch_header *batches, int64_t n, const kr_marker_rows *rows,
+                                       kr_stretch_marker *markers)
+    int64_t kr_marker_rows_find(const kr_columns *c, int64_t before, const kr_found_markers *to,
+                                kr_stretch_outline *outline, int *is_rising)
 
 
 cdef const int64_t *numbers(const int64_t[::1] values) noexcept:
@@ -99,8 +105,13 @@ def visibility(const int64_t[::1] first not None, const int64_t[::1] last not No
     return states[:rows], shown[:rows].view(np.bool_), visible_at[:rows]
 
 
+cdef object outlined(object markers, const kr_stretch_outline *o):
+    sums = o.sums.records, o.sums.batches, o.sums.bytes
+    return markers, sums, o.last, o.last_data, bool(o.is_whole), bool(o.is_rising)
+
+
 def marker_rows(Chunk chunk not None, int64_t before):
-    """Return which rows of a chunk are markers or feature levels, and which batch each of them is in.
+    """Return which rows of a chunk are markers or feature levels, and what there is of its batches.
 
     Parameters
     ----------
@@ -112,6 +123,9 @@ def marker_rows(Chunk chunk not None, int64_t before):
     Returns
     -------
     rows, batches : int64[markers]
+        The batch of each row.
+    outline : tuple
+        As ``outline`` returns it; feature levels have rows there, and do not count as markers.
     is_rising : bool
         Whether each offset is larger than the one before.
     """
@@ -119,44 +133,42 @@ def marker_rows(Chunk chunk not None, int64_t before):
     if not kr_chunk_has(&chunk.state, KR_COLUMN_VALUE) or not kr_chunk_has(&chunk.state, KR_COLUMN_OFFSET):
         raise ValueError("a chunk without values or offsets")
     found = np.empty((2, columns.rows + 1), np.int64)
-    cdef int64_t[:, ::1] to = found
+    markers = np.empty((columns.rows + 1, sizeof(kr_stretch_marker) // 8), np.int64)
+    cdef int64_t[:, ::1] to = found, to_markers = markers
+    cdef kr_found_markers places
+    places.rows, places.batches, places.markers = &to[0, 0], &to[1, 0], <kr_stretch_marker *>&to_markers[0, 0]
+    cdef kr_stretch_outline of_all
     cdef int is_rising
     cdef int64_t count
     with nogil:
-        count = kr_marker_rows_find(columns, before, &to[0, 0], &to[1, 0], &is_rising)
-    return found[0, :count].copy(), found[1, :count].copy(), bool(is_rising)
+        count = kr_marker_rows_find(columns, before, &places, &of_all, &is_rising)
+    rows, batches = found[:, :count].copy()
+    return rows, batches, outlined(markers[:count].copy(), &of_all), bool(is_rising)
 
 
-def outline(const uint8_t[::1] headers not None, int64_t place, int64_t expected, before,
-            const int64_t[::1] batches not None, const int64_t[::1] offsets not None,
-            const int64_t[::1] api_keys not None):
+def outline(const uint8_t[::1] headers not None, const int64_t[::1] batches not None,
+            const int64_t[::1] offsets not None, const int64_t[::1] api_keys not None):
     """Return what there is of batches that lie one behind the other, and of the markers in them.
 
     Parameters
     ----------
     headers : uint8
         The bytes of the batches' headers.
-    place : int
-        Of byte 0 of their file.
-    expected : int
-        The offset at which they should begin.
-    before : tuple of int
-        Records, batches and bytes before them; control batches have none, and markers are no records.
     batches, offsets, api_keys : int64[markers]
         Of the markers; the first is the index of each one's batch.
 
     Returns
     -------
     markers : int64[markers, 9]
-        As ``MARKER_DTYPE`` has them.
+        As ``MARKER_DTYPE`` has them, counted from the first batch.
     sums : tuple of int
-        As ``before``, behind them.
+        Records, batches and bytes; control batches have none, and markers are no records.
     last : int
         The last offset.
     last_data : int
         The index of the last batch that is no control batch; -1 for none.
     is_whole, is_rising : bool
-        Whether no offset is missing, and whether none comes again.
+        Whether no offset is missing between them, and whether none comes again.
     """
     cdef int64_t n = headers.shape[0] // sizeof(kr_batch_header), i
     cdef kr_marker_rows rows
@@ -169,15 +181,11 @@ def outline(const uint8_t[::1] headers not None, int64_t place, int64_t expected
     rows.batches, rows.offsets, rows.api_keys = numbers(batches), numbers(offsets), numbers(api_keys)
     markers = np.empty((rows.n + 1, sizeof(kr_stretch_marker) // 8), np.int64)
     cdef int64_t[:, ::1] to = markers
-    cdef kr_stretch_sums sums
-    sums.records, sums.batches, sums.bytes = before
     cdef const kr_batch_header *lent = <const kr_batch_header *>&headers[0] if n else NULL
     cdef kr_stretch_outline found
     with nogil:
-        found = kr_stretch_look(lent, n, place, expected, sums, &rows, <kr_stretch_marker *>&to[0, 0])
-    sums = found.sums
-    behind = sums.records, sums.batches, sums.bytes
-    return markers[: rows.n], behind, found.last, found.last_data, bool(found.is_whole), bool(found.is_rising)
+        found = kr_stretch_look(lent, n, &rows, <kr_stretch_marker *>&to[0, 0])
+    return outlined(markers[: rows.n], &found)
 
 
 def stretch(const uint8_t[::1] headers not None, int64_t place):

@@ -25,6 +25,10 @@ from kraftlog.types import Buffer, InputFile
 BYTES_AT_ONCE = 16 << 20
 FEATURE_LEVEL = 12  # an api key
 _COLUMNS = schema.RECORDS.select(["offset", "value"])
+_OFFSET, _API_KEY = 0, 3  # columns of the markers of an outline
+
+Ints = npt.NDArray[np.int64]
+RawOutline = tuple[Ints, tuple[int, int, int], int, int, bool, bool]
 
 
 class MarkerBlock(NamedTuple):
@@ -44,6 +48,8 @@ class MarkerBlock(NamedTuple):
         The byte behind them.
     levels : list of tuple of int
         Offset and level of each record that sets ``metadata.version``.
+    outline : tuple
+        What ``kraftlog._native.visibility.outline`` says of these batches and markers.
     """
 
     headers: Headers
@@ -54,6 +60,12 @@ class MarkerBlock(NamedTuple):
     cut: npt.NDArray[np.bool_]
     position: int
     levels: list[tuple[int, int]]
+    outline: RawOutline
+
+    @property
+    def control_batches(self) -> int:
+        """How many of the batches are control batches."""
+        return len(self.headers) - self.outline[1][1]
 
 
 class ValueBlock(NamedTuple):
@@ -83,9 +95,7 @@ def scan_markers(
     options = ReadOptions(strict=strict, batch_bytes=BYTES_AT_ONCE)
     decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, options, every_batch=True, only_markers=True))
     for rows, cut, position in _cut(decoder, faults):
-        array = rows.array("value", pa.binary())
-        batch_of = np.repeat(np.arange(len(rows.headers)), rows.headers["rows"])
-        yield _block(rows.headers, batch_of, rows.numbers("offset"), array, cut, position, with_values=True)
+        yield _block(rows, cut, position, -NO_BOUND - 1, with_values=True)[0]
 
 
 class ValueReader:
@@ -112,12 +122,10 @@ class ValueReader:
         """Return chunks; ``faults`` receives what cannot be read, and may be cleared between them."""
         last = -NO_BOUND - 1
         for rows, cut, position in _cut(self.decoder, faults):
-            array, offsets = rows.array("value", pa.binary()), rows.numbers("offset")
-            at, batch_of, is_rising = marker_rows(rows.chunk, last)
+            markers, is_rising = _block(rows, cut, position, last)
+            offsets = rows.numbers("offset")
             last = int(offsets[-1]) if len(offsets) else last
-            values = array.take(array_of(at))
-            markers = _block(rows.headers, batch_of, offsets[at], values, cut, position)
-            yield ValueBlock(markers, rows, array, is_rising)
+            yield ValueBlock(markers, rows, rows.array("value", pa.binary()), is_rising)
 
 
 def _cut(decoder: RecordDecoder, faults: list[Fault]) -> Iterator[tuple[DecodedRows, npt.NDArray[np.bool_], int]]:
@@ -133,36 +141,22 @@ def _cut(decoder: RecordDecoder, faults: list[Fault]) -> Iterator[tuple[DecodedR
 
 
 def _block(
-    headers: Headers,
-    batch_of: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    array: pa.BinaryArray,
-    cut: npt.NDArray[np.bool_],
-    position: int,
-    *,
-    with_values: bool = False,
-) -> MarkerBlock:
-    """Return markers, among which feature levels may be."""
-    keys, levels = _api_keys(array), []
-    is_level = keys == FEATURE_LEVEL
+    rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int, last: int, *, with_values: bool = False
+) -> tuple[MarkerBlock, bool]:
+    """Return the markers of a chunk, and whether its offsets rise, the first of them above ``last``."""
+    at, batch_of, outline, is_rising = marker_rows(rows.chunk, last)
+    levels: list[tuple[int, int]] = []
+    is_level = outline[0][:, _API_KEY] == FEATURE_LEVEL
     if is_level.any():
-        at = np.flatnonzero(is_level)
-        found = zip(offsets[at].tolist(), array.take(array_of(at)).to_pylist(), strict=True)
+        array, offsets = rows.array("value", pa.binary()).take(array_of(at[is_level])), outline[0][is_level, _OFFSET]
+        found = zip(offsets.tolist(), array.to_pylist(), strict=True)
         levels = [(offset, level) for offset, value in found if (level := metadata_version(value)) is not None]
-        batch_of, offsets, keys = batch_of[~is_level], offsets[~is_level], keys[~is_level]
-        array = array.filter(array_of(~is_level))
-    values = tuple(array.to_pylist()) if with_values else (None,) * len(keys)
-    return MarkerBlock(headers, batch_of, offsets, keys, values, cut, position, levels)
-
-
-def _api_keys(markers: pa.BinaryArray) -> npt.NDArray[np.int64]:
-    _, ends, data = markers.buffers()
-    starts = np.frombuffer(ends, np.int32, len(markers), 4 * markers.offset)
-    cells = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    keys = (cells[starts + 1] & 0x7F).astype(np.int64)
-    for at in np.flatnonzero(cells[starts] >= 0x80).tolist():  # a frame version that takes more than one byte
-        keys[at] = api_key(markers[at].as_py())
-    return keys
+        at, batch_of, outline = at[~is_level], batch_of[~is_level], (outline[0][~is_level], *outline[1:])
+    values: tuple[bytes | None, ...] = (None,) * len(at)
+    if with_values:
+        values = tuple(rows.array("value", pa.binary()).take(array_of(at)).to_pylist())
+    offsets, api_keys = np.ascontiguousarray(outline[0][:, [_OFFSET, _API_KEY]].T)
+    return MarkerBlock(rows.headers, batch_of, offsets, api_keys, values, cut, position, levels, outline), is_rising
 
 
 def api_key(marker: bytes) -> int:

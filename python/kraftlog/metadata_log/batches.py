@@ -12,6 +12,7 @@ from kraftlog._native.scanner import CONTROL_BIT
 from kraftlog.codec.decode import decode
 from kraftlog.codec.header_scan import ends
 from kraftlog.codec.headers import CONTROL_TYPES, Headers, last_offsets
+from kraftlog.codec.markers import MarkerBlock
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.types import InputFile
 
@@ -69,8 +70,9 @@ class Batches:
         """Whether they begin with a snapshot's header and end with its footer."""
         return self._types == (_HEADER, _FOOTER)
 
-    def see(self, file: InputFile, headers: Headers) -> None:
+    def see(self, file: InputFile, block: MarkerBlock) -> None:
         """Look at the next batches of a log file."""
+        headers = block.headers
         types = headers["control_type"]
         self._types = (int(types[0]) if self._types is None else self._types[0], int(types[-1]))
         if self._keeps_all:
@@ -84,7 +86,8 @@ class Batches:
         if len(headers):
             last = headers[-1:]
             self.last = BatchAt(int(last_offsets(last)[0]), *(int(last[name][0]) for name in _BATCH_AT[1:]))
-            self._quorum |= dict(_quorum_records(file, headers, self._end))
+            if block.control_batches:
+                self._quorum |= dict(_quorum_records(file, headers, self._end))
 
     def forget(self, offset: int) -> None:
         """Forget batches that end before an offset."""
@@ -101,8 +104,6 @@ _BATCH_AT = ("last_offset", "partition_leader_epoch", "max_timestamp")
 
 
 def _quorum_records(file: InputFile, headers: Headers, end: int) -> Iterator[tuple[str, bytes]]:
-    if not np.bitwise_or.reduce(headers["attributes"]) & CONTROL_BIT:
-        return
     control = headers[headers["attributes"] & CONTROL_BIT != 0]
     for start, stop in zip(control["position"].tolist(), ends(control).tolist(), strict=True):
         records = decode(file.read(start, stop), columns=["offset", "control_type", "value"], include_control=True)

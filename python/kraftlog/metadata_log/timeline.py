@@ -12,6 +12,7 @@ from kraftlog.codec.control import decode_control
 from kraftlog.codec.decode import decode
 from kraftlog.codec.header_scan import ends
 from kraftlog.codec.headers import CONTROL_TYPES, Headers
+from kraftlog.codec.markers import MarkerBlock
 from kraftlog.codec.metadata_markers import read_marker
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.codec.records import TRANSACTION_STATES
@@ -127,7 +128,8 @@ def _of_log(log: MetadataLog, known_start: int | None, start: int, end: int) -> 
     seen: list[At] = []
     block: list[Headers] = []
 
-    def see(file: InputFile, headers: Headers) -> None:
+    def see(file: InputFile, batches: MarkerBlock) -> None:
+        headers = batches.headers
         block[:] = [headers]
         control = headers[np.isin(headers["control_type"], _OF_QUORUM)]
         places = zip(control["position"].tolist(), ends(control).tolist(), control, strict=True)

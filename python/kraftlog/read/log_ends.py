@@ -191,7 +191,7 @@ class GrowingLogEnd:
                 self._place = _Place(segment.path, int(ends(sound)[-1]), _what_is(sound[-1]))
         if isinstance(self._fold, MetadataTransactionFold):
             for block in scan_markers(file, [], start=start, end=self._place.position):
-                self._fold.add(Stretch(*block[:5], cut=block.cut))
+                self._fold.add(Stretch.of(block))
 
     def _last_stable_offset(self) -> int:
         if not self._follows_transactions:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.markers import MarkerBlock, scan_markers
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
@@ -25,7 +25,7 @@ from kraftlog.types import InputFile
 
 SNAPSHOT = ".checkpoint"
 
-Observer = Callable[[InputFile, Headers], None]
+Observer = Callable[[InputFile, MarkerBlock], None]
 
 
 class MetadataDecisions:
@@ -44,7 +44,7 @@ class MetadataDecisions:
     bounds : tuple of int
         Only faults at offsets in [start, end) are noted.
     observe : callable, optional
-        Is called with a log file and the headers of some of its batches, all of them in order.
+        Is called with a log file and some of its batches, all of them in order.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class MetadataDecisions:
         """Take the next batches, which are in a segment's file; return what is decided."""
         segment = self.segments[number]
         if self._observe is not None:
-            self._observe(file, block.headers)
-        stretch = Stretch(*block[:5], number, block.cut)
+            self._observe(file, block)
+        stretch = Stretch.of(block, number)
         if self.start_offset is not None:
             stretch = behind(stretch, self.start_offset)
         if segment.state == SNAPSHOT:

@@ -41,7 +41,7 @@ class MetadataScan:
     bounds : tuple of int
         Only faults at offsets in [start, end) are noted.
     observe : callable, optional
-        Is called with a log file and the headers of some of its batches, all of them in order.
+        Is called with a log file and some of its batches, all of them in order.
     on_progress : callable, optional
     """
 
@@ -154,7 +154,7 @@ def scan_piece(buffer: Buffer) -> Iterator[Found]:
     """
     fold: MetadataTransactionFold | None = None
     for block in scan_markers(buffer, [], strict=True):
-        stretch = Stretch(*block[:5])
+        stretch = Stretch.of(block)
         fold = fold or MetadataTransactionFold(begun_before=bool(stretch.first > 0))
         found = fold.add(stretch)
         for fault in of_markers(found):

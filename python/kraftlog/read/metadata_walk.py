@@ -100,7 +100,7 @@ class MetadataWalk:
     start_offset : int or None
         Where to start: an offset at which no transaction is open, the end of a snapshot.
     observe : callable
-        Is called with a log file and the headers of some of its batches, all of them in order.
+        Is called with a log file and some of its batches, all of them in order.
     on_progress : callable, optional
     """
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from kraftlog._native.visibility import outline, stretch
 from kraftlog.codec.headers import Headers
+from kraftlog.codec.markers import MarkerBlock, RawOutline
 from kraftlog.codec.metadata_markers import ABORT_TRANSACTION
 from kraftlog.transactions.places import PLACE_BITS
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE
@@ -135,6 +136,8 @@ class Stretch:
         Number of the segment.
     cut : numpy.ndarray of bool, optional
         The batches of which records at the end cannot be read.
+    found : tuple, optional
+        What ``outline`` of the native module says of these headers and markers, where it is known.
     """
 
     headers: Headers
@@ -144,6 +147,12 @@ class Stretch:
     values: tuple[bytes | None, ...]
     file: int = 0
     cut: npt.NDArray[np.bool_] | None = None
+    found: RawOutline | None = None
+
+    @classmethod
+    def of(cls, block: MarkerBlock, file: int = 0) -> Stretch:
+        """Return the batches and markers of a block, of the segment with this number."""
+        return cls(*block[:5], file, block.cut, block.outline)
 
     @cached_property
     def _columns(self) -> _Columns:
@@ -201,10 +210,19 @@ class Stretch:
     def outline(self, before: Totals, expected: int) -> Outline:
         """Return what there is of batches, given what lies before the first one and where that is expected."""
         place = self.file << PLACE_BITS
-        columns = self.batch_of, self.offsets, self.api_keys
-        rows, sums, last, last_data, is_whole, is_rising = outline(self._cells, place, expected, before, *columns)
-        border = Border(last, place + int(self.headers["position"][-1]), Totals(*sums))
-        return Outline(rows.view(MARKER_DTYPE)[:, 0], border, last_data, is_whole, is_rising)
+        found = self.found
+        if found is None:
+            found = outline(self._cells, self.batch_of, self.offsets, self.api_keys)
+        rows, (records, batches, size), last, last_data, is_whole, is_rising = found
+        behind = Totals(before.records + records, before.batches + batches, before.size + size)
+        rows = rows + np.array([0, place, 0, 0, 0, *before, before.size])
+        return Outline(
+            rows.view(MARKER_DTYPE)[:, 0],
+            Border(last, place + int(self.headers["position"][-1]), behind),
+            last_data,
+            is_whole and self.first <= expected,
+            is_rising and self.first >= expected,
+        )
 
     def border(self, before: Totals, batch: int) -> Border:
         """Return where a batch starts."""
