@@ -16,7 +16,7 @@ def _uuid(number: int) -> bytes:
     return number.to_bytes(16, "big")
 
 
-def _records(seed: int, count: int) -> list[Record]:
+def _records(seed: int, count: int, most_topics: int | None = None) -> list[Record]:
     """Return a log in which topics come, change, and go, with all that depends on them."""
     chosen = random.Random(seed)
     topics: list[int] = []
@@ -30,7 +30,9 @@ def _records(seed: int, count: int) -> list[Record]:
 
     while len(records) < count:
         kind = chosen.random()
-        if kind < 0.1 or not topics:
+        if most_topics is not None and len(topics) > most_topics:
+            add("RemoveTopicRecord", topic_id=_uuid(topics.pop(0)))
+        elif kind < 0.1 or not topics:
             topics.append(chosen.randrange(3 * count))
             add("TopicRecord", name=f"topic-{topics[-1]}", topic_id=_uuid(topics[-1]))
         elif kind < 0.16:
@@ -91,6 +93,21 @@ def test_a_large_image_is_that_of_the_twin() -> None:
         assert contents(image) == expected
         assert [(fault.error, fault.base_offset) for fault in image.faults] == twin.faults
         assert image.partitions_count == len(expected["PartitionRecord"])
+
+
+def test_names_of_topics_that_are_gone_are_forgotten() -> None:
+    records = _records(3, 30_000, most_topics=20)
+    twin = ImageTwin()
+    for one in records:
+        twin.apply(*one)
+    expected = twin.contents()
+    created = sum(name == "TopicRecord" for _, name, _ in records)
+    assert created > 2000
+    assert 2 <= len(expected["TopicRecord"]) <= 21
+    for size in (97, 5000):
+        image = applied(records, size)
+        assert contents(image) == expected
+        assert [(fault.error, fault.base_offset) for fault in image.faults] == twin.faults
 
 
 def test_topics_whose_ids_have_one_hash() -> None:

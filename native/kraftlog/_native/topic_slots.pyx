@@ -145,7 +145,7 @@ cdef class TopicSlots:
         """Return number, number of the name, and id of each topic."""
         self._check_free()
         cdef int64_t i, end = kr_topics_end(&self.state)
-        at = np.empty((self.state.topics_count, 2), np.int64)
+        at = np.empty((2, self.state.topics_count), np.int64)
         ids = np.empty((self.state.topics_count, 2), np.uint64)
         cdef int64_t[:, ::1] numbered = at
         cdef uint64_t[:, ::1] written = ids
@@ -153,10 +153,10 @@ cdef class TopicSlots:
         for i in range(end):
             topic = &kr_topics_at(&self.state)[i]
             if topic.name != KR_NOWHERE:
-                numbered[count, 0], numbered[count, 1] = i, topic.name
+                numbered[0, count], numbered[1, count] = i, topic.name
                 written[count, 0], written[count, 1] = topic.low, topic.high
                 count += 1
-        return at[:, 0], at[:, 1], ids
+        return at[0], at[1], ids
 
     @cython.critical_section
     def renumber_names(self, const int64_t[::1] topics):
