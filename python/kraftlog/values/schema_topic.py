@@ -1,4 +1,4 @@
-"""The topic ``_schemas``, in which Confluent's registry keeps schemas: its records folded as a registry does."""
+"""The topic ``_schemas``, in which Confluent's registry and Karapace keep schemas: folded as a registry does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def schemas_of(
     """Return the schemas that the topic holds at its end, by subject and version.
 
     ``SCHEMA`` adds a version or, without a value, removes it for good; ``DELETE_SUBJECT`` deletes the versions up to
-    one softly. Other keys, such as ``CONFIG``, ``MODE`` and ``NOOP``, concern no schema.
+    one softly. Other keys, such as ``CONFIG``, ``MODE`` and ``NOOP``, concern no schema. Where Confluent's registry
+    writes no value, Karapace writes one of no bytes.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def _apply(key: bytes | None, value: bytes | None, offset: int, found: dict[tupl
     apply = _BY_TYPE.get(named["keytype"])
     if apply is None:
         raise ValueError(f"keytype {named['keytype']!r} is not known")
-    apply(named, None if value is None else _object(value, "value"), offset, found)
+    apply(named, _object(value, "value") if value else None, offset, found)
 
 
 def _object(content: bytes, what: str) -> dict[str, Any]:
