@@ -82,7 +82,11 @@ class ProtobufFormat:
 
     def _file_of(self, key: SchemaKey) -> Any:
         if key not in self._files:
-            found = self._store.by_guid(key) if isinstance(key, bytes) else self._store.by_id(key or 0)
+            found = (
+                self._store.by_guid(key)
+                if isinstance(key, bytes)
+                else self._store.by_id(key or 0, self._reader.subject)
+            )
             try:
                 if found is None:
                     raise ValueError(unknown_schema(key, self._store))
