@@ -38,5 +38,6 @@ def test_protobuf():
     assert read("protobuf", "protobuf") == (expected, [None] * 3)
 
 
-def test_another_message_of_the_file():
-    assert read("protobuf-other", "protobuf") == ([None], ["expected a message shop.Order, found shop.Other"])
+def test_the_second_message_of_a_file():
+    assert given("protobuf-other") == [{"id": 7}]
+    assert read("protobuf-other", "protobuf") == ([{"id": 7}], [None])

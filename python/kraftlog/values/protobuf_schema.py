@@ -84,3 +84,11 @@ def message_at(file: Any, indexes: list[int]) -> Any:
         found = messages[index]
         messages = list(found.nested_types)
     return found
+
+
+def message_named(file: Any, name: str | None) -> Any:
+    """Return the message of a file that has a full name; None when there is none."""
+    try:
+        return None if name is None else file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        return None
