@@ -96,3 +96,14 @@ def test_no_key(kraftlog_command: Command, tier: Path):
     done = kraftlog_command("records", "--remote-tier", tier / "aiven")
     assert done.returncode == 1
     assert "encrypted for the key pair 'k1', of which no private key was given; given: none" in done.stderr
+
+
+def test_a_tier_of_aivens_plugin(kraftlog_command: Command):
+    """Its segments are encrypted with two keys."""
+    tier = GOLDEN / "aiven_tier"
+    keys = [word for name in ("k1", "k2") for word in ("--tier-key", f"{name}={tier / 'keys' / name}.pem")]
+    options = ("--end-offset", "102", "--binary", "hex", "--format", "jsonl")
+    found = kraftlog_command("records", "--remote-tier", tier / "zstd-aes", *keys, *options)
+    whole = kraftlog_command("records", ORDERS, *options)
+    assert (found.returncode, found.stdout) == (0, whole.stdout)
+    assert found.stdout

@@ -20,7 +20,7 @@ from kraftlog._native.scanner import CHECK_LENGTH, Scanner
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.local_file import LocalFile
 
-FILES = sorted(GOLDEN.rglob("*.log"))
+FILES = sorted(path for path in GOLDEN.rglob("*.log") if "aiven_tier" not in path.parts)  # those are in chunks
 GIVEN_UP = "are not read, salvage searches them"
 
 

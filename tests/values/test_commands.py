@@ -161,6 +161,67 @@ def test_guids_are_those_of_the_registry(tmp_path):
     assert uuid.UUID(rows["guid"][0].as_py()).bytes == digest
 
 
+RULES = {
+    "domainRules": [
+        {
+            "name": "second",
+            "kind": "CONDITION",
+            "mode": "WRITE",
+            "type": "CEL",
+            "tags": ["T2", "T1"],
+            "params": {"p": "1", "a": "2"},
+            "expr": "e",
+            "onSuccess": "NONE",
+            "onFailure": "ERROR",
+            "disabled": True,
+        },
+        {"name": "first", "doc": "d", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "ENCRYPT", "disabled": False},
+    ],
+    "migrationRules": [{"name": "up", "kind": "TRANSFORM", "mode": "UPGRADE", "type": "JSONATA", "expr": "$"}],
+    "encodingRules": [{"name": "enc", "kind": "TRANSFORM", "mode": "WRITEREAD", "type": "X"}],
+}
+METADATA = {
+    "tags": {"b": ["Z", "A"], "a": ["PII"]},
+    "properties": {"owner": "ada", "größe": "1"},
+    "sensitive": ["y", "x"],
+}
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (
+            {
+                "references": [{"name": "n", "subject": "r", "version": 7}],
+                "metadata": METADATA,
+                "ruleSet": RULES,
+            },
+            "bad0d3fb-3a30-b0aa-00a3-026be51f3c85",
+        ),
+        ({"ruleSet": {}}, "90f5c5c3-46c9-70d2-4be1-6af76ee17773"),
+        ({"metadata": {}}, "90f5c5c3-46c9-70d2-4be1-6af76ee17773"),
+        (
+            {"ruleSet": {"domainRules": [{"name": "r", "kind": "CONDITION", "mode": "READ", "type": "T"}]}},
+            "bc2bd2c7-36bd-511f-c98f-7ac88b1f6997",
+        ),
+    ],
+)
+def test_guids_cover_metadata_and_rules(tmp_path, more, expected):
+    """The expected ones are what Confluent Schema Registry 8.1.0 makes of the same schemas."""
+    record = schema_record("s", 1, 1, '"long"', **more)
+    assert kraftlog.open(write(tmp_path / "log", [record])).schemas(["guid"])["guid"].to_pylist() == [expected]
+
+
+@pytest.mark.parametrize(
+    "more", [{"metadata": {"tags": {"a": [1]}}}, {"metadata": []}, {"ruleSet": {"domainRules": [7]}}, {"ruleSet": "x"}]
+)
+def test_odd_metadata_and_rules(tmp_path, more):
+    path = write(tmp_path / "log", [schema_record("s", 1, 1, '"long"', **more), schema_record("t", 1, 2, '"int"')])
+    stream = kraftlog.open(path).scan("schemas")
+    assert stream.to_table()["subject"].to_pylist() == ["t"]
+    assert [fault.error for fault in stream.faults] == ["bad_schema_record"]
+
+
 def test_no_topic_of_a_registry(log):
     done = run("schemas", log / "all-0")
     assert done.returncode == 2

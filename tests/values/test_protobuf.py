@@ -127,6 +127,19 @@ def test_schemas_that_changed_and_values_that_do_not_fit(tmp_path):
     assert errors[7] == "the indexes of a message are cut off"
 
 
+def test_the_first_value_says_which_message(tmp_path):
+    """What cannot be read says nothing; an inner message is one as well."""
+    other = framed(3, message(3, "Other", id=5), b"\x02\x02")
+    order = framed(3, message(3, "Order", id=1), b"\x02\x00")
+    bad = [b"text", framed(9, b""), framed(3, b"", b""), framed(3, b"", b"\x02\x08")]
+    for values in ([other, order], [*bad, None, other, order]):
+        got = rows(tmp_path / str(len(values)), *values)
+        assert got["value"].to_pylist() == [None] * (len(values) - 2) + [{"id": 5}, None]
+        assert got["value_error"].to_pylist()[-1] == "expected a message shop.Other, found shop.Order"
+    line = framed(3, message(3, "Order.Line", weight=0.5), b"\x04\x00\x02")
+    assert rows(tmp_path / "inner", line)["value"].to_pylist() == [{"weight": 0.5}]
+
+
 def test_headers_hold_the_indexes(tmp_path):
     guid = STORE.by_id(3).guid
     assert uuid.UUID(bytes=guid)

@@ -203,3 +203,31 @@ def test_no_schemas_at_all(tmp_path):
     write(tmp_path / "log", orders=[("a", OLD)])
     with pytest.raises(ValueError, match="no schema orders-value in the log directory, which has no topic _schemas"):
         kraftlog.open(tmp_path / "log", topics=["orders"]).records(value_format="avro")
+
+
+def test_ids_of_contexts(tmp_path):
+    """An id is of a context: that in which the topic's own subject has it, else the usual one, else the only one."""
+    other = {"type": "record", "name": "Sale", "fields": [{"name": "price", "type": "double"}]}
+    third = {"type": "record", "name": "Third", "fields": [{"name": "x", "type": "string"}]}
+    schemas = [
+        *SCHEMAS,
+        schema_record(":.shop:sales-value", 1, 1, other),
+        schema_record(":.shop:orders-value", 1, 9, FIRST),
+        schema_record(":.shop:else-value", 1, 11, FIRST),
+        schema_record(":.a:two-value", 1, 12, FIRST),
+        schema_record(":.b:two-value", 1, 12, third),
+    ]
+    sale = framed(1, other, {"price": 2.5})
+    found = {"id": 7, "customer": "ada"}
+    orders = [OLD, framed(9, FIRST, found), framed(11, FIRST, found), framed(12, FIRST, found)]
+    path = write(
+        tmp_path / "log", schemas, sales=[("a", sale)], orders=[(str(at), value) for at, value in enumerate(orders)]
+    )
+    stream = kraftlog.open(path, topics=["sales"]).records(["value"], value_format="avro")
+    assert stream.to_table()["value"].to_pylist() == [{"price": 2.5}]
+    rows = kraftlog.open(path, topics=["orders"]).records(["value", "value_error"], value_format="avro").to_table()
+    assert rows["value"].to_pylist() == [EXPECTED[0], EXPECTED[0], EXPECTED[0], None]
+    assert rows["value_error"].to_pylist()[3] == "no schema with id 12 in topic _schemas"
+    stream = kraftlog.open(path).scan("schemas")
+    assert stream.to_table().num_rows == 7
+    assert not stream.faults

@@ -53,7 +53,7 @@ class AvroFormat:
         return made, bad
 
     def _found(self, key: SchemaKey) -> Schema | None:
-        return self._store.by_guid(key) if isinstance(key, bytes) else self._store.by_id(key or 0)
+        return self._store.by_guid(key) if isinstance(key, bytes) else self._store.by_id(key or 0, self._reader.subject)
 
     def _program(self, key: SchemaKey) -> int | str:
         """Return the program for what a schema wrote, or why there is none."""

@@ -70,11 +70,14 @@ class ChosenFormat:
         Of a format that has schemas.
     json_type : pyarrow.DataType or None
         Of JSON.
+    message : str or None
+        Of Protocol Buffers, by its full name; None is the first one of the reader's schema.
     """
 
     options: FormatOptions
     reader: Schema | None = None
     json_type: pa.DataType | None = None
+    message: str | None = None
 
     def made(self, side: Side, store: SchemaStore) -> Format:
         """Return what converts values; ValueError when their schema cannot be read."""
@@ -87,7 +90,7 @@ class ChosenFormat:
         if self.reader.type == PROTOBUF:
             from kraftlog.values.protobuf_format import ProtobufFormat
 
-            return ProtobufFormat(self.reader, store, self.options.framing, side)
+            return ProtobufFormat(self.reader, store, self.options.framing, side, self.message)
         from kraftlog.values.avro_format import AvroFormat
 
         return AvroFormat(self.reader, store, self.options.framing, side)
@@ -109,7 +112,7 @@ def choose(
     topics : sequence of str
     store : SchemaStore
     samples : callable
-        Returns some of the keys or values, which say the type of JSON.
+        Returns some of the keys or values, which say the type of JSON, and which message is meant.
 
     Raises
     ------
@@ -126,6 +129,11 @@ def choose(
     expected = WITH_SCHEMA[options.format]
     if reader.type != expected:
         raise ValueError(f"{reader} is of type {reader.type}, and {side}s are to be read as {expected}")
+    if reader.type == PROTOBUF:
+        from kraftlog.values.protobuf_format import message_of_first
+
+        found = message_of_first(samples(side), reader, store, options.framing, side)
+        return ChosenFormat(options, reader, message=found)
     return ChosenFormat(options, reader)
 
 

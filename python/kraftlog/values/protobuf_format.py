@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,15 @@ import pyarrow as pa
 from kraftlog.stream import optional_package
 from kraftlog.values.bad_value import BadValue
 from kraftlog.values.framing import NO_SCHEMA, SchemaKey, Side, unframed
-from kraftlog.values.protobuf_schema import file_descriptor, message_at
-from kraftlog.values.schema_store import Schema, SchemaStore, unknown_schema
+from kraftlog.values.protobuf_schema import file_descriptor, message_at, message_named
+from kraftlog.values.schema_store import PROTOBUF, Schema, SchemaStore, unknown_schema
 
 _GUID_BYTES = 16
 _MOST_INDEXES = 64
 
 
 class ProtobufFormat:
-    """Values of Protocol Buffers as structs of the first message of the reader's schema.
+    """Values of Protocol Buffers as structs of a message of the reader's schema.
 
     Other schemas may have written them: fields are told apart by their numbers. A value of another message does not
     fit, nor does one with a field whose number the reader's schema has with another wire type.
@@ -29,14 +30,18 @@ class ProtobufFormat:
     store : SchemaStore
     framing, side : str
         As ``unframed`` has them.
+    message : str, optional
+        By its full name; by default, and where the schema has none of this name, the first one.
     """
 
     reads_headers = True
 
-    def __init__(self, reader: Schema, store: SchemaStore, framing: str, side: Side) -> None:
+    def __init__(
+        self, reader: Schema, store: SchemaStore, framing: str, side: Side, message: str | None = None
+    ) -> None:
         self._store, self._framing, self._side, self._reader = store, framing, side, reader
         self._file = file_descriptor(reader, store)
-        self._descriptor = message_at(self._file, [0])
+        self._descriptor = message_named(self._file, message) or message_at(self._file, [0])
         if self._descriptor is None:
             raise ValueError(f"{reader} has no message")
         factory = optional_package("google.protobuf.message_factory", "the format protobuf")
@@ -82,7 +87,11 @@ class ProtobufFormat:
 
     def _file_of(self, key: SchemaKey) -> Any:
         if key not in self._files:
-            found = self._store.by_guid(key) if isinstance(key, bytes) else self._store.by_id(key or 0)
+            found = (
+                self._store.by_guid(key)
+                if isinstance(key, bytes)
+                else self._store.by_id(key or 0, self._reader.subject)
+            )
             try:
                 if found is None:
                     raise ValueError(unknown_schema(key, self._store))
@@ -119,6 +128,41 @@ class ProtobufFormat:
             known = field.enum_type.values_by_number.get(value)
             return str(value) if known is None else known.name
         return value
+
+
+def message_of_first(
+    samples: Iterable[pa.Array], reader: Schema, store: SchemaStore, framing: str, side: Side
+) -> str | None:
+    """Return the full name of the message that the first value is; None where it is the first of the reader's schema.
+
+    Values whose schema is named by a header, or cannot be read, are left out.
+
+    Parameters
+    ----------
+    samples : iterable of pyarrow.BinaryArray
+    reader : Schema
+    store : SchemaStore
+    framing, side : str
+        As ``unframed`` has them.
+    """
+    for values in samples:
+        framed = unframed(values, None, framing, side)
+        data = memoryview(framed.data)
+        for row in np.flatnonzero(framed.numbers != NO_SCHEMA):
+            key = framed.schemas[int(framed.numbers[row])]
+            writer = store.by_id(key, reader.subject) if isinstance(key, int) else None
+            if writer is None or writer.type != PROTOBUF:
+                continue
+            try:
+                indexes, _ = _indexes(bytes(data[int(framed.starts[row]) : int(framed.ends[row])]))
+                if indexes == [0] and writer == reader:
+                    return None
+                found = message_at(file_descriptor(writer, store), indexes)
+            except ValueError:
+                continue
+            if found is not None:
+                return str(found.full_name)
+    return None
 
 
 def _indexes(content: bytes) -> tuple[list[int], bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,11 +13,15 @@ from kraftlog.stream import optional_package
 from kraftlog.values.schema_store import PROTOBUF, Schema, SchemaStore
 
 _MAIN = "kraftlog_schema.proto"
+_MAP_ENTRY = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;")
+_MARK = "option no_standard_descriptor_accessor = true;"  # of which schemas make no use
 _USER, _HOW = "the format protobuf", "'kraftlog[protobuf]'"
 
 
 def file_descriptor(schema: Schema, store: SchemaStore) -> Any:
     """Return the descriptor of a schema's file, in a pool of its own.
+
+    Registries may write a map as the message that it stands for, which protoc refuses: it is given a mark instead.
 
     Raises
     ------
@@ -38,8 +43,19 @@ def file_descriptor(schema: Schema, store: SchemaStore) -> Any:
     found = messages.FileDescriptorSet.FromString(_compiled(schema, files))
     pool = pool_module.DescriptorPool()
     for file in found.file:
+        if _MAP_ENTRY.search(files.get(file.name, "")):
+            _with_maps(file.message_type)
         pool.Add(file)
     return pool.FindFileByName(_MAIN)
+
+
+def _with_maps(messages: Any) -> None:
+    """Make maps of the messages that have the mark, and of those within them."""
+    for message in messages:
+        if message.options.no_standard_descriptor_accessor:
+            message.options.ClearField("no_standard_descriptor_accessor")
+            message.options.map_entry = True
+        _with_maps(message.nested_type)
 
 
 def _compiled(schema: Schema, files: dict[str, str]) -> bytes:
@@ -47,7 +63,7 @@ def _compiled(schema: Schema, files: dict[str, str]) -> bytes:
         folder = Path(name)
         for path, text in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text, "utf-8")
+            (folder / path).write_text(_MAP_ENTRY.sub(_MARK, text), "utf-8")
         output = folder / "descriptors"
         options = ["--include_imports", f"--descriptor_set_out={output}", f"-I{folder}"]
         command = [sys.executable, "-m", "grpc_tools.protoc", *options, _MAIN]
@@ -68,3 +84,11 @@ def message_at(file: Any, indexes: list[int]) -> Any:
         found = messages[index]
         messages = list(found.nested_types)
     return found
+
+
+def message_named(file: Any, name: str | None) -> Any:
+    """Return the message of a file that has a full name; None when there is none."""
+    try:
+        return None if name is None else file.pool.FindMessageTypeByName(name)
+    except KeyError:
+        return None

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
+
+_CONTEXT = re.compile(r":\.[^:]*:")
+_DEFAULT = ":.:"
+
+
+def in_context(subject: str) -> tuple[str, str]:
+    """Return the context of a subject and the subject in it; ids are of one context, the usual one is "".
+
+    Examples
+    --------
+    >>> in_context(":.staging:orders-value"), in_context("orders-value")
+    ((':.staging:', 'orders-value'), ('', 'orders-value'))
+    """
+    found = _CONTEXT.match(subject)
+    if found is None:
+        return "", subject
+    return "" if found[0] == _DEFAULT else found[0], subject[found.end() :]
 
 
 @dataclass(frozen=True)
@@ -28,6 +46,8 @@ class Schema:
         What values written by it say; None of a file that is named by its subject.
     deleted : bool
         Whether it was deleted softly: values that name its id can still be read.
+    hashed : bytes
+        What the guid covers behind the text and the references: metadata and rules.
     """
 
     subject: str
@@ -38,13 +58,15 @@ class Schema:
     references: tuple[Reference, ...] = ()
     deleted: bool = False
     offset: int | None = None
+    hashed: bytes = b""
 
     @property
     def guid(self) -> bytes:
-        """The 16 bytes that headers name a schema by: the MD5 of its text and its references."""
+        """The 16 bytes that headers name a schema by: the MD5 of its text, its references, its metadata and rules."""
         digest = hashlib.md5(self.schema.encode(), usedforsecurity=False)
         for one in self.references:
             digest.update(one.name.encode() + one.subject.encode() + one.version.to_bytes(4, "big", signed=True))
+        digest.update(self.hashed)
         return digest.digest()
 
     def __str__(self) -> str:
@@ -65,29 +87,53 @@ class SchemaStore:
 
     schemas: Iterable[Schema] = ()
     source: str = "no schemas were given"
-    _by_id: dict[int, Schema] = field(default_factory=dict)
+    _by_id: dict[int, dict[str, Schema]] = field(default_factory=dict)
+    _of_subject: dict[tuple[str, int], Schema] = field(default_factory=dict)
     _by_guid: dict[bytes, Schema] = field(default_factory=dict)
     _subjects: dict[str, dict[int, Schema]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.schemas = list(self.schemas)
         for one in sorted(self.schemas, key=lambda one: not one.deleted):  # those that are deleted first
+            context, name = in_context(one.subject)
             if one.id is not None:
-                self._by_id[one.id] = one
-            self._by_guid[one.guid] = one
-            self._subjects.setdefault(one.subject, {})[one.version] = one
+                self._by_id.setdefault(one.id, {})[context] = one
+                self._of_subject[context + name, one.id] = one
+            if context == "" or one.guid not in self._by_guid:
+                self._by_guid[one.guid] = one
+            self._subjects.setdefault(context + name, {})[one.version] = one
+        contexts = {in_context(subject)[0] for subject in self._subjects}
+        self._contexts = sorted(contexts | {""})
 
-    def by_id(self, number: int) -> Schema | None:
-        """Return the schema that an id names."""
-        return self._by_id.get(number)
+    def by_id(self, number: int, subject: str = "") -> Schema | None:
+        """Return the schema that an id names.
+
+        Contexts have ids of their own. As in a registry, the subject that values are of says which one counts: it has
+        the id itself, or in another context, or its context has the id. Else the only context that has it counts.
+        """
+        context, name = in_context(subject)
+        for one in self._around(context):
+            if (one + name, number) in self._of_subject:
+                return self._of_subject[one + name, number]
+        there = self._by_id.get(number, {})
+        return next(iter(there.values())) if len(there) == 1 else there.get(context)
+
+    def _around(self, context: str) -> list[str]:
+        """Return the contexts that a subject is looked for in: each when it names none."""
+        return [context] if context else self._contexts
 
     def by_guid(self, guid: bytes) -> Schema | None:
         """Return the schema that a guid names."""
         return self._by_guid.get(guid)
 
     def newest(self, subject: str) -> Schema | None:
-        """Return the newest version of a subject; one that was deleted only where all are."""
-        versions = self._subjects.get(subject, {}).values()
+        """Return the newest version of a subject; one that was deleted only where all are.
+
+        Of a subject that is in other contexts alone, it is that of the first of them.
+        """
+        context, name = in_context(subject)
+        found = [self._subjects[one + name] for one in self._around(context) if one + name in self._subjects]
+        versions = found[0].values() if found else []
         return max(versions, key=lambda one: (not one.deleted, one.version), default=None)
 
     def named(self, name: str) -> Schema:
@@ -101,7 +147,7 @@ class SchemaStore:
         subject, _, version = name.rpartition(":")
         found = self.newest(name)
         if found is None and version.isdigit():
-            found = self._subjects.get(subject, {}).get(int(version))
+            found = self._version(subject, int(version))
         if found is None and name.isdigit():
             found = self.by_id(int(name))
         if found is None:
@@ -122,14 +168,18 @@ class SchemaStore:
         return list(found.items())
 
     def _collect(self, schema: Schema, found: dict[str, Schema], outer: tuple[Schema, ...]) -> None:
+        context, _ = in_context(schema.subject)
         for one in schema.references:
-            used = self._subjects.get(one.subject, {}).get(one.version)
+            used = self._version(context + one.subject, one.version) or self._version(one.subject, one.version)
             if used is None:
                 raise ValueError(f"{schema} uses version {one.version} of {one.subject}, which is not there")
             if used in (*outer, schema):
                 raise ValueError(f"{schema} and {used} use each other")
             self._collect(used, found, (*outer, schema))
             found.setdefault(one.name, used)
+
+    def _version(self, subject: str, version: int) -> Schema | None:
+        return self._subjects.get("".join(in_context(subject)), {}).get(version)
 
 
 def unknown_schema(key: int | bytes | None, store: SchemaStore) -> str:

@@ -1,9 +1,9 @@
-"""The topic ``_schemas``, in which Confluent's registry keeps schemas: its records folded as a registry does."""
+"""The topic ``_schemas``, in which Confluent's registry and Karapace keep schemas: folded as a registry does."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.topics import SCHEMAS
-from kraftlog.values.schema_store import AVRO, Reference, Schema
+from kraftlog.values.schema_store import AVRO, Reference, Schema, in_context
 
 _COLUMNS = pa.schema(
     [
@@ -28,6 +28,10 @@ _COLUMNS = pa.schema(
 )
 BAD_SCHEMA = "bad_schema_record"
 
+_METADATA = ("tags", "properties", "sensitive")
+_RULES = ("migrationRules", "domainRules", "encodingRules")
+_RULE = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
+
 
 def schemas_of(
     segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
@@ -35,7 +39,8 @@ def schemas_of(
     """Return the schemas that the topic holds at its end, by subject and version.
 
     ``SCHEMA`` adds a version or, without a value, removes it for good; ``DELETE_SUBJECT`` deletes the versions up to
-    one softly. Other keys, such as ``CONFIG``, ``MODE`` and ``NOOP``, concern no schema.
+    one softly, and ``CLEAR_SUBJECT`` removes those that were. Other keys, such as ``CONFIG``, ``MODE`` and ``NOOP``,
+    concern no schema. Where Confluent's registry writes no value, Karapace writes one of no bytes.
 
     Parameters
     ----------
@@ -71,7 +76,7 @@ def _apply(key: bytes | None, value: bytes | None, offset: int, found: dict[tupl
     apply = _BY_TYPE.get(named["keytype"])
     if apply is None:
         raise ValueError(f"keytype {named['keytype']!r} is not known")
-    apply(named, None if value is None else _object(value, "value"), offset, found)
+    apply(named, _object(value, "value") if value else None, offset, found)
 
 
 def _object(content: bytes, what: str) -> dict[str, Any]:
@@ -104,8 +109,11 @@ def _schema(
         references,
         bool(value.get("deleted", False)),
         offset,
+        _hashed(value.get("metadata"), value.get("ruleSet")),
     )
-    other = next((one for one in found.values() if one.id == made.id and one.schema != made.schema), None)
+    context = in_context(subject)[0]
+    same_id = (one for one in found.values() if one.id == made.id and in_context(one.subject)[0] == context)
+    other = next((one for one in same_id if one.schema != made.schema), None)
     if other is not None and (other.subject, other.version) != (subject, version):
         raise ValueError(f"{made} is left out: {other} has another schema under the same id")
     found[subject, version] = made
@@ -122,6 +130,59 @@ def _delete_subject(
             found[key] = replace(one, deleted=True)
 
 
+def _clear_subject(
+    _: dict[str, Any], value: dict[str, Any] | None, offset: int, found: dict[tuple[str, int], Schema]
+) -> None:
+    """Remove what was deleted softly of a subject, or of a context where it names no subject."""
+    if value is None:
+        return
+    cleared = in_context(_text(value, "subject"))
+    for key, one in list(found.items()):
+        context, name = in_context(key[0])
+        if one.deleted and (context, name if cleared[1] else "") == cleared:
+            del found[key]
+
+
+def _hashed(metadata: object, rules: object) -> bytes:
+    """Return what the guid of a schema covers of its metadata and its rules, in the order of a registry."""
+    made = b""
+    if metadata is not None:
+        made += b"\1" + b"".join(_texts_of(metadata, _METADATA))
+    if rules is not None:
+        each = [rule for kind in _RULES for rule in _fields(rules).get(kind) or ()]
+        made += b"\1" + b"".join(text for rule in each for text in _texts_of(rule, _RULE))
+    return made
+
+
+def _texts_of(found: object, names: tuple[str, ...]) -> Iterator[bytes]:
+    fields = _fields(found)
+    for name in names:
+        yield from _texts(fields.get(name))
+
+
+def _fields(found: object) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise ValueError(f"expected an object in metadata or rules, found {found!r}")
+    return found
+
+
+def _texts(found: object) -> Iterator[bytes]:
+    """Return the texts of a field: maps and sets in the order of their keys."""
+    if isinstance(found, str):
+        yield found.encode()
+    elif isinstance(found, list):
+        for one in sorted(found):
+            yield from _texts(one)
+    elif isinstance(found, dict):
+        for name in sorted(found):
+            yield name.encode()
+            yield from _texts(found[name])
+    elif found is True:
+        yield b"\1"
+    elif found:
+        raise ValueError(f"expected a text in metadata or rules, found {found!r}")
+
+
 def _nothing(*_: object) -> None:
     """Concern no schema."""
 
@@ -129,6 +190,7 @@ def _nothing(*_: object) -> None:
 _BY_TYPE: dict[str, Callable[..., None]] = {
     "SCHEMA": _schema,
     "DELETE_SUBJECT": _delete_subject,
+    "CLEAR_SUBJECT": _clear_subject,
     **dict.fromkeys(("CONFIG", "MODE", "NOOP", "CONTEXT", "ASSOC"), _nothing),
 }
 
