@@ -162,7 +162,7 @@ def extract(
         include_deleted=include_deleted,
         strict=strict,
     )
-    redaction = Redaction(redact, redact_key) if (redact := list(redact)) else None
+    redaction = Redaction.of(redact, redact_key)
     return extract_log(
         *(log, Path(target), options, rename or {}, compression, redaction), is_chosen=given_topics is not None
     )

@@ -94,6 +94,24 @@ class Redaction:
             return pa.nulls(len(values), values.type)
         return masked(values, MASKED.encode()) if how == MASK else hashed(values, self._digests)
 
+    def __reduce__(self) -> tuple[type[Redaction], tuple[list[str], bytes | None]]:
+        return Redaction, (self._texts, self._key or None)
+
+    @classmethod
+    def of(cls, rules: Iterable[str], key: bytes | None) -> Redaction | None:
+        """Return what rules ask for; None without rules.
+
+        Raises
+        ------
+        ValueError
+            As for the class; also when there is a key and no rule.
+        """
+        if texts := list(rules):
+            return cls(texts, key)
+        if key is not None:
+            raise ValueError("redact: there is a key, and no rule")
+        return None
+
     @property
     def identity(self) -> list[str]:
         """What must be the same for records to be redacted in the same way; of the key a check alone."""
@@ -127,11 +145,11 @@ class Redaction:
         return [f"{what} redacted as a whole"]
 
     def stream(self, batches: Iterable[pa.RecordBatch], notes: list[str]) -> Iterator[pa.RecordBatch]:
-        """Return record batches as ``rows`` does, and what a reader should know of them."""
-        self.not_json = 0
+        """Return record batches as ``rows`` does, and note what a reader should know; several may run at once."""
+        counting = Redaction(self._texts, self._key or None)
         for batch in batches:
-            yield rows_of(self.rows(batch).columns, batch.schema, batch.num_rows)
-        notes += self.notes()
+            yield rows_of(counting.rows(batch).columns, batch.schema, batch.num_rows)
+        notes += counting.notes()
 
     def _header(self, name: bytes, content: bytes | None) -> bytes | None:
         for rule in self._of_headers:
