@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kraftlog.tables.redacted_columns import Digests
+from kraftlog.tables.digests import Digests
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.redaction_rule import HOW
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 
 from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.value_hashes import lent_values
+from kraftlog.tables.digests import Digests
 from kraftlog.tables.json_path import Step
 from kraftlog.tables.redaction_rule import HASH, MASK, NULL, Rule
 
@@ -21,38 +21,6 @@ if TYPE_CHECKING:
     from kraftlog._native.json_redact import JsonRedactor
 
 _MOST_ITEMS = 1 << 31  # more are in no document of the size that a record can have
-_BLOCK = 64  # bytes that SHA-256 takes at once
-_INNER, _OUTER = 0x36, 0x5C  # of RFC 2104
-
-
-class Digests:
-    """The HMAC (SHA-256) of many values under one key: what depends on the key alone is computed once.
-
-    Parameters
-    ----------
-    key : bytes
-
-    Examples
-    --------
-    >>> import hmac
-    >>> Digests(b"key").of([b"a"]) == [hmac.new(b"key", b"a", "sha256").hexdigest().encode()]
-    True
-    """
-
-    def __init__(self, key: bytes) -> None:
-        padded = (hashlib.sha256(key).digest() if len(key) > _BLOCK else key).ljust(_BLOCK, b"\0")
-        self._inner, self._outer = (hashlib.sha256(bytes(byte ^ pad for byte in padded)) for pad in (_INNER, _OUTER))
-
-    def of(self, values: Sequence[bytes]) -> list[bytes]:
-        """Return the digits of each."""
-        return [self.one(data).encode() for data in values]
-
-    def one(self, data: bytes) -> str:
-        """Return the digits of one."""
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(data)
-        outer.update(inner.digest())
-        return outer.hexdigest()
 
 
 def masked(values: pa.Array, text: bytes) -> pa.Array:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kraftlog.codec.filtered_batch import Fields
 from kraftlog.stream import rows_of
+from kraftlog.tables.digests import Digests
 from kraftlog.tables.json_path import EVERY, Step
-from kraftlog.tables.redacted_columns import Digests, Documents, hashed, headers_of, masked
 from kraftlog.tables.redaction_rule import HASH, HEADER, KEY, MASK, NULL, VALUE, Rule
+
+if TYPE_CHECKING:
+    from kraftlog.tables.redacted_columns import Documents
 
 MASKED = "***"
 LEAST_KEY_BYTES = 16
@@ -86,12 +89,16 @@ class Redaction:
         if not rules:
             return None
         if column not in self._documents:
+            from kraftlog.tables.redacted_columns import Documents
+
             self._documents[column] = Documents(rules, MASKED, self._digests)
         return partial(self._documents[column].change, one=lambda data: self._document(data, rules))
 
     def _whole(self, values: pa.Array, how: str) -> pa.Array:
         if how == NULL:
             return pa.nulls(len(values), values.type)
+        from kraftlog.tables.redacted_columns import hashed, masked
+
         return masked(values, MASKED.encode()) if how == MASK else hashed(values, self._digests)
 
     def __reduce__(self) -> tuple[type[Redaction], tuple[list[str], bytes | None]]:
@@ -131,6 +138,8 @@ class Redaction:
             if name in columns and (change := self._change_of(name)) is not None:
                 columns[name] = change(columns[name])
         if self._of_headers and "headers" in columns:
+            from kraftlog.tables.redacted_columns import headers_of
+
             names = [None if rule.steps[0] is EVERY else str(rule.steps[0]) for rule in self._of_headers]
             changes = [partial(self._whole, how=rule.how) for rule in self._of_headers]
             columns["headers"] = headers_of(columns["headers"], names, changes)
