@@ -94,6 +94,12 @@ def check(rules: list[str], rows: pa.RecordBatch) -> None:
             left = [(one["key"].encode(), one["value"]) for one in after["headers"]]
             assert (after["key"], after["value"], left) == expected, before
         assert found.not_json == twin.not_json
+    fields = [
+        (row["key"], row["value"], [(one["key"].encode(), one["value"]) for one in row["headers"]])
+        for row in rows.to_pylist()
+    ]
+    twin = Redaction(rules, SECRET)
+    assert Redaction(rules, SECRET).records(fields) == list(map(twin.record, fields))
 
 
 def batch_of(

@@ -191,7 +191,7 @@ def extract_log(
     disk().make_folder(temporary)
     try:
         for (topic, partition), group in groups.items():
-            change = None if redaction is None else redaction.record
+            change = None if redaction is None else redaction.records
             batches = ExtractedBatches(group, options, codec, on_progress, change)
             is_renamed = topic != group[0].topic
             folder = temporary / f"{topic}-{partition}"

@@ -127,9 +127,20 @@ class Redaction:
     def record(self, fields: Fields) -> Fields:
         """Return key, value and headers of a record as the rules leave them."""
         key, value, headers = fields
-        if self._of_headers:
-            headers = [(name, self._header(name, content)) for name, content in headers]
-        return self._of_keys(key), self._of_values(value), headers
+        return self._of_keys(key), self._of_values(value), self._headers(headers)
+
+    def records(self, fields: list[Fields]) -> list[Fields]:
+        """Return key, value and headers of records as ``record`` does; keys and values all at once."""
+        keys, values = (self._all(name, [one[at] for one in fields]) for at, name in enumerate((KEY, VALUE)))
+        return list(zip(keys, values, [self._headers(headers) for _, _, headers in fields], strict=True))
+
+    def _all(self, column: str, contents: list[Any]) -> list[bytes | None]:
+        """Return all keys, or all values, as the rules leave them."""
+        change = self._change_of(column)
+        return contents if change is None else change(pa.array(contents, pa.binary())).to_pylist()
+
+    def _headers(self, headers: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes | None]]:
+        return [(name, self._header(name, content)) for name, content in headers] if self._of_headers else headers
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as the rules leave their columns ``key``, ``value`` and ``headers``, as far as they are there."""
