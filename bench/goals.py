@@ -14,12 +14,14 @@ import corpus
 import extracting
 import folds
 import growing
+import redacting
 import searching
 import start
 import stores
 import tiers
 import transactional as tx
 import typed_records as typed
+import typed_values
 import works
 from compare import contenders as others
 from growth import JSON_LOG, Growth
@@ -183,6 +185,13 @@ RATIOS = [
     RatioGoal(
         "consumer, x Kafka's consumer, 100 B",
         "store", stores.CONSUMED.format(100, "read_uncommitted"), stores.KAFKA, 5,
+    ),
+    RatioGoal("Avro, flat records to columns, x fastavro's loop", "avro", typed_values.KRAFTLOG,
+              typed_values.FASTAVRO, 10, ("flat",)),
+    *(
+        RatioGoal(f"redaction, x a step for each record, {place}", "redact", redacting.COLUMNS, redacting.RECORDS,
+                  bound, (place,))
+        for place, bound in (("place masked", 30), ("place hashed", 8), ("header hashed", 10))
     ),
     *(
         RatioGoal(f"a remote tier, 50 ms a request, x plain ranges, {layout}", "tier", tiers.TIER.format(layout),

@@ -23,10 +23,12 @@ import growing
 import growth
 import internal_topics
 import markdown
+import redacting
 import report
 import stores
 import tiers
 import transactional
+import typed_values
 import works
 from compare.processes import Peers
 from material import Material
@@ -42,7 +44,8 @@ ALONE = {  # on no log
     "last": lambda megabytes, _: following.last(megabytes),
     "tier": lambda megabytes, _: tiers.tier(megabytes),
 }
-EVERY = [*works.BY_NAME, *ALONE, *internal_topics.WORKS, "growth", "memory", "open"]
+OF_VALUES = {"avro": typed_values.pieces, "redact": redacting.pieces}  # in memory
+EVERY = [*works.BY_NAME, *ALONE, *OF_VALUES, *internal_topics.WORKS, "growth", "memory", "open"]
 
 
 def main() -> int:
@@ -139,6 +142,11 @@ def measure(options: argparse.Namespace, peers: Peers, progress: Console) -> Ite
             block = report.Block(name, "", ALONE[name](options.megabytes, peers))
             interleave(block.contenders, options.rounds, options.cpu_time)
         yield block
+    for name in [name for name in OF_VALUES if name in options.works]:
+        for piece, contenders in OF_VALUES[name]().items():
+            progress.print(f"{name}, {piece} ...")
+            interleave(contenders, options.rounds, options.cpu_time)
+            yield report.Block(name, piece, contenders)
     for path, contenders in (growing.paths(options.megabytes) if "growth" in options.works else {}).items():
         progress.print(f"growth, {path} ...")
         interleave(contenders, options.rounds, on_cpu=True)

@@ -1,7 +1,4 @@
-"""Values of Avro to columns, beside fastavro's loop over records.
-
-``python bench/typed_values.py`` prints records a second, and the ratios.
-"""
+"""Values of Avro to columns, beside fastavro's loop over records."""
 
 from __future__ import annotations
 
@@ -13,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlog.values.avro_values import AvroDecoder
-from rounds import Contender, interleave
+from rounds import Contender
 
 KRAFTLOG, FASTAVRO, FASTAVRO_TO_ARROW = "kraftlog", "fastavro, records", "fastavro, to Arrow"
-ROWS, ROUNDS = 100_000, 7
+ROWS = 100_000
 FLAT = {
     "type": "record",
     "name": "Order",
@@ -90,22 +87,15 @@ def contenders(schema: dict[str, Any], rows: Iterator[dict[str, Any]]) -> list[C
     ]
 
 
+SCHEMAS = {"flat": (FLAT, _order, ROWS), "nested": (NESTED, _basket, ROWS // 2)}
+
+
+def contenders_of(piece: str) -> list[Contender]:
+    """Return the contenders of flat or of nested records."""
+    schema, row, count = SCHEMAS[piece]
+    return contenders(schema, map(row, range(count)))
+
+
 def pieces() -> dict[str, list[Contender]]:
     """Return the contenders of flat and of nested records."""
-    return {
-        "flat": contenders(FLAT, map(_order, range(ROWS))),
-        "nested": contenders(NESTED, map(_basket, range(ROWS // 2))),
-    }
-
-
-def main() -> None:
-    """Print records a second, and how many times faster than each other one kraftlog is."""
-    for name, found in pieces().items():
-        interleave(found, ROUNDS)
-        for one in found:
-            ratio = found[0].speed_against(one)
-            print(f"{name}: {one.name}: {one.records_per_second / 1e6:.2f} M records/s, kraftlog is {ratio:.1f}x")
-
-
-if __name__ == "__main__":
-    main()
+    return {name: contenders_of(name) for name in SCHEMAS}

@@ -110,6 +110,7 @@ def test_picture():
         ("docs/how-to/what-takes-the-space.md", 6),
         ("docs/how-to/extract.md", 4),
         ("docs/how-to/replay.md", 8),
+        ("docs/how-to/redaction.md", 7),
         ("docs/how-to/tiered-storage.md", 5),
         ("docs/how-to/report.md", 4),
     ],
@@ -152,6 +153,7 @@ def test_all_python_is_run():
         "docs/how-to/what-takes-the-space.md",
         "docs/how-to/extract.md",
         "docs/how-to/replay.md",
+        "docs/how-to/redaction.md",
         "docs/how-to/tiered-storage.md",
         "docs/how-to/report.md",
     }

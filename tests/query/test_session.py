@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -31,7 +32,7 @@ QUERIES = (
 
 
 @pytest.fixture(scope="module")
-def plain() -> duckdb.DuckDBPyConnection:
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     connection = duckdb.connect()
     table = schema.RECORDS
     columns = [*table.shown, *table.on_request]
@@ -39,7 +40,8 @@ def plain() -> duckdb.DuckDBPyConnection:
     connection.register("orders", rows)
     connection.execute("create schema topics")
     connection.execute("create view topics.orders as select * from main.orders")
-    return connection
+    yield connection
+    connection.close()
 
 
 def as_rows(table: pa.Table) -> list[dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 import kraftlog
 from kraftlog.tables.redaction import Redaction
+from kraftlog.tables.search import Search
 
 SECRET = b"0123456789abcdef"
 RULES = ["key=hash", "value.card=mask", "value.note=null", "header.user=hash"]
@@ -66,6 +68,49 @@ def test_a_filter_sees_what_was_there(logs: Path):
     plain = log.records(["offset"], filter=wanted).to_table().to_pylist()
     assert [row["offset"] for row in found] == [row["offset"] for row in plain] != []
     assert {row["key"] for row in found} == {Redaction(RULES, SECRET).record((b"k3", None, []))[0]}
+
+
+def test_a_filter_may_see_what_is_left(logs: Path):
+    log, redaction = kraftlog.open(logs, topics=["orders"]), Redaction(RULES, SECRET)
+    how = {"redaction": redaction, "filters_redacted": True}
+    columns = ["partition", "offset", "key", "value"]
+    every = [{name: row[name] for name in columns} for row in expected(logs)]
+    for row in every[:3]:
+        found = log.scan("records", columns, filter=pc.field("key") == row["key"], **how)
+        assert found.to_table().to_pylist() == [one for one in every if one["key"] == row["key"]]
+    assert log.scan("records", columns, filter=pc.field("key") == b"k3", **how).to_table().num_rows == 0
+    of_a_card = pc.match_substring(pc.field("value"), b"4000 0012")
+    assert log.scan("records", ["offset"], filter=of_a_card, **how).to_table().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "search", [{"key": "k3"}, {"value": "4000 0012"}, {"json_path": "card=4000 0012"}, {"header": "user=u1"}]
+)
+def test_a_search_sees_what_was_there(logs: Path, search: dict[str, str]):
+    log = kraftlog.open(logs, topics=["orders"])
+    rows = log.grep(redact=RULES, redact_key=SECRET, **search).to_table().to_pylist()
+    offsets = {(row["partition"], row["offset"]) for row in log.grep(**search).to_table().to_pylist()}
+    assert rows == [row for row in expected(logs) if (row["partition"], row["offset"]) in offsets] != []
+    with pytest.raises(ValueError, match="a key, and no rule"):
+        log.grep(redact_key=SECRET, **search)
+
+
+def test_what_is_followed(logs: Path, tmp_path: Path):
+    path = tmp_path / "logs"
+    shutil.copytree(logs, path)
+    options = {"topics": ["orders"], "redact": RULES, "redact_key": SECRET}
+    follower = kraftlog.follow(path, **options)
+    assert [row for batch in follower.look() for row in batch.to_pylist()] == expected(path)
+    searching = kraftlog.follow(path, search=Search(value="4000 new"), **options)
+    assert list(searching.look()) == list(follower.look()) == []
+    with kraftlog.LogStore(path) as store, store.producer() as producer:
+        producer.send("orders", key="k3", value='{"card": "4000 new"}', partition=1)
+    row = expected(path)[-1]
+    assert (row["partition"], row["value"]) == (1, b'{"card":"***"}')
+    for one in (follower, searching):
+        assert [row for batch in one.look() for row in batch.to_pylist()] == [row]
+    with pytest.raises(ValueError, match="redaction is of the table records, not of messages"):
+        kraftlog.follow(path, "messages", redact=["key=null"])
 
 
 def test_typed_values_are_made_of_what_is_left(logs: Path):
@@ -131,3 +176,26 @@ def test_commands(logs: Path, tmp_path: Path):
         ).to_pylist()
     whole = expected(logs)
     assert [(row["key"], row["value"]) for row in rows] == [(row["key"], row["value"]) for row in whole]
+
+
+@pytest.mark.parametrize("more", [[], ["--last", "1000"], ["--follow", "-c", "12"]])
+def test_searches_and_followed_logs_of_commands(logs: Path, tmp_path: Path, more: list[str]):
+    key = tmp_path / "key"
+    key.write_bytes(SECRET)
+    options = [word for rule in RULES for word in ("--redact", rule)]
+    asked = ["-t", "orders", "--key", "k3", "--columns", "partition,offset,key,value", "--binary", "utf8", *more]
+    command = [sys.executable, "-m", "kraftlog", "grep", str(logs), *asked]
+    done = subprocess.run(
+        [*command, "--format", "jsonl", *options, "--redact-key", str(key)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "4000" not in done.stdout
+    wanted = [row for row in expected(logs) if row["key"] == Redaction(RULES, SECRET).record((b"k3", None, []))[0]]
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["partition"], row["offset"]) for row in rows] == [
+        (row["partition"], row["offset"]) for row in wanted[: 12 if "-c" in more else None]
+    ]
+    assert {row["key"] for row in rows} == {wanted[0]["key"].decode()}
+    refused = subprocess.run([*command, "--redact-key", str(key)], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert "--redact-key goes with --redact" in refused.stderr

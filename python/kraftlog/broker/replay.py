@@ -138,7 +138,7 @@ def replay(
         include_deleted=include_deleted,
         strict=strict,
     )
-    redaction = Redaction(redact, redact_key) if (redact := list(redact)) else None
+    redaction = Redaction.of(redact, redact_key)
     whole = open_log(paths, topics=given_topics)
     return replay_log(
         whole if partitions is None else open_log(paths, topics=given_topics, partitions=partitions),

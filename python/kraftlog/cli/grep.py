@@ -9,6 +9,7 @@ import click
 
 from kraftlog.cli import options
 from kraftlog.cli.output import Output
+from kraftlog.cli.redact import redacts
 from kraftlog.cli.tables import run_table
 from kraftlog.cli.typed import TYPED
 from kraftlog.layout.discover import LogPaths
@@ -52,7 +53,7 @@ def _grep(paths: LogPaths, output: Output, counts: bool, **given: Any) -> None:
 
     Where several kinds are given, all must be found, of each kind one of its texts. Batches are searched as bytes, and
     only those that hold the texts are decoded: what is rare is found as fast as the log is read. Damage is reported as
-    records does.
+    records does. With --redact texts are found in what was there, and what is shown is redacted.
 
     \b
     Example:
@@ -75,6 +76,7 @@ def _command() -> click.Command:
         options.KCAT_OFFSET,
         options.KCAT_FORMAT,
         TYPED,
+        redacts,
         options.FOLLOW,
         options.OUTPUT_OF_RECORDS,
         options.READING,

@@ -1,19 +1,17 @@
-"""``--redact`` of the commands that copy records."""
+"""``--redact`` of the commands that copy or show records."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from kraftlog.disk.disk import disk
+from kraftlog.tables.given_redaction import KEY_VARIABLE, given_redaction
 from kraftlog.tables.redaction import Redaction
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-VARIABLE = "KRAFTLOG_REDACT_KEY"
 
 
 def redacts(command: Command) -> Command:
@@ -30,16 +28,13 @@ def redacts(command: Command) -> Command:
         "--redact-key",
         "key_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help=f"The file with the key of hash; by default the environment variable {VARIABLE} has the key.",
+        help=f"The file with the key of hash; by default the environment variable {KEY_VARIABLE} has the key.",
     )
     return rules(key(command))
 
 
 def redaction_of(rules: Sequence[str], key_file: Path | None) -> Redaction | None:
-    """Return what the options ask for; the end of a line behind a key is no part of it."""
-    if not rules:
-        if key_file is not None:
-            raise click.UsageError("--redact-key goes with --redact")
-        return None
-    given = disk().read_bytes(key_file) if key_file is not None else os.environ.get(VARIABLE, "").encode()
-    return Redaction(rules, given.rstrip(b"\r\n") or None)
+    """Return what the options ask for."""
+    if key_file is not None and not rules:
+        raise click.UsageError("--redact-key goes with --redact")
+    return given_redaction(rules, key_file)

@@ -12,6 +12,7 @@ import click
 from kraftlog.cli.options import OUTPUT, TIER, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
+from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import ISOLATION_LEVELS
@@ -33,6 +34,7 @@ EXIT_ERROR = 1
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
 @TYPED
+@redacts
 @TIER
 @OUTPUT
 @click.pass_context
@@ -55,7 +57,8 @@ def sql(
 
     Of a log only the columns are decoded that a query names, and what its conditions on topic, partition, offset and
     timestamp leave is read. Bytes become text by decode(value), and fields of JSON are decode(value)->>'$.id'. With
-    --value-format the fields of values are columns: value.id.
+    --value-format the fields of values are columns: value.id. With --redact queries and their conditions see what is
+    left of the records of topics, and cannot read files.
 
     \b
     Example:
@@ -69,6 +72,7 @@ def sql(
     how: dict[str, Any] = {
         "isolation_level": isolation_level,
         "show_secrets": show_secrets,
+        "redaction": redaction_of(given.pop("rules"), given.pop("key_file")),
         "typed": typed_options(given),
     }
     read = 0
@@ -95,6 +99,8 @@ def sql(
                 has_failed = True
                 if not is_prompt:
                     break
+            for note in session.notes:
+                print(note, file=sys.stderr)
             faults += [fault for fault in session.faults if fault not in faults]
             if bytes_read:
                 print(f"{read:,} of {log.size_in_bytes:,} bytes of the log were read", file=sys.stderr)

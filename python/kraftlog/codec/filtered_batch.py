@@ -82,7 +82,10 @@ def recompressed_batch(batch: bytes, compression: int, decompressor: Decompresso
 
 
 def rewritten_batch(
-    batch: bytes, change: Callable[[Fields], Fields], decompressor: Decompressor, compression: int | None = None
+    batch: bytes,
+    change: Callable[[list[Fields]], list[Fields]],
+    decompressor: Decompressor,
+    compression: int | None = None,
 ) -> bytes:
     """Return a batch with other keys, values and headers; all else of its records stays.
 
@@ -91,7 +94,7 @@ def rewritten_batch(
     batch : bytes
         Of magic 2; its checksum was compared, and its records can be read.
     change : callable
-        Returns key, value and headers of a record in the place of those that it has.
+        Returns key, value and headers of each record in the place of those that it has.
     decompressor : Decompressor
     compression : int, optional
         Index into ``COMPRESSION_TYPES``, of the batch that is returned; by default that of the batch.
@@ -100,9 +103,13 @@ def rewritten_batch(
     plain = _plain(batch, header[5], decompressor)
     header[5] = _with_compression(header[5], compression)
     payload = bytearray()
+    before, fields = [], []
     for attributes, delta, rest in _records(plain):
         offset_delta, at = _read_varint(rest, 0)
-        body = attributes + _varint(delta) + _varint(offset_delta) + _fields_text(change(_read_fields(rest, at)))
+        before.append(attributes + _varint(delta) + _varint(offset_delta))
+        fields.append(_read_fields(rest, at))
+    for begin, one in zip(before, change(fields), strict=True):
+        body = begin + _fields_text(one)
         payload += _varint(len(body)) + body
     return _sealed(header, bytes(payload))
 

@@ -162,7 +162,7 @@ def extract(
         include_deleted=include_deleted,
         strict=strict,
     )
-    redaction = Redaction(redact, redact_key) if (redact := list(redact)) else None
+    redaction = Redaction.of(redact, redact_key)
     return extract_log(
         *(log, Path(target), options, rename or {}, compression, redaction), is_chosen=given_topics is not None
     )
@@ -191,7 +191,7 @@ def extract_log(
     disk().make_folder(temporary)
     try:
         for (topic, partition), group in groups.items():
-            change = None if redaction is None else redaction.record
+            change = None if redaction is None else redaction.records
             batches = ExtractedBatches(group, options, codec, on_progress, change)
             is_renamed = topic != group[0].topic
             folder = temporary / f"{topic}-{partition}"

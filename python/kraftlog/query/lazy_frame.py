@@ -13,6 +13,7 @@ from kraftlog.disk.remote_path import AnyPath
 from kraftlog.query.dataset import TableDataset
 from kraftlog.stream import Stream, optional_package
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table_rows import table_schema
 from kraftlog.tables.user_options import read_options
 
@@ -27,6 +28,8 @@ def scan(
     topics: Iterable[str] | None = None,
     partitions: Iterable[int] | None = None,
     strict: bool = True,
+    redact: Iterable[str] = (),
+    redact_key: bytes | None = None,
     **bounds: object,
 ) -> polars.LazyFrame:
     """Read a table as a lazy frame of Polars.
@@ -46,6 +49,9 @@ def scan(
     strict : bool
         Raise at the first fault, since a frame has no place for faults. Without it what cannot be read is left out, and
         each fault is a warning.
+    redact, redact_key
+        As ``Log.records`` has them, of the table ``records``; but conditions are on what is left, so that they do not
+        tell what was there.
     **bounds
         As ``Log.records`` has them: offsets, timestamps, ``isolation_level``, and others.
 
@@ -75,9 +81,12 @@ def scan(
     log = open_log(paths, topics=topics, partitions=partitions)
     options = read_options(strict=strict, **bounds)  # type: ignore[arg-type]
     definition = table_schema(table, log.catalog)
+    redaction = Redaction.of(redact, redact_key)
+    if redaction is not None and table != "records":
+        raise ValueError(f"redaction is of the table records, not of {table}")
 
     def rows(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
-        return log.scan(table, columns, options, filter=filter)
+        return log.scan(table, columns, options, filter=filter, redaction=redaction, filters_redacted=True)
 
     def warned(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
         stream = rows(columns, filter)

@@ -20,6 +20,7 @@ from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, optional_package
 from kraftlog.tables.log import Log
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table_rows import table_schema
 from kraftlog.tables.typed_rows import typed_table
 from kraftlog.topics import INTERNAL_TOPICS
@@ -51,6 +52,9 @@ class SqlSession:
         Formats of keys and values of topics. They are structs then, whose fields conditions may name, or other types
         of Arrow; ``value_error`` and ``key_error`` say why one is null. A topic keeps bytes that has no subject of its
         own where no schema is named, as do Kafka's own topics.
+    redaction : Redaction, optional
+        What is taken out of the table ``records`` and of topics before a query sees them, and its conditions. A query
+        cannot read files then. Tables that are made of Kafka's own topics, such as ``messages``, are as they are.
 
     Attributes
     ----------
@@ -82,12 +86,14 @@ class SqlSession:
         on_progress: Progress | None = None,
         show_secrets: bool = False,
         typed: TypedOptions | None = None,
+        redaction: Redaction | None = None,
     ) -> None:
         self._log = log
         self._schema_faults: list[Fault] = []
         self._typed = None if typed is None else typed.with_schemas_of(log.found, self._schema_faults)
         self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets)
         self._on_progress = on_progress
+        self._redaction = redaction
         self._streams: list[Stream] = []
         self._image_faults: list[Fault] = []
         duckdb = optional_package("duckdb", "SQL", "'kraftlog[sql]'")
@@ -101,6 +107,10 @@ class SqlSession:
         self._connection.execute(f"create schema if not exists {TOPICS}")
         self._connection.execute(f"set search_path = 'main,{TOPICS}'")
         self._connection.execute("set timezone = 'UTC'")
+        if redaction is not None:  # files of the log can be read as bytes, and by other ways to this process
+            self._connection.execute("set python_enable_replacements = false")
+            self._connection.execute("set enable_external_access = false")
+            self._connection.execute("set lock_configuration = true")
 
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run one query; its rows are read from the log as they are asked for.
@@ -123,6 +133,11 @@ class SqlSession:
             *self._image_faults,
             *(fault for stream in self._streams for fault in stream.faults),
         ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the last query's rows should know of what it has read."""
+        return [note for stream in self._streams for note in stream.notes]
 
     def close(self) -> None:
         """Close the connection."""
@@ -159,6 +174,8 @@ class SqlSession:
     def _opener(self, log: Log, table: str, types: ResolvedTypes | None = None) -> Any:
         def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
             how: dict[str, Any] = {"on_progress": self._on_progress, "typed": types}
+            if table == "records":
+                how |= {"redaction": self._redaction, "filters_redacted": True}
             stream = log.scan(table, columns, self._options, filter=filter, **how)
             self._streams.append(stream)
             return stream

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 ROW_GROUP_ROWS = 1 << 17
 
-_UNTOLD = re.compile(r"storageOptions|remoteTier|tierKeys|paths?|kafka\.(?!isolation\.level$).*", re.IGNORECASE)
+_UNTOLD = re.compile(
+    r"storageOptions|remoteTier|tierKeys|redactKey|paths?|kafka\.(?!isolation\.level$).*", re.IGNORECASE
+)
 
 _RECEIPT = pa.schema([pa.field("receipt", pa.string())])
 
@@ -162,6 +164,8 @@ def _told(given: dict[str, str], request: Request) -> dict[str, str]:
     told = {name: value for name, value in given.items() if not _UNTOLD.fullmatch(name)}
     if request.typed is not None:
         told["formats"] = repr(request.typed.formats)
+    if request.redaction is not None:
+        told["redact"] = repr(request.redaction.identity)
     return told | {"paths": json.dumps(request.shown_paths)}
 
 

@@ -64,6 +64,17 @@ READING = (
     Option("valueFraming", None, "What stands before values: `confluent` (the default), `apicurio` or `none`."),
     Option("keyFraming", None, "The same of keys."),
     Option("schemas", None, "A folder of schemas, in place of the topic `_schemas` of the log directory."),
+    Option(
+        "redact",
+        None,
+        "What is taken out of records, as JSON or with commas between them: `value.card=mask`, `key=hash`,"
+        " `header.user=null`. Filters see what is left.",
+    ),
+    Option(
+        "redactKey",
+        None,
+        "A file on the driver with the key of `hash`; by default its environment variable `KRAFTLOG_REDACT_KEY`.",
+    ),
     Option("onError", "fail", "What damage does: `fail`, `skip`, or `quarantine`."),
     Option("quarantinePath", None, "A folder for `quarantine`: the table `errors` of this read, as Parquet."),
     Option(

@@ -14,6 +14,8 @@ from kraftlog.spark.option_tables import READING, STREAMS, WITHOUT_EFFECT
 from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
 from kraftlog.spark.tables import TABLES, default_columns
+from kraftlog.tables.given_redaction import given_redaction
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table_rows import TABLES_OF_FILES
 from kraftlog.tables.user_options import read_options
 from kraftlog.values.typed_options import TypedOptions
@@ -30,6 +32,7 @@ _ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestam
 _OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming")
 _NAMES = tuple(option.name for option in (*READING, *STREAMS))
 _KNOWN = {name.lower(): name for name in (*_NAMES, *WITHOUT_EFFECT)}
+_LISTS = {"paths": '["backup/orders-0", "backup/orders-1"]', "redact": '["key=hash", "value.card=mask"]'}
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
 
@@ -99,6 +102,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             batch_rows=ROWS_PER_BATCH,
             batch_bytes=BYTES_PER_BATCH,
         ),
+        redaction=_redaction(given, table),
     )
     return _with_types(request, given, is_shown=columns is None)
 
@@ -116,6 +120,16 @@ def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -
     resolved = typed.resolved(request.log().found, strict=request.options.strict)
     errors = tuple(f"{side}_error" for side in resolved.formats) if is_shown else ()
     return replace(request, typed=resolved, columns=(*request.columns, *errors))
+
+
+def _redaction(given: Mapping[str, str], table: str) -> Redaction | None:
+    rules, key_file = given.get("redact"), given.get("redactkey")
+    if rules is None and key_file is not None:
+        raise ValueError("option redactKey goes with redact")
+    redaction = given_redaction([] if rules is None else _list(rules, "redact"), key_file)
+    if redaction is not None and table != "records":
+        raise ValueError(f"option redact goes with the table records, not with {table}")
+    return redaction
 
 
 def _table(given: Mapping[str, str]) -> str:
@@ -153,7 +167,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if "paths" in given and "path" in given:
         raise ValueError("options path and paths exclude each other; give one of them")
     if "paths" in given:
-        return _list(given["paths"])
+        return _list(given["paths"], "paths")
     if "path" in given:
         return (given["path"],)
     if "remotetier" in given:
@@ -176,17 +190,17 @@ def _remote_tier(given: Mapping[str, str]) -> RemoteTier | None:
     return RemoteTier(given["remotetier"], keys)
 
 
-def _list(text: str) -> tuple[str, ...]:
-    """Return paths of JSON, as Spark has several, or of words; a glob may begin with a bracket as well."""
+def _list(text: str, name: str) -> tuple[str, ...]:
+    """Return texts of JSON, as Spark has several, or of words; a glob may begin with a bracket as well."""
     try:
-        paths = json.loads(text)
+        texts = json.loads(text)
     except ValueError:
-        return _words(text, "paths") or ()
-    if not isinstance(paths, list):
-        return _words(text, "paths") or ()
-    if not paths or not all(isinstance(path, str) and path for path in paths):
-        raise ValueError(f'option paths is {text!r}, not like ["backup/orders-0", "backup/orders-1"]')
-    return tuple(paths)
+        return _words(text, name) or ()
+    if not isinstance(texts, list):
+        return _words(text, name) or ()
+    if not texts or not all(isinstance(one, str) and one for one in texts):
+        raise ValueError(f"option {name} is {text!r}, not like {_LISTS[name]}")
+    return tuple(texts)
 
 
 def _storage_options(text: str | None) -> dict[str, str | int | float | bool]:

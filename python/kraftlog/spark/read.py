@@ -52,6 +52,8 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
         typed = None if request.typed is None else request.typed_records()
         columns = schema.RECORDS.select(library_columns(request.columns) if typed is None else typed.reads)
         records: Iterator[pa.RecordBatch] = read_range(work, columns, part.options, faults)
+        if request.redaction is not None:
+            records = request.redaction.stream(records, [])
         for batch in records if typed is None else typed.rows(records, faults):
             yield as_spark(batch, target)
     elif request.table == "errors":

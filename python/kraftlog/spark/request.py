@@ -17,6 +17,7 @@ from kraftlog.spark.selection import Selection
 from kraftlog.spark.tables import TABLES, library_columns, spark_names, spark_schema
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.user_options import catalog_of
 from kraftlog.values.typed import TypedRecords
 from kraftlog.values.typed_options import ResolvedTypes
@@ -58,6 +59,8 @@ class Request:
         Whether a stream reads only what the broker knows to be replicated.
     typed : ResolvedTypes or None
         Formats of keys and values, with the schemas that were there when the options were read.
+    redaction : Redaction or None
+        What is taken out of records before they are typed. Spark applies filters to what is left.
     """
 
     table: str
@@ -79,6 +82,7 @@ class Request:
     max_trigger_delay_ms: int = 0
     stops_at_high_watermark: bool = False
     typed: ResolvedTypes | None = None
+    redaction: Redaction | None = field(default=None, repr=False)  # has a key
 
     def found(self) -> Discovery:
         """Return all files of this moment, of whatever topic."""

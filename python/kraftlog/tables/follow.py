@@ -105,6 +105,8 @@ class Follower:
         if table in schema.TABLES and table not in ("records", "messages", *_KEYS):
             can_be = "records, messages, types of messages, groups and transactional_ids can"
             raise ValueError(f"the table {table} cannot be followed; {can_be}")
+        if redaction is not None and table != "records":
+            raise ValueError(f"redaction is of the table records, not of {table}")
         self._typed_options, self._redaction = typed, redaction
         self._typed = None if typed is None else typed.resolved(self._log.found, strict=options.strict)
         self.schema = (
@@ -292,6 +294,8 @@ def follow(
     partitions: Iterable[int] | None = None,
     search: Search | None = None,
     last: int | None = None,
+    redact: Iterable[str] = (),
+    redact_key: bytes | None = None,
     **bounds: object,
 ) -> Follower:
     """Follow logs that are written: what is there, and new rows as they come.
@@ -310,6 +314,8 @@ def follow(
         Only the records that it finds.
     last : int, optional
         Begin with the last rows of each partition; 0: show only what is new.
+    redact, redact_key
+        As ``Log.records`` has them; ``search`` is in what was there.
     **bounds
         As ``Log.records`` has them.
 
@@ -335,4 +341,5 @@ def follow(
         return open_log(every, topics=wanted[0], partitions=wanted[1])
 
     options = read_options(**bounds)  # type: ignore[arg-type]
-    return Follower(listed, table, columns, options, search=search, last=last)
+    redaction = Redaction.of(redact, redact_key)
+    return Follower(listed, table, columns, options, search=search, redaction=redaction, last=last)

@@ -58,6 +58,7 @@ class LogFiles:
         search: Search | None = None,
         typed: TypedOptions | ResolvedTypes | None = None,
         redaction: Redaction | None = None,
+        filters_redacted: bool = False,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -84,7 +85,10 @@ class LogFiles:
         typed : TypedOptions or ResolvedTypes, optional
             Formats of keys and values, of ``records`` alone.
         redaction : Redaction, optional
-            What is taken out of ``records``, before it is typed; filters and searches see what was there.
+            What is taken out of ``records``, before it is typed; searches see what was there.
+        filters_redacted : bool
+            Whether the filter, too, sees what is left, so that nothing can be learned by filters. Those of typed keys
+            and values always do.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
@@ -113,10 +117,13 @@ class LogFiles:
 
             filtered = Filtered(filter, definition, arrow_schema.names)
 
+        before, behind = (redaction, None) if filters_redacted else (None, redaction)
+
         def rows(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             def read(found: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
                 how = Pass(bounds, faults, stream.notes, workers, range_bytes, on_progress, where)
-                return table_rows(found, self.catalog, table, wanted, how)
+                found_rows = table_rows(found, self.catalog, table, wanted, how)
+                return found_rows if before is None else before.stream(found_rows, stream.notes)
 
             if search is not None:
                 return search.rows(self.found, options, arrow_schema, read)
@@ -124,11 +131,10 @@ class LogFiles:
                 return read(self.found, arrow_schema, options)
             return filtered.rows(self.found, options, read)
 
-        def redacted(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            assert redaction is not None
-            return redaction.stream(rows(faults), stream.notes)
+        def left(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            return rows(faults) if behind is None else behind.stream(rows(faults), stream.notes)
 
-        stream = Stream(arrow_schema, rows if redaction is None else redacted)
+        stream = Stream(arrow_schema, left)
         return stream
 
     def ranges(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyarrow.compute import Expression
 
+    from kraftlog.tables.redaction import Redaction
     from kraftlog.tables.search import Texts
     from kraftlog.tables.space import Housekeeping
     from kraftlog.values.schema_store import SchemaStore
@@ -113,7 +114,8 @@ class RecordTables(LogFiles):
         redact : iterable of str
             What is taken out of records: ``key``, ``value``, ``header.NAME`` or a JSON path such as
             ``value.customer.email``, with ``=null``, ``=hash`` or ``=mask`` behind it. It is done before values are
-            typed: a number of JSON that is hashed or masked does not fit then. ``filter`` is on what was there.
+            typed: a number of JSON that is hashed or masked does not fit then. ``filter`` is on what was there, but
+            of typed keys and values on what they become.
         redact_key : bytes, optional
             Of the HMAC that ``hash`` stands for, 16 bytes or more.
 
@@ -161,11 +163,7 @@ class RecordTables(LogFiles):
             from kraftlog.values.typed_options import TypedOptions
 
             typed = TypedOptions.of(*given, schemas=schemas)
-        redaction = None
-        if rules := list(redact):
-            from kraftlog.tables.redaction import Redaction
-
-            redaction = Redaction(rules, redact_key)
+        redaction = _redaction(redact, redact_key)
         return self.scan("records", columns, options, workers=workers, filter=filter, typed=typed, redaction=redaction)
 
     def grep(
@@ -181,6 +179,8 @@ class RecordTables(LogFiles):
         ignore_case: bool = False,
         invert: bool = False,
         key_partitions: int | None = None,
+        redact: Iterable[str] = (),
+        redact_key: bytes | None = None,
         workers: int = 1,
         **bounds: object,
     ) -> Stream:
@@ -210,6 +210,8 @@ class RecordTables(LogFiles):
         key_partitions : int, optional
             How many partitions the topic has, if its producers choose them by Kafka's murmur2 of the key, as Java's and
             librdkafka's murmur2_random do: only those of ``key_equals`` are read.
+        redact, redact_key
+            As ``records`` has them. The search is in what was there, and what is found is redacted.
         workers : int
         **bounds
             As ``records`` has them: offsets, timestamps, ``isolation_level``, ``strict``, and others.
@@ -238,7 +240,8 @@ class RecordTables(LogFiles):
             invert=invert,
             key_partitions=key_partitions,
         )
-        return self.scan("records", columns, read_options(**bounds), workers=workers, search=search)  # type: ignore[arg-type]
+        how: dict[str, Any] = {"search": search, "redaction": _redaction(redact, redact_key)}
+        return self.scan("records", columns, read_options(**bounds), workers=workers, **how)  # type: ignore[arg-type]
 
     def errors(self, *, workers: int = 1) -> pa.Table:
         """Read and check everything, and return what cannot be read, and files that were left alone."""
@@ -340,3 +343,11 @@ class RecordTables(LogFiles):
         from kraftlog.tables.writes import writes
 
         return writes(self.found, unit, read_options(**bounds), faults, [])  # type: ignore[arg-type]
+
+
+def _redaction(rules: Iterable[str], key: bytes | None) -> Redaction | None:
+    if not (texts := list(rules)) and key is None:
+        return None
+    from kraftlog.tables.redaction import Redaction
+
+    return Redaction.of(texts, key)

@@ -2,69 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from kraftlog.codec.filtered_batch import Fields
 from kraftlog.stream import rows_of
-from kraftlog.tables.json_path import EVERY, JsonPath, Step
+from kraftlog.tables.digests import Digests
+from kraftlog.tables.json_path import EVERY, Step
+from kraftlog.tables.redaction_rule import HASH, HEADER, KEY, MASK, NULL, VALUE, Rule
 
-NULL, HASH, MASK = HOW = ("null", "hash", "mask")
+if TYPE_CHECKING:
+    from kraftlog.tables.redacted_columns import Documents
+
 MASKED = "***"
 LEAST_KEY_BYTES = 16
-COLUMNS = KEY, VALUE, HEADER = ("key", "value", "header")
-
-_EXPECTED = (
-    "expected key=HOW, value=HOW, value.PATH=HOW, key.PATH=HOW or header.NAME=HOW, such as value.customer.email=hash,"
-    f" with HOW one of {', '.join(HOW)}"
-)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What is done to a place.
-
-    Attributes
-    ----------
-    column : {"key", "value", "header"}
-    steps : tuple
-        Of a JSON path; of a header its name, or every one. Without them the key or value as a whole.
-    how : {"null", "hash", "mask"}
-    """
-
-    column: str
-    steps: tuple[Step, ...]
-    how: str
-
-    @classmethod
-    def parse(cls, text: str) -> Rule:
-        """Return the rule of a text such as ``value.customer.email=hash``.
-
-        Raises
-        ------
-        ValueError
-            When it is none.
-
-        Examples
-        --------
-        >>> Rule.parse("value.items[0].card=mask")
-        Rule(column='value', steps=('items', 0, 'card'), how='mask')
-        """
-        place, equals, how = text.rpartition("=")
-        column = next((name for name in COLUMNS if place == name or place.startswith((f"{name}.", f"{name}["))), None)
-        if not equals or column is None or how not in HOW:
-            raise ValueError(f"redact {text!r}: {_EXPECTED}")
-        rest = place[len(column) :]
-        steps = tuple(JsonPath(rest).steps) if rest else ()
-        if column == HEADER and (len(steps) != 1 or isinstance(steps[0], int)):
-            raise ValueError(f"redact {text!r}: expected the name of a header, such as header.user or header['x.y']")
-        return cls(column, steps, how)
 
 
 class Redaction:
@@ -73,7 +28,8 @@ class Redaction:
     Parameters
     ----------
     rules : iterable of str
-        As ``Rule.parse`` takes them. All of them count; a value or key as a whole goes before places in it.
+        As ``redaction_rule.Rule.parse`` takes them. All of them count; a value or key as a whole goes before places in
+        it.
     key : bytes, optional
         Of the HMAC (SHA-256) that ``hash`` puts in the place of a value, in hexadecimal digits: equal values stay
         equal, in keys, values and headers, and nobody without the key finds one by trying.
@@ -104,6 +60,8 @@ class Redaction:
             if len(key) < LEAST_KEY_BYTES:
                 raise ValueError(f"redact: expected a key of {LEAST_KEY_BYTES} bytes or more, found {len(key)}")
         self._key = key or b""
+        self._digests = Digests(self._key)
+        self._documents: dict[str, Documents] = {}
         self._of_keys, self._of_values = (self._side(column) for column in (KEY, VALUE))
         self._of_headers = [rule for rule in self._rules if rule.column == HEADER]
         self.not_json = 0
@@ -122,6 +80,45 @@ class Redaction:
 
         return side
 
+    def _change_of(self, column: str) -> Callable[[pa.Array], pa.Array] | None:
+        """Return what becomes of a column of keys, or of values; None where all of it stays."""
+        rules = [rule for rule in self._rules if rule.column == column]
+        whole = next((rule for rule in rules if not rule.steps), None)
+        if whole is not None:
+            return partial(self._whole, how=whole.how)
+        if not rules:
+            return None
+        if column not in self._documents:
+            from kraftlog.tables.redacted_columns import Documents
+
+            self._documents[column] = Documents(rules, MASKED, self._digests)
+        return partial(self._documents[column].change, one=lambda data: self._document(data, rules))
+
+    def _whole(self, values: pa.Array, how: str) -> pa.Array:
+        if how == NULL:
+            return pa.nulls(len(values), values.type)
+        from kraftlog.tables.redacted_columns import hashed, masked
+
+        return masked(values, MASKED.encode()) if how == MASK else hashed(values, self._digests)
+
+    def __reduce__(self) -> tuple[type[Redaction], tuple[list[str], bytes | None]]:
+        return Redaction, (self._texts, self._key or None)
+
+    @classmethod
+    def of(cls, rules: Iterable[str], key: bytes | None) -> Redaction | None:
+        """Return what rules ask for; None without rules.
+
+        Raises
+        ------
+        ValueError
+            As for the class; also when there is a key and no rule.
+        """
+        if texts := list(rules):
+            return cls(texts, key)
+        if key is not None:
+            raise ValueError("redact: there is a key, and no rule")
+        return None
+
     @property
     def identity(self) -> list[str]:
         """What must be the same for records to be redacted in the same way; of the key a check alone."""
@@ -130,22 +127,33 @@ class Redaction:
     def record(self, fields: Fields) -> Fields:
         """Return key, value and headers of a record as the rules leave them."""
         key, value, headers = fields
-        if self._of_headers:
-            headers = [(name, self._header(name, content)) for name, content in headers]
-        return self._of_keys(key), self._of_values(value), headers
+        return self._of_keys(key), self._of_values(value), self._headers(headers)
+
+    def records(self, fields: list[Fields]) -> list[Fields]:
+        """Return key, value and headers of records as ``record`` does; keys and values all at once."""
+        keys, values = (self._all(name, [one[at] for one in fields]) for at, name in enumerate((KEY, VALUE)))
+        return list(zip(keys, values, [self._headers(headers) for _, _, headers in fields], strict=True))
+
+    def _all(self, column: str, contents: list[Any]) -> list[bytes | None]:
+        """Return all keys, or all values, as the rules leave them."""
+        change = self._change_of(column)
+        return contents if change is None else change(pa.array(contents, pa.binary())).to_pylist()
+
+    def _headers(self, headers: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes | None]]:
+        return [(name, self._header(name, content)) for name, content in headers] if self._of_headers else headers
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as the rules leave their columns ``key``, ``value`` and ``headers``, as far as they are there."""
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
-        for name, side in ((KEY, self._of_keys), (VALUE, self._of_values)):
-            if name in columns:
-                columns[name] = pa.array([side(data) for data in columns[name].to_pylist()], columns[name].type)
+        for name in (KEY, VALUE):
+            if name in columns and (change := self._change_of(name)) is not None:
+                columns[name] = change(columns[name])
         if self._of_headers and "headers" in columns:
-            changed = [
-                [{"key": one["key"], "value": self._header(one["key"].encode(), one["value"])} for one in each]
-                for each in columns["headers"].to_pylist()
-            ]
-            columns["headers"] = pa.array(changed, columns["headers"].type)
+            from kraftlog.tables.redacted_columns import headers_of
+
+            names = [None if rule.steps[0] is EVERY else str(rule.steps[0]) for rule in self._of_headers]
+            changes = [partial(self._whole, how=rule.how) for rule in self._of_headers]
+            columns["headers"] = headers_of(columns["headers"], names, changes)
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
 
     def notes(self) -> list[str]:
@@ -157,11 +165,11 @@ class Redaction:
         return [f"{what} redacted as a whole"]
 
     def stream(self, batches: Iterable[pa.RecordBatch], notes: list[str]) -> Iterator[pa.RecordBatch]:
-        """Return record batches as ``rows`` does, and what a reader should know of them."""
-        self.not_json = 0
+        """Return record batches as ``rows`` does, and note what a reader should know; several may run at once."""
+        counting = Redaction(self._texts, self._key or None)
         for batch in batches:
-            yield rows_of(self.rows(batch).columns, batch.schema, batch.num_rows)
-        notes += self.notes()
+            yield rows_of(counting.rows(batch).columns, batch.schema, batch.num_rows)
+        notes += counting.notes()
 
     def _header(self, name: bytes, content: bytes | None) -> bytes | None:
         for rule in self._of_headers:
@@ -175,7 +183,7 @@ class Redaction:
         return MASKED.encode() if how == MASK else self._digest(data).encode()
 
     def _digest(self, data: bytes) -> str:
-        return hmac.new(self._key, data, hashlib.sha256).hexdigest()
+        return self._digests.one(data)
 
     def _document(self, data: bytes, rules: list[Rule]) -> bytes | None:
         has_twins = False

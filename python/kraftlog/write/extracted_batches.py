@@ -77,7 +77,7 @@ class ExtractedBatches:
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
     change : callable, optional
-        Returns key, value and headers of a record in the place of those that it has.
+        Returns key, value and headers of the records of a batch in the place of those that they have.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class ExtractedBatches:
         options: ReadOptions,
         compression: int | None = None,
         on_progress: Callable[[int], None] | None = None,
-        change: Callable[[Fields], Fields] | None = None,
+        change: Callable[[list[Fields]], list[Fields]] | None = None,
     ) -> None:
         self._segments = segments
         self._options = options.from_log_start(segments[0].log_start_offset)
