@@ -182,5 +182,5 @@ def _index_files(segment: Segment) -> tuple[dict[str, IndexColumns], list[Fault]
             try:
                 files[kind] = read_index(path, kind, segment.base_offset, faults)
             except OSError as error:
-                faults.append(Fault("unreadable_file", f"{path.name}: {error.strerror}"))
+                faults.append(Fault("unreadable_file", f"{path.name}: {error.strerror or error}"))
     return files, faults

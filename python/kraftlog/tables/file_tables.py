@@ -169,7 +169,7 @@ def index_rows(
             try:
                 entries = read_index(path, kind, segment.base_offset or 0, found)
             except OSError as error:
-                faults.append(located(segment, Fault("unreadable_file", f"{path.name}: {error.strerror}")))
+                faults.append(located(segment, Fault("unreadable_file", f"{path.name}: {error.strerror or error}")))
                 continue
             faults.extend(located(segment, fault) for fault in found)
             yield _index_columns(segment, f"{path.parent.name}/{path.name}", entries, arrow_schema)
