@@ -179,7 +179,7 @@ class ChunkCache:
             buffer = min(fitting, key=len, default=None)
             if buffer is not None:
                 self._buffers.remove(buffer)
-                self._add(-len(buffer))  # it is among the bytes of its group
+                self._add(-size)  # that much is among the bytes of its group
         own = buffer if buffer is not None else bytearray(size)
         try:
             with memoryview(own) as view, view[:size] as part:
@@ -187,9 +187,11 @@ class ChunkCache:
         finally:
             with self._changed:
                 undo = max((one.undo_bytes for one in self._on_their_way), default=0)
-                if len(self._buffers) < READS_AT_ONCE and self.bytes + len(own) + undo <= self._most:
+                if len(self._buffers) < READS_AT_ONCE and self.bytes + size + undo <= self._most:
                     self._buffers.append(own)
-                    self._add(len(own))
+                    self._add(size)
+                else:
+                    self._add(size - len(own))
 
     def undo(self, work: Callable[[Decompressor], list[bytes]], need: int, limit: int) -> list[bytes]:
         """Return what a thread for that makes of a group, with a decompressor of chunks of at most ``limit`` bytes."""

@@ -14,11 +14,10 @@ READ_BYTES = 4 << 20
 WINDOW_BYTES = 32 << 20
 LONG_BATCH = 4 << 20  # bytes that cost as much as another request
 READS_AT_ONCE = 8
-MARKED_BYTES = 16
 TRIES = 3
 FIRST_PAUSE = 0.1  # seconds, and twice as long each time
 
-_MARK = bytes.fromhex("d1b7f39e8ac5e3fd94a9b6dfc781ebf5")  # rare in logs
+_RARE = 0xF5  # of bytes in logs; no text in UTF-8 has it
 
 
 def remote_entry(path: RemotePath) -> Entry | None:
@@ -154,17 +153,18 @@ class RemoteFile:
     def _answer(self, target: memoryview, start: int) -> None:
         """Fill a part by one request.
 
-        Of an answer that is too short, pyarrow's client of S3 does not say so. The last bytes are marked before, and
-        asked for once more where they are as they were marked.
+        Of an answer that is too short, pyarrow's client of S3 does not say so. So the last byte is set to something
+        before. Where it is still that, it is what is stored, or has not come: then it is set to something else.
         """
-        size, last = len(target), target[-MARKED_BYTES:]
+        size = len(target)
         what = f"bytes {start} to {start + size}: "
         with naming(self.path, what):
-            last[:] = _MARK[-len(last) :]
+            target[-1] = _RARE
             came = self._fill(target, start)
-            if came == size and last[-1] == _MARK[-1]:
-                again = memoryview(bytearray(byte ^ 0xFF for byte in last))
-                if self._fill(again, start + size - len(last)) != len(last) or again != last:
+            if came == size and target[-1] == _RARE:
+                target[-1] = _RARE ^ 0xFF
+                came = self._fill(target, start)
+                if came == size and target[-1] != _RARE:
                     raise OSError("the answer is shorter than what was asked for")
         if came != size:
             raise OSError(f"{self.path}: {what}only {came} came")
