@@ -17,7 +17,7 @@ from kraftlog.disk.remote_files import READS_AT_ONCE
 MOST_BYTES = 128 << 20  # of all files together: what is fetched, what is made of it, and what waits for its readers
 KEPT_BYTES = 64 << 20  # of these, when nobody reads
 AHEAD_BYTES = 48 << 20  # that nobody has asked for yet
-THREADS = READS_AT_ONCE + READS_AT_ONCE // 2  # some undo what others have fetched
+THREADS = 2 * READS_AT_ONCE  # some wait for what they have fetched to be undone
 UNDOING_AT_ONCE = min(os.cpu_count() or 2, READS_AT_ONCE)
 IDLE_BYTES = 8 << 20  # of the memory of a decompressor that is used again; larger ones are dropped
 
