@@ -42,7 +42,7 @@ typedef struct {
     int8_t follows; /* whether transactional batches may be decoded only before `known` (follow.h) */
     int64_t known;
     int8_t is_hidden; /* the batch at `position`, if it is decoded all the same, for want of another way behind it */
-    const kr_texts *texts; /* 0, or batches whose plain bytes do not hold them are passed over */
+    const kr_texts *texts; /* 0, or batches whose plain bytes do not hold them are only checked */
     kr_columns columns;
     kr_fault faults[KR_MAX_FAULTS];
     int32_t faults_count;
@@ -307,19 +307,42 @@ static inline int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int
     return kr_settle(d, h, &before, bytes, status, &e);
 }
 
-/* Whether the batch at d->position, not compressed and in memory, holds none of what is searched for, and is sound as
- * far as its crc says. One that is not is decoded, which says what is wrong. */
-static inline int kr_lacks_texts(kr_decoder *d, kr_batch_header *h) {
-    const uint8_t *p = d->input.start + h->position;
-    int64_t before = h->magic >= 2 ? KR_RECORD_BATCH_OVERHEAD : KR_LOG_OVERHEAD;
-    if (kr_holds_texts(p + before, kr_batch_end(h) - h->position - before, d->texts)) return 0;
-    return !d->check_crc || kr_batch_crc(&d->input, h) == h->crc;
+/* Passes over a batch that holds none of what is searched for, with what is wrong with its records: `w` is walked into
+ * no columns. */
+static __attribute__((noinline)) void kr_pass_judged(kr_decoder *d, const kr_batch_header *h, kr_walk *w,
+                                                     const uint8_t *start) {
+    kr_columns none = {0};
+    kr_error e;
+    int status, is_wrapper = h->magic < 2 && kr_compression(h);
+    if (is_wrapper)
+        status = kr_inner_decode(&none, h, w->p, w->end, d->check_crc, d->strict, &e, 0);
+    else if (h->magic < 2)
+        status = kr_legacy_decode(&none, h, start, &e, 0);
+    else
+        status = kr_records_walk(w, &none, h, start, &e, 0);
+    if (status != KR_OK) kr_note_fault(d, &e, h->position, h->base_offset, e.lost);
+    kr_pass(d, h);
 }
 
-/* The same for the plain bytes of d->batch, whose crc has been compared: passes over it, or returns 0. */
-static inline int kr_pass_without_texts(kr_decoder *d, const uint8_t *data, int64_t size) {
-    if (!d->texts || kr_holds_texts(data, size, d->texts)) return 0;
-    kr_pass(d, &d->batch);
+/* Passes over the batch at d->position, not compressed and in memory, if it holds none of what is searched for; else
+ * returns 0, as of one whose crc does not match: it is decoded, which says so. */
+static inline int kr_pass_without_texts(kr_decoder *d, const kr_batch_header *h) {
+    const uint8_t *start = d->input.start, *p = start + h->position, *end = start + kr_batch_end(h);
+    int64_t before = h->magic >= 2 ? KR_RECORD_BATCH_OVERHEAD : KR_LOG_OVERHEAD;
+    if (kr_holds_texts(p + before, end - p - before, d->texts)) return 0;
+    if (d->check_crc && kr_batch_crc(&d->input, h) != h->crc) return 0;
+    kr_walk w = {p + before,    end,      start + d->input.until + d->input.spare - KR_PADDING, 0, h->records_count,
+                 {end, end, 0}, d->strict};
+    kr_pass_judged(d, h, &w, start);
+    return 1;
+}
+
+/* The same for the plain bytes of d->batch, whose crc has been compared. */
+static inline int kr_pass_decompressed(kr_decoder *d, const uint8_t *data, int64_t size) {
+    if (!d->texts || size > INT32_MAX || kr_holds_texts(data, size, d->texts)) return 0;
+    const uint8_t *end = data + size;
+    kr_walk w = {data, end, end, 0, d->batch.records_count, {end, end, 0}, d->strict};
+    kr_pass_judged(d, &d->batch, &w, data);
     return 1;
 }
 
@@ -393,10 +416,7 @@ static inline int kr_decode_next(kr_decoder *d) {
     if (status == KR_BAD_CRC) kr_leave_out(d, h, &e);
     if (status != KR_OK) return KR_OK;
     if (kr_compression(h)) return kr_open_compressed(d, h);
-    if (KR_UNLIKELY(d->texts != 0) && kr_lacks_texts(d, h)) {
-        kr_pass(d, h);
-        return KR_OK;
-    }
+    if (KR_UNLIKELY(d->texts != 0) && kr_pass_without_texts(d, h)) return KR_OK;
     return kr_decode_plain(d, h);
 }
 

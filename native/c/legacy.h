@@ -31,7 +31,7 @@ static inline void kr_legacy_read(kr_reader *in, int8_t magic, kr_record *r) {
     r->headers_count = 0;
 }
 
-static inline void kr_legacy_put(kr_columns *c, int64_t offset, int64_t timestamp, kr_record *r, uint32_t want) {
+KR_ALWAYS_INLINE void kr_legacy_put(kr_columns *c, int64_t offset, int64_t timestamp, kr_record *r, uint32_t want) {
     kr_batch_header plain = {0};
     plain.base_offset = offset;
     plain.base_timestamp = timestamp;
@@ -40,8 +40,8 @@ static inline void kr_legacy_put(kr_columns *c, int64_t offset, int64_t timestam
 }
 
 /* The message with header h, whole and not compressed. */
-static inline int kr_legacy_decode(kr_columns *c, const kr_batch_header *h, const uint8_t *start, kr_error *e,
-                                   uint32_t want) {
+KR_ALWAYS_INLINE int kr_legacy_decode(kr_columns *c, const kr_batch_header *h, const uint8_t *start, kr_error *e,
+                                      uint32_t want) {
     kr_record r;
     kr_reader in = kr_reader_make(start, start + h->position + KR_LEGACY_ATTRIBUTES_AT + 1, start + kr_batch_end(h));
     kr_legacy_read(&in, h->magic, &r);

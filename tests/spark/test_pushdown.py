@@ -53,7 +53,7 @@ def test_rows(handing_down, condition: str, zone: str):
     expected = comparable(rows_of(whole.where(condition)))
     condition = condition.replace(".788'", ".788Z'")
     handing_down.conf.set("spark.sql.session.timeZone", zone)
-    source = handing_down.read.format("kraftlog").option("rangeBytes", "4k").load(CODECS)
+    source = _narrowing(handing_down)
     try:
         found = source.where(condition).selectExpr(columns.split(", "))
         handing_down.conf.set("spark.sql.session.timeZone", "UTC")
@@ -62,12 +62,28 @@ def test_rows(handing_down, condition: str, zone: str):
         handing_down.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+def _narrowing(spark):
+    return spark.read.format("kraftlog").options(rangeBytes="4k", filterPushdown="true").load(CODECS)
+
+
 def test_less_is_planned(handing_down):
-    source = handing_down.read.format("kraftlog").option("rangeBytes", "4k").load(CODECS)
+    source = _narrowing(handing_down)
     everything = source.rdd.getNumPartitions()
     assert everything > 60
     assert source.where("topic = 'codec-lz4' and partition = 0 and offset < 20").rdd.getNumPartitions() == 1
     assert source.where("topic = 'codec-lz4'").rdd.getNumPartitions() < everything / 4
+
+
+def test_a_frame_serves_several_queries(handing_down):
+    """Spark hands filters down, and keeps what was planned with them for the next query of the frame."""
+    source = handing_down.read.format("kraftlog").option("rangeBytes", "4k").load(CODECS)
+    rows = len(kraftlog.open(CODECS).records(["offset"]).to_table())
+    assert source.count() == rows
+    few = source.where("offset < 10").count()
+    assert 0 < few < rows
+    assert source.count() == rows
+    assert source.where("topic = 'codec-lz4'").count() < rows
+    assert source.select("offset").where("offset >= 0").count() == rows
 
 
 def test_without_the_switch(spark):

@@ -50,7 +50,8 @@ def test_rows_and_filters(spark, logs, options, handed_down):
     try:
 
         def load():  # each time: Spark plans a frame that was filtered as before when it is used without filters
-            return spark.read.format("kraftlog").options(**options).option("rangeBytes", "1k").load(str(logs))
+            narrowed = {"rangeBytes": "1k", "filterPushdown": "true"}
+            return spark.read.format("kraftlog").options(**options, **narrowed).load(str(logs))
 
         wanted = expected(logs, COLUMNS)
         rows = load().orderBy("partition", "offset").collect()

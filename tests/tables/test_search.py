@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
+import struct
+import zlib
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 import kraftlog
 from golden_files import GOLDEN, scenarios
+from kraftlog._native.checksum import crc32c
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
 from kraftlog.codec.held_texts import HeldTexts
@@ -113,17 +117,94 @@ def test_bounds():
 
 
 def test_damage_is_reported_as_records_does():
-    """All but what is wrong with single records of batches whose checksum matches, and that hold nothing."""
+    """Whatever is wrong with batches and records that do not hold the text."""
+    codes = set()
     for folder in scenarios():
         log = kraftlog.open(folder / "log")
         records, grep = log.records(["offset"]), log.grep(["offset"], value=b"\xfe nowhere \xfe")
         records.to_table()
         assert grep.to_table().num_rows == 0
-        expected = [fault for fault in records.faults if fault.record_index is None or fault.record_index < 0]
-        assert [fault for fault in grep.faults if fault in expected] == grep.faults
-        of_records = [fault for fault in records.faults if fault not in grep.faults]
-        assert all(fault.record_index is not None and fault.record_index >= 0 for fault in of_records), folder
+        assert grep.faults == records.faults, folder
         assert [note for note in records.notes if "torn" in note] == [note for note in grep.notes if "torn" in note]
+        codes |= {fault.error for fault in grep.faults}
+    assert "bad_crc" in codes
+
+
+BROKEN_RECORDS = {  # by hex of the record: what is wrong, as tests/native/test_record_faults.c has it
+    "0e 000000000000": "bad_record_length",
+    "0c 000000 06 0100": "bad_key_length",
+    "0e 000000 02 61 04 62": "bad_value_length",
+    "0c 000000 01 01 02": "bad_headers_count",
+    "10 000000 01 01 02 04 61": "bad_header_key_length",
+    "12 000000 01 01 02 02 61 04": "bad_header_value_length",
+    "0e 000000 01 01 00 ff": "bad_record_size",
+    "04 0080": "truncated_field",
+    "16 00 00 00 01 808080808000 00": "varint_too_long",
+    "": "missing_records",
+    "0c 000000 01 01 00 00": "trailing_bytes",
+}
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@pytest.mark.parametrize(("record", "code"), BROKEN_RECORDS.items(), ids=BROKEN_RECORDS.values())
+def test_broken_records_of_batches_without_the_text(codec: str, record: str, code: str):
+    """Records that were broken before their checksum was made, in a batch whose other record is sound."""
+    payload = bytes.fromhex("10 000000 01 04 6869 00") + bytes.fromhex(record)
+    log = b"".join(
+        [
+            kraftlog.encode(pa.table({"value": [b"hay"] * 3})).to_pybytes(),
+            batch_of(payload if codec == "none" else gzip.compress(payload), 3, 2, is_gzip=codec == "gzip"),
+            kraftlog.encode(pa.table({"value": [b"hay", b"a needle"]}), base_offset=5).to_pybytes(),
+        ]
+    )
+    whole = passed(log, None)
+    assert [fault.error for fault in whole[1]] == [code]
+    assert sorted(set(whole[0])) == [0, 1, 2, 3, 5, 6]
+    assert passed(log, b"needle") == ([5, 6], *whole[1:])
+    assert passed(log, b"nowhere") == ([], *whole[1:])
+
+
+def passed(log: bytes, text: bytes | None) -> tuple[list[int], list[Fault], Any, Any]:
+    """Return offsets and faults of the batches that hold a text, or of all, and where the log ends."""
+    faults: list[Fault] = []
+    holds = None if text is None else HeldTexts(((text,),))
+    plan = DecodePlan(pa.schema([("offset", pa.int64())]), ReadOptions(holds=holds))
+    decoder = RecordDecoder(log, 0, NO_BOUND, plan)
+    offsets = [at for batch in decoder.batches(faults) for at in batch["offset"].to_pylist()]
+    return offsets, faults, decoder.torn_at, decoder.reached
+
+
+def batch_of(payload: bytes, base_offset: int, records_count: int, *, is_gzip: bool) -> bytes:
+    """Return a batch of magic 2 with a right checksum, whatever its records are."""
+    body = struct.pack(">hiqqqhii", int(is_gzip), records_count - 1, 0, 0, -1, -1, -1, records_count) + payload
+    return struct.pack(">qiibI", base_offset, len(body) + 9, 0, 2, crc32c(body)) + body
+
+
+def test_payloads_that_cannot_be_decompressed_and_a_torn_tail():
+    sound = kraftlog.encode(pa.table({"value": [b"hay"] * 3}), base_offset=1).to_pybytes()
+    log = batch_of(b"no gzip at all", 0, 1, is_gzip=True) + sound + sound[:-1]
+    whole = passed(log, None)
+    assert [fault.error for fault in whole[1]] == ["decompression_failed"]
+    assert whole[2] == len(log) - len(sound) + 1
+    assert passed(log, b"nowhere") == ([], *whole[1:])
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_broken_messages_of_old_formats_without_the_text(is_wrapped: bool):
+    """A key that is longer than its message, alone and inside of a compressed wrapper."""
+
+    def message(offset: int, key_length: int, attributes: int, value: bytes) -> bytes:
+        key = b"k" * min(key_length, 1) if key_length >= 0 else b""
+        body = struct.pack(">bbqi", 1, attributes, 0, key_length) + key + struct.pack(">i", len(value)) + value
+        return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
+
+    log = message(0, 1, 0, b"hay") + message(1, 1000, 0, b"hay") + message(2, 1, 0, b"hay")
+    if is_wrapped:
+        log = message(2, -1, 1, gzip.compress(log)) + message(3, 1, 0, b"hay")
+    whole = passed(log, None)
+    assert whole[0] == ([0, 2, 3] if is_wrapped else [0, 2])
+    assert [(fault.error, fault.record_index) for fault in whole[1]] == [("bad_key_length", 1 if is_wrapped else 0)]
+    assert passed(log, b"nowhere") == ([], *whole[1:])
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["none", "lz4", "gzip"]), st.booleans())
@@ -150,9 +231,8 @@ def test_rows_of_damaged_logs(chance: random.Random, compression: str, check_crc
         decoder = RecordDecoder(data, 0, NO_BOUND, plan)
         batches = [batch.filter(search.mask(batch)) for batch in decoder.batches(faults)]
         rows = pa.Table.from_batches(batches, arrow_schema).to_pylist()
-        of_batches = [fault for fault in faults if fault.record_index is None or fault.record_index < 0]
-        passes.append((rows, of_batches if check_crc else [], decoder.torn_at, decoder.reached))
-    assert passes[0] == passes[1]  # without checksums, faults of records in batches that hold nothing are not met
+        passes.append((rows, faults, decoder.torn_at, decoder.reached))
+    assert passes[0] == passes[1]
 
 
 def test_damage_beside_what_is_found():

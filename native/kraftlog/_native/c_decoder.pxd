@@ -136,7 +136,7 @@ cdef extern from "decoder.h" nogil:
         int64_t payload_size
 
     int kr_decoder_run(kr_decoder *d)
-    int kr_pass_without_texts(kr_decoder *d, const uint8_t *data, int64_t size)
+    int kr_pass_decompressed(kr_decoder *d, const uint8_t *data, int64_t size)
     int kr_decode_decompressed(kr_decoder *d, const uint8_t *data, int64_t size)
     void kr_decompression_failed(kr_decoder *d, int status, int64_t expected)
 

@@ -29,7 +29,7 @@ from kraftlog._native.c_decoder cimport (
     kr_decoder,
     kr_decoder_run,
     kr_decompression_failed,
-    kr_pass_without_texts,
+    kr_pass_decompressed,
     kr_size_chunk,
     kr_text,
     kr_texts,
@@ -222,7 +222,7 @@ cdef class Decoder:
                 return status
             status = self.decompressor.run(d.payload, d.payload_size, kr_compression(&d.batch), d.batch.magic)
             if status == KR_OK:
-                self.has_plain_bytes = not kr_pass_without_texts(d, self.decompressor.plain.out,
+                self.has_plain_bytes = not kr_pass_decompressed(d, self.decompressor.plain.out,
                                                                  self.decompressor.plain.size)
             elif status == KR_UNREADABLE:
                 return status

@@ -52,8 +52,9 @@ def _grep(paths: LogPaths, output: Output, counts: bool, **given: Any) -> None:
     """Show the records that hold a text, as the table records.
 
     Where several kinds are given, all must be found, of each kind one of its texts. Batches are searched as bytes, and
-    only those that hold the texts are decoded: what is rare is found as fast as the log is read. Damage is reported as
-    records does. With --redact texts are found in what was there, and what is shown is redacted.
+    only those that hold the texts are decoded: what is rare is found as fast as the log is read. All batches and
+    records are checked: damage is reported as records does, also where nothing is found. With --redact texts are found
+    in what was there, and what is shown is redacted.
 
     \b
     Example:

@@ -15,6 +15,7 @@ from kraftlog._native.scanner import (
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_BIT,
     Scanner,
+    header_at,
 )
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
@@ -140,3 +141,10 @@ def within(headers: Headers, options: ReadOptions) -> Headers:
 def ends(headers: Headers) -> npt.NDArray[np.int64]:
     """Return the byte behind each batch."""
     return np.asarray(headers["position"] + headers["batch_length"] + LOG_OVERHEAD)
+
+
+def batch_with(file: Buffer | InputFile, position: int, offset: int) -> Headers | None:
+    """Return the header at a position if that batch holds the offset."""
+    headers = header_at(file, position)
+    holds = len(headers) == 1 and headers["base_offset"][0] <= offset <= last_offsets(headers)[0]
+    return headers if holds else None

@@ -15,8 +15,9 @@ _FREQUENT = b'\x00 etaoinsrhl"d0cu1m:,pf2gwy3b45-.v6789_k/{}x\x02jqz\x04\x01'
 class HeldTexts:
     """A condition on the plain bytes of a batch: of each clause, one of its texts stands in them.
 
-    A batch that does not hold them is passed over by the decoder when its checksum matches. Records of a batch that
-    does may lack them all the same: a text may stand between two records, or in another field.
+    Of a batch that does not hold them, the decoder compares the checksum and checks the lengths in its records: it has
+    no rows, and the faults that it has when it is decoded. Records of a batch that holds them may lack them all the
+    same: a text may stand between two records, or in another field.
 
     Attributes
     ----------

@@ -3,98 +3,296 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Condition
 
+from kraftlog.codec.compression import Decompressor, decompressor
 from kraftlog.disk.remote_files import READS_AT_ONCE
 
-KEPT_BYTES = 64 << 20  # of all files together
-AHEAD_BYTES = 48 << 20  # of these, that nobody has asked for yet
-THREADS = READS_AT_ONCE + READS_AT_ONCE // 2  # some undo what others have fetched
+MOST_BYTES = 128 << 20  # of all files together: what is fetched, what is made of it, and what waits for its readers
+KEPT_BYTES = 64 << 20  # of these, when nobody reads
+AHEAD_BYTES = 48 << 20  # that nobody has asked for yet
+THREADS = 2 * READS_AT_ONCE  # some wait for what they have fetched to be undone
+UNDOING_AT_ONCE = min(os.cpu_count() or 2, READS_AT_ONCE)
+IDLE_BYTES = 8 << 20  # of the memory of a decompressor that is used again; larger ones are dropped
 
-Fetch = Callable[[], list[bytes]]
+
+@dataclass(frozen=True)
+class Group:
+    """Chunks that are fetched together, and what that takes.
+
+    Attributes
+    ----------
+    keys : sequence
+        A file and the number of a chunk, each.
+    sizes : sequence of int
+        Bytes of each chunk as it was before it was stored.
+    stored_bytes : int
+        What comes of them at once.
+    undo_bytes : int
+        More than the larger of both, while they are made what they were.
+    fetch : callable
+        Returns the chunks; takes what it needs for that by ``ChunkCache.room_for_stored`` and ``ChunkCache.undo``.
+    """
+
+    keys: Sequence[Hashable]
+    sizes: Sequence[int]
+    stored_bytes: int
+    undo_bytes: int
+    fetch: Callable[[], list[bytes]]
+
+    @property
+    def bytes(self) -> int:
+        """What it takes until it is there, but for undoing."""
+        return max(self.stored_bytes, sum(self.sizes))
 
 
-class _Kept:
+class Chunk:
     """A chunk that is there, or on its way with its neighbours."""
 
-    __slots__ = ("future", "index", "is_ahead", "size")
+    __slots__ = ("_data", "_done", "is_ahead", "is_kept", "key", "readers", "size", "was_ahead")
 
-    def __init__(self, future: Future[list[bytes]], index: int, size: int, *, is_ahead: bool) -> None:
-        self.future = future
-        self.index = index
+    def __init__(self, key: Hashable, size: int, done: Future[None], *, is_ahead: bool) -> None:
+        self.key = key
         self.size = size
-        self.is_ahead = is_ahead
+        self.is_ahead = self.was_ahead = is_ahead  # the first until a reader asks for it
+        self.is_kept = True
+        self.readers = 0
+        self._data: bytes | None = None
+        self._done = done
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its bytes have come."""
+        return self._data is not None
+
+    def put(self, data: bytes) -> None:
+        """Set its bytes."""
+        self._data = data
+
+    def data(self) -> bytes:
+        """Wait for its bytes; raises what fetching them has raised."""
+        self._done.result()
+        assert self._data is not None
+        return self._data
 
 
 class ChunkCache:
     """The chunks of all files of a process: those used last, and those that are fetched ahead.
 
-    A key is a file and the number of a chunk. What is fetched is what ``fetch`` returns, one after the other.
+    Every byte is counted before it is allocated: of what is on its way, of what it takes to undo it, and of what is
+    kept. A group is begun when there is room for it, and for undoing it or the largest of those on their way; what
+    nobody reads makes room. A single group that is larger than all is begun when nothing else is there.
+
+    Parameters
+    ----------
+    most_bytes : int
 
     Attributes
     ----------
     bytes : int
-        Of all that are kept, or on their way.
+        Of all that is kept, on its way or being undone.
+    peak_bytes : int
+        The most that there have been.
     """
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self.bytes = 0
-        self._ahead = 0
-        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._start()
+        if hasattr(os, "register_at_fork"):
+            own = weakref.ref(self)
+            os.register_at_fork(after_in_child=lambda: _start_anew(own()))
+
+    def _start(self) -> None:
+        self._changed = Condition()
+        self._chunks: OrderedDict[Hashable, Chunk] = OrderedDict()
+        self._on_their_way: list[Group] = []
+        self._idle: list[Decompressor] = []
+        self._buffers: list[bytearray] = []
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._ahead = self._undoing = self._waiting = 0
+        self.bytes = self.peak_bytes = 0
 
     def has(self, key: Hashable) -> bool:
         """Whether a chunk is kept, or on its way."""
-        return key in self._kept
+        return key in self._chunks
 
-    def fetch(self, keys: Sequence[Hashable], sizes: Sequence[int], fetch: Fetch, *, is_ahead: bool = False) -> bool:
-        """Begin to fetch chunks that are read together; False when too much is on its way ahead of its readers."""
-        with self._lock:
-            if is_ahead and self._ahead + sum(sizes) > AHEAD_BYTES:
+    def fetch(self, group: Group, *, is_ahead: bool = False) -> bool:
+        """Begin to fetch chunks, if there is room; what is fetched ahead of its reader takes none from others."""
+        with self._changed:
+            if is_ahead and (self._waiting or self._ahead + sum(group.sizes) > AHEAD_BYTES):
                 return False
-            future = self._threads().submit(fetch)
-            for index, (key, size) in enumerate(zip(keys, sizes, strict=True)):
-                self._drop(key)
-                self._kept[key] = _Kept(future, index, size, is_ahead=is_ahead)
-                self.bytes += size
-                self._ahead += size if is_ahead else 0
+            if not self._has_room(group, for_reader=not is_ahead):
+                return False
+            self._begin(group, is_ahead=is_ahead)
             return True
 
-    def take(self, key: Hashable) -> Callable[[], bytes] | None:
-        """Return what waits for a chunk; None when it is not kept."""
-        with self._lock:
-            kept = self._kept.get(key)
-            if kept is None:
-                return None
-            self._kept.move_to_end(key)
-            if kept.is_ahead:
-                kept.is_ahead = False
-                self._ahead -= kept.size
-        return lambda: kept.future.result()[kept.index]
+    def take(self, group: Group) -> Chunk:
+        """Return the first chunk of a group; when it is neither kept nor on its way, the group is fetched.
+
+        It stays until it is given back with ``release``. A thread that holds one must not ask for another: those that
+        wait for room rely on it.
+        """
+        with self._changed:
+            key = group.keys[0]
+            if key not in self._chunks:
+                self._waiting += 1
+                try:
+                    self._changed.wait_for(lambda: key in self._chunks or self._has_room(group, for_reader=True))
+                finally:
+                    self._waiting -= 1
+                if key not in self._chunks:
+                    self._begin(group, is_ahead=False)
+            chunk = self._chunks[key]
+            self._chunks.move_to_end(key)
+            self._ahead -= chunk.size if chunk.is_ahead else 0
+            chunk.is_ahead = False
+            chunk.readers += 1
+            return chunk
+
+    def release(self, chunk: Chunk, *, is_done: bool) -> None:
+        """Give a chunk back; ``is_done`` when it will not be read again."""
+        with self._changed:
+            chunk.readers -= 1
+            if is_done:
+                self._drop(chunk)
+            if not chunk.readers and not chunk.is_kept and chunk.is_there:
+                self._add(-chunk.size)
+            self._changed.notify_all()
 
     def trim(self) -> None:
         """Drop what was not used for the longest time, down to what may be kept."""
-        with self._lock:
-            while self.bytes > KEPT_BYTES:
-                self._drop(next(iter(self._kept)))
+        with self._changed:
+            self._make_room(self.bytes - KEPT_BYTES, of_ahead=False)
+            self._changed.notify_all()
 
-    def forget(self, key: Hashable) -> None:
-        """Drop a chunk that will not be read again, or could not be fetched."""
-        with self._lock:
-            self._drop(key)
+    @contextmanager
+    def room_for_stored(self, size: int) -> Iterator[memoryview]:
+        """Lend memory for what comes of a group; it is used again, as each thread would keep some that is freed."""
+        with self._changed:
+            fitting = [one for one in self._buffers if size <= len(one) <= 2 * size]
+            buffer = min(fitting, key=len, default=None)
+            if buffer is not None:
+                self._buffers.remove(buffer)
+                self._add(-size)  # that much is among the bytes of its group
+        own = buffer if buffer is not None else bytearray(size)
+        try:
+            with memoryview(own) as view, view[:size] as part:
+                yield part
+        finally:
+            with self._changed:
+                undo = max((one.undo_bytes for one in self._on_their_way), default=0)
+                if len(self._buffers) < READS_AT_ONCE and self.bytes + size + undo <= self._most:
+                    self._buffers.append(own)
+                    self._add(size)
+                else:
+                    self._add(size - len(own))
 
-    def _drop(self, key: Hashable) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self.bytes -= kept.size
-            self._ahead -= kept.size if kept.is_ahead else 0
+    def undo(self, work: Callable[[Decompressor], list[bytes]], need: int, limit: int) -> list[bytes]:
+        """Return what a thread for that makes of a group, with a decompressor of chunks of at most ``limit`` bytes."""
+        return self._threads("undo", UNDOING_AT_ONCE).submit(self._undo, work, need, limit).result()
 
-    def _threads(self) -> ThreadPoolExecutor:
-        """Return the threads of this process; those of the one that it was forked from are not there."""
-        if self._pool is None or self._pool[0] != os.getpid():
-            self._pool = os.getpid(), ThreadPoolExecutor(THREADS, thread_name_prefix="kraftlog-chunks")
-        return self._pool[1]
+    def _undo(self, work: Callable[[Decompressor], list[bytes]], need: int, limit: int) -> list[bytes]:
+        with self._changed:
+            self._changed.wait_for(lambda: not self._undoing or self.bytes + need <= self._most)
+            self._undoing += 1
+            idle = next((one for one in self._idle if one.limit == limit), None)
+            if idle is not None:
+                self._idle.remove(idle)
+                self._add(-limit)  # it is among what is needed
+            self._add(need)
+        undo = decompressor(limit) if idle is None else idle
+        try:
+            return work(undo)
+        finally:
+            with self._changed:
+                self._undoing -= 1
+                self._add(-need)
+                if limit <= min(need, IDLE_BYTES) and len(self._idle) < UNDOING_AT_ONCE:
+                    self._idle.append(undo)
+                    self._add(limit)
+                self._changed.notify_all()
+
+    def _add(self, size: int) -> None:
+        self.bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.bytes)
+
+    def _has_room(self, group: Group, *, for_reader: bool) -> bool:
+        """Whether a group may be begun; what nobody reads is dropped for it."""
+        undo = max([group.undo_bytes, *(one.undo_bytes for one in self._on_their_way)])
+        self._make_room(self.bytes + group.bytes + undo - self._most, of_ahead=for_reader)
+        return self.bytes + group.bytes + undo <= self._most or (for_reader and not self.bytes)
+
+    def _make_room(self, size: int, *, of_ahead: bool) -> None:
+        """Drop what nobody reads: what was used first, then, where it is asked for, what was fetched ahead."""
+        least = self.bytes - size
+        for is_ahead in (False, True) if of_ahead else (False,):
+            if self.bytes <= least:
+                return
+            for chunk in [one for one in self._chunks.values() if one.is_there and one.is_ahead == is_ahead]:
+                if self.bytes <= least:
+                    return
+                if not chunk.readers:
+                    self._drop(chunk)
+                    self._add(-chunk.size)
+        while of_ahead and self.bytes > least and self._buffers:
+            self._add(-len(self._buffers.pop()))
+        while of_ahead and self.bytes > least and self._idle:
+            self._add(-self._idle.pop().limit)
+
+    def _begin(self, group: Group, *, is_ahead: bool) -> None:
+        done: Future[None] = Future()
+        chunks = [Chunk(key, size, done, is_ahead=is_ahead) for key, size in zip(group.keys, group.sizes, strict=True)]
+        for chunk in chunks:
+            chunk.is_kept = chunk.key not in self._chunks  # else another reader has begun to fetch it
+            self._chunks.setdefault(chunk.key, chunk)
+            self._ahead += chunk.size if is_ahead and chunk.is_kept else 0
+        self._add(group.bytes)
+        self._on_their_way.append(group)
+        self._threads("fetch", THREADS).submit(self._run, group, chunks, done)
+
+    def _threads(self, purpose: str, most: int) -> ThreadPoolExecutor:
+        with self._changed:
+            if purpose not in self._pools:
+                self._pools[purpose] = ThreadPoolExecutor(most, thread_name_prefix=f"kraftlog-{purpose}")
+            return self._pools[purpose]
+
+    def _run(self, group: Group, chunks: list[Chunk], done: Future[None]) -> None:
+        try:
+            found = group.fetch()
+        except BaseException as error:
+            self._end(group, chunks, [])
+            done.set_exception(error)
+            return
+        self._end(group, chunks, found)
+        done.set_result(None)
+
+    def _end(self, group: Group, chunks: list[Chunk], found: list[bytes]) -> None:
+        """Keep what has come of a group, if anything has, and count that alone."""
+        with self._changed:
+            self._on_their_way.remove(group)
+            for chunk, data in zip(chunks, found, strict=bool(found)):
+                chunk.put(data)
+            if not found:
+                for chunk in chunks:
+                    self._drop(chunk)
+            held = [chunk for chunk in chunks if chunk.is_there and (chunk.is_kept or chunk.readers)]
+            self._add(sum(chunk.size for chunk in held) - group.bytes)
+            self._changed.notify_all()
+
+    def _drop(self, chunk: Chunk) -> None:
+        if chunk.is_kept:
+            chunk.is_kept = False
+            self._ahead -= chunk.size if chunk.is_ahead else 0
+            del self._chunks[chunk.key]
+
+
+def _start_anew(cache: ChunkCache | None) -> None:
+    """Forget all, in a process that was forked: the threads that fetch are not there."""
+    if cache is not None:
+        cache._start()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from threading import BoundedSemaphore, local
 
-from kraftlog.codec.compression import ZSTD, DecompressionError, Decompressor, decompressor
-from kraftlog.disk.chunk_cache import ChunkCache
+from kraftlog.codec.compression import ZSTD, DecompressionError, Decompressor
+from kraftlog.disk.chunk_cache import Chunk, ChunkCache, Group
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import Chunks, PartPath
 from kraftlog.disk.remote_files import LONG_BATCH, READ_BYTES, WINDOW_BYTES, RemoteFile
@@ -16,11 +15,10 @@ from kraftlog.disk.remote_path import RemotePath
 
 NONCE_BYTES, TAG_BYTES = 12, 16
 SPARE_BYTES = 16 << 20  # that are on their way beyond what is read at once
+PLAIN_BYTES = 8 << 20  # of chunks that one request is for, if they are several
 MAGIC = 2  # of batches whose lz4 has no quirks; zstd is the same in all
 
 CHUNKS = ChunkCache()
-_OF_THREAD = local()
-UNDOING = BoundedSemaphore(os.cpu_count() or 2)  # each takes memory for a chunk in three forms
 
 
 class PartFile:
@@ -96,24 +94,20 @@ class PartFile:
     def _read_chunks(self, stored: _StoredChunks, target: memoryview, start: int) -> None:
         end, size = start + len(target), stored.chunks.size
         first, behind = start // size, (end - 1) // size + 1
-        waiting = [stored.take(number) for number in range(first, behind)]
-        missing = [number for number, found in zip(range(first, behind), waiting, strict=True) if found is None]
-        for group in stored.groups(missing):
-            stored.begin(group)
-            for number in group:
-                waiting[number - first] = stored.take(number)
+        waiting = deque(stored.groups(range(first, behind)))
         goes_on = first in (self._next, self._next - 1) or len(target) >= self.window_bytes
         self._next = behind
         for number in range(first, behind):
-            if goes_on:  # as many as are read at once are always on their way
+            while waiting and stored.begin(waiting[0]):
+                waiting.popleft()
+            if goes_on and not waiting:  # as many as are read at once are always on their way
                 last = (self.path.start + self.read_until - 1) // size
                 stored.go_ahead(behind, min(number + (len(target) + SPARE_BYTES) // size, last + 1))
-            found, waiting[number - first] = waiting[number - first], None  # what was copied is not held
-            data, begin = stored.whole(number, found, is_own=number in missing), number * size
-            low, high = max(start, begin), min(end, begin + len(data))
-            target[low - start : high - start] = memoryview(data)[low - begin : high - begin]
-            if low == begin and high == begin + len(data):
-                CHUNKS.forget((self.path, number))  # nobody reads it twice
+            stored.copy(number, target, start)
+            if waiting and waiting[0][0] <= number:
+                waiting[0] = [other for other in waiting[0] if other > number]
+                if not waiting[0]:
+                    waiting.popleft()
         CHUNKS.trim()
 
 
@@ -131,26 +125,30 @@ class _StoredChunks:
         self._positions = list(accumulate(chunks.stored_sizes, initial=path.at))
         self._ahead_to = 0
 
-    def take(self, number: int) -> Callable[[], bytes] | None:
-        """Return what waits for a chunk; None when nobody has begun to fetch it."""
-        return CHUNKS.take((self._path, number))
+    def copy(self, number: int, target: memoryview, start: int) -> None:
+        """Copy what a chunk has of the bytes from ``start`` on; it is kept if that is not all of it."""
+        chunk = CHUNKS.take(self._group([number]))
+        try:
+            self._copy(chunk, number, target, start)
+        except OSError:
+            if not chunk.was_ahead:
+                raise
+            self.copy(number, target, start)  # it did not come when it was fetched ahead: it is fetched now
 
-    def whole(self, number: int, found: Callable[[], bytes] | None, *, is_own: bool) -> bytes:
-        """Wait for a chunk. One that another reader has just dropped, or that did not come ahead, is fetched now."""
-        if found is not None:
-            try:
-                return found()
-            except OSError:
-                CHUNKS.forget((self._path, number))
-                if is_own:
-                    raise
-        return self._fetch([number])[0]
+    def _copy(self, chunk: Chunk, number: int, target: memoryview, start: int) -> None:
+        is_done = True
+        try:
+            data, begin = chunk.data(), number * self.chunks.size
+            low, high = max(start, begin), min(start + len(target), begin + len(data))
+            target[low - start : high - start] = memoryview(data)[low - begin : high - begin]
+            is_done = high - low == len(data)
+        finally:
+            CHUNKS.release(chunk, is_done=is_done)
 
     def begin(self, group: Sequence[int], *, is_ahead: bool = False) -> bool:
-        """Begin to fetch neighbours; False when too much is on its way ahead of its readers."""
-        keys = [(self._path, number) for number in group]
-        sizes = [self._plain_size(number) for number in group]
-        return CHUNKS.fetch(keys, sizes, lambda: self._fetch(group), is_ahead=is_ahead)
+        """Begin to fetch neighbours that nobody has; False when there is no room, or too much is on its way ahead."""
+        missing = [number for number in group if not CHUNKS.has((self._path, number))]
+        return all(CHUNKS.fetch(self._group(some), is_ahead=is_ahead) for some in self.groups(missing))
 
     def go_ahead(self, first: int, behind: int) -> None:
         """Begin to fetch chunks that a reader will ask for next, if it goes on as it did; not a few small ones."""
@@ -160,7 +158,7 @@ class _StoredChunks:
         if not is_much and behind < len(self.chunks.stored_sizes):
             return
         self._ahead_to = max(first, behind)
-        for group in self.groups([number for number in numbers if not CHUNKS.has((self._path, number))]):
+        for group in self.groups(numbers):
             if not self.begin(group, is_ahead=True):
                 return
 
@@ -169,59 +167,67 @@ class _StoredChunks:
         group: list[int] = []
         for number in numbers:
             is_next = group and number == group[-1] + 1
-            if group and not (is_next and self._positions[number + 1] - self._positions[group[0]] <= READ_BYTES):
+            if group and not (is_next and self._fits_request(group[0], number)):
                 yield group
                 group = []
             group.append(number)
         if group:
             yield group
 
-    def _fetch(self, group: Sequence[int]) -> list[bytes]:
-        """Return chunks as they were; they are asked for once more where what came is not what was stored.
+    def _fits_request(self, first: int, last: int) -> bool:
+        plain = (last + 1 - first) * self.chunks.size
+        return self._positions[last + 1] - self._positions[first] <= READ_BYTES and plain <= PLAIN_BYTES
 
-        An answer that is too short, pyarrow fills up with whatever was in memory.
-        """
+    def _group(self, numbers: Sequence[int]) -> Group:
+        """Return chunks as one request is for them, with the memory that it takes."""
+        chunks, sizes = self.chunks, [self._plain_size(number) for number in numbers]
+        stored = self._positions[numbers[-1] + 1] - self._positions[numbers[0]]
+        undo = min(stored, sum(sizes))  # what was stored is there until all of it is undone
+        if chunks.is_compressed:
+            undo += chunks.size
+            if chunks.data_key is not None:
+                undo += max(chunks.stored_sizes[number] for number in numbers)
+        return Group(
+            [(self._path, number) for number in numbers], sizes, stored, undo, lambda: self._fetch(numbers, undo)
+        )
+
+    def _fetch(self, numbers: Sequence[int], undo_bytes: int) -> list[bytes]:
+        """Return chunks as they were; they are asked for once more where what came is not what was stored."""
         try:
-            return self._fetched(group)
+            return self._fetched(numbers, undo_bytes)
         except _ChunkError:
-            return self._fetched(group)
+            return self._fetched(numbers, undo_bytes)
 
-    def _fetched(self, group: Sequence[int]) -> list[bytes]:
-        begin, end = self._positions[group[0]], self._positions[group[-1] + 1]
-        data = memoryview(self._object.read(begin, end))
-        found = []
-        for number in group:
-            low, high = self._positions[number], self._positions[number + 1]
-            with UNDOING:
-                found.append(self._undone(number, data[low - begin : high - begin]))
-        return found
+    def _fetched(self, numbers: Sequence[int], undo_bytes: int) -> list[bytes]:
+        begin, end = self._positions[numbers[0]], self._positions[numbers[-1] + 1]
+        spans = [(number, self._positions[number] - begin, self._positions[number + 1] - begin) for number in numbers]
+        with CHUNKS.room_for_stored(end - begin) as data:
+            self._object.read_into(data, begin)
+            return CHUNKS.undo(
+                lambda undo: [self._undone(number, data[low:high], undo) for number, low, high in spans],
+                undo_bytes,
+                self.chunks.size if self.chunks.is_compressed else 0,
+            )
 
     def _plain_size(self, number: int) -> int:
         return min(self.chunks.size, self.chunks.file_size - number * self.chunks.size)
 
-    def _undone(self, number: int, data: memoryview) -> bytes:
+    def _undone(self, number: int, data: memoryview, undo: Decompressor) -> bytes:
         """Return a chunk as it was before it was stored."""
         where = f"{self._path}: chunk {number} at byte {self._positions[number]}"
-        plain = bytes(data) if self.chunks.data_key is None else _decrypted(where, self.chunks, data)
+        plain: bytes | memoryview = data
+        if self.chunks.data_key is not None:
+            plain = _decrypted(where, self.chunks, data)
         expected = self._plain_size(number)
         if self.chunks.is_compressed:
             try:
-                undo = _decompressor(self.chunks.size)
                 undo.decompress(plain, ZSTD, MAGIC)
-                plain = undo.plain_bytes()
             except DecompressionError as error:
                 raise _ChunkError(f"{where}: expected a zstd frame of {expected} bytes, found: {error}") from error
+            plain = undo.plain_bytes()
         if len(plain) != expected:
             raise _ChunkError(f"{where}: expected {expected} bytes, found {len(plain)}")
-        return plain
-
-
-def _decompressor(limit: int) -> Decompressor:
-    """Return that of this thread, whose memory is used again: fresh memory takes longer than decompression."""
-    undo: Decompressor | None = getattr(_OF_THREAD, "decompressor", None)
-    if undo is None or undo.limit != limit:
-        undo = _OF_THREAD.decompressor = decompressor(limit)
-    return undo
+        return plain if isinstance(plain, bytes) else bytes(plain)
 
 
 def _decrypted(where: str, chunks: Chunks, data: memoryview) -> bytes:

@@ -28,6 +28,7 @@ ENTRY_TYPES = {
 }
 PREALLOCATED = ("index", "timeindex")
 RELATIVE = ("index", "timeindex")
+TXNINDEX_VERSION = 0
 
 Entries = npt.NDArray[np.void]
 IndexColumns = dict[str, npt.NDArray[Any]]
@@ -43,7 +44,8 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
     base_offset : int
         Of the segment.
     faults : list of Fault
-        Receives what is wrong with the file itself: a size that is no multiple of an entry's, entries that go back.
+        Receives what is wrong with the file itself: a size that is no multiple of an entry's, entries that go back, or
+        that no segment has.
 
     Returns
     -------
@@ -64,12 +66,32 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
     columns = {name: entries[name].astype(np.int64) for name in entry.names or ()}
     if kind in RELATIVE:
         columns["offset"] += base_offset
-        ordered_by = "position" if kind == "index" else "timestamp"
-        back = np.flatnonzero((np.diff(columns["offset"]) < 0) | (np.diff(columns[ordered_by]) < 0))
-        if len(back):
-            at = int(back[0]) + 1
-            faults.append(_index_fault(path, at * entry.itemsize, f"entry {at} is less than the one before it"))
+    ordered = {"index": ("offset", "position"), "timeindex": ("offset", "timestamp"), "txnindex": ("last_offset",)}
+    back = np.logical_or.reduce([np.diff(columns[name]) < 0 for name in ordered[kind]])
+    if back.any():
+        at = int(back.argmax()) + 1
+        faults.append(_index_fault(path, at * entry.itemsize, f"entry {at} is less than the one before it"))
+    odd, what = _odd_entries(columns, kind, base_offset)
+    if odd.any():
+        at = int(odd.argmax())
+        found = ", ".join(f"{name} {column[at]}" for name, column in columns.items())
+        faults.append(_index_fault(path, at * entry.itemsize, f"entry {at}: expected {what}, found {found}"))
     return columns
+
+
+def _odd_entries(columns: IndexColumns, kind: str, base_offset: int) -> tuple[npt.NDArray[np.bool_], str]:
+    """Return which entries no segment can have, and what is expected of one."""
+    offset = columns["offset"]
+    if kind == "index":
+        what = f"an offset of {base_offset} or more and a position of 0 or more"
+        return (offset < base_offset) | (columns["position"] < 0), what
+    if kind == "timeindex":
+        return offset < base_offset, f"an offset of {base_offset} or more"
+    last = columns["last_offset"]
+    is_whole = (columns["version"] == TXNINDEX_VERSION) & (columns["producer_id"] >= 0) & (columns["lso"] >= 0)
+    is_within = (offset >= 0) & (offset <= last) & (base_offset <= last) & (columns["lso"] <= last + 1)
+    what = f"version {TXNINDEX_VERSION}, a producer, and a transaction that ends at {base_offset} or later"
+    return ~(is_whole & is_within), what
 
 
 def recovery_fault(path: LogPath, kind: str, base_offset: int) -> Fault | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan, batch_with
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES, IndexBuilder
 from kraftlog.layout.index_files import read_index
 from kraftlog.layout.segment import Segment
-from kraftlog.read.seek import batch_with
 from kraftlog.read.segment_reader import as_listed
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan, ends
+from kraftlog.codec.header_scan import HeaderScan, batch_with, ends
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.markers import scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
@@ -17,7 +17,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import is_metadata, log_start_offset, opened_before_segment
-from kraftlog.read.seek import batch_with, index_entries
+from kraftlog.read.seek import index_entries
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.transactions.metadata_columns import Stretch
 from kraftlog.transactions.metadata_fold import MetadataTransactionFold

@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from kraftlog.codec.header_scan import batch_with
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.remote_path import RemotePath
 from kraftlog.layout.segment import Segment
-from kraftlog.read.seek import batch_with, index_entries, seek
+from kraftlog.read.seek import index_entries, seek
 from kraftlog.types import InputFile
 
 Stretch = tuple[int, int]

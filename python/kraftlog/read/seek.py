@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from kraftlog._native.scanner import header_at
-from kraftlog.codec.header_scan import HeaderScan, ends
-from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.header_scan import HeaderScan, batch_with, ends
+from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import read_index
@@ -66,13 +65,6 @@ def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | Non
     if faults:
         return None
     return columns["offset"], columns["position" if kind == "index" else "timestamp"]
-
-
-def batch_with(file: Buffer | InputFile, position: int, offset: int) -> Headers | None:
-    """Return the header at a position if that batch holds the offset."""
-    headers = header_at(file, position)
-    holds = len(headers) == 1 and headers["base_offset"][0] <= offset <= last_offsets(headers)[0]
-    return headers if holds else None
 
 
 def _offset_before(segment: Segment, file: Buffer | InputFile, timestamp: int) -> int:

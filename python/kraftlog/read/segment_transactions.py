@@ -28,7 +28,6 @@ WINDOW_BYTES = 64 << 20  # of headers between two looks at what has ended
 FILES_AT_ONCE = 16
 
 OPEN_FILES = threading.BoundedSemaphore(FILES_AT_ONCE)  # of all partitions that are planned at the same time
-_TXNINDEX_VERSION = 0
 
 Rows = npt.NDArray[np.void]
 Opened = dict[int, int]
@@ -195,9 +194,7 @@ def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened
             entries = read_index(path, "txnindex", base_offset, faults)
         except OSError:
             return None
-        first, last = entries["offset"], entries["last_offset"]
-        is_within = (first <= last) & (base_offset <= last) & (last < end_offset)
-        if faults or not (is_within & (entries["version"] == _TXNINDEX_VERSION)).all():
+        if faults or (entries["last_offset"] >= end_offset).any():
             return None
         ended = _aborted(entries)
         begun = ended[ended["first_offset"] < base_offset]

@@ -86,7 +86,8 @@ class KraftlogSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader; a schema that the user gave selects columns by name."""
         request = self._request(schema, is_streaming=False)
-        return (NarrowingReader if spark_hands_filters_down() else KraftlogReader)(request, schema)
+        takes_filters = request.takes_filters and spark_hands_filters_down()
+        return (NarrowingReader if takes_filters else KraftlogReader)(request, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
         """Return a reader of micro-batches."""

@@ -50,6 +50,13 @@ READING = (
     Option("startTimestamp", None, "Only records of this timestamp or a later one: milliseconds, or RFC 3339."),
     Option("endTimestamp", None, "Only records before this timestamp."),
     Option("isolationLevel", "read_uncommitted", "Or `read_committed`. `kafka.isolation.level` is the same."),
+    Option(
+        "filterPushdown",
+        "false",
+        "Whether filters on topic, partition, offset and timestamp narrow the plan, where Spark hands them down"
+        " (`spark.sql.python.filterPushdown.enabled`). Spark keeps the narrowed plan with the frame and uses it for"
+        " queries without filters too: set it on frames that serve one query.",
+    ),
     Option("includeControl", "false", "Whether there are rows for the records of control batches."),
     Option("includeDeleted", "false", "Whether to read what lies before the log start offset."),
     Option("includeImage", "false", "Of `metadata_changes`: whether the first rows are what the log's snapshot holds."),

@@ -55,6 +55,8 @@ class Request:
         How many offsets a micro-batch takes at most, and how many it waits for.
     max_trigger_delay_ms : int
         Milliseconds that it waits for them.
+    takes_filters : bool
+        Whether Spark's filters may narrow it.
     stops_at_high_watermark : bool
         Whether a stream reads only what the broker knows to be replicated.
     typed : ResolvedTypes or None
@@ -80,6 +82,7 @@ class Request:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 0
+    takes_filters: bool = False
     stops_at_high_watermark: bool = False
     typed: ResolvedTypes | None = None
     redaction: Redaction | None = field(default=None, repr=False)  # has a key

@@ -1,7 +1,7 @@
 """Records that hold a text in their key, value or headers.
 
 Batches are searched as bytes before anything is decoded (``codec/held_texts.py``); the records of those that hold the
-texts are decoded, and matched exactly, column by column.
+texts are decoded, and matched exactly, column by column. Those of the others are checked.
 """
 
 from __future__ import annotations

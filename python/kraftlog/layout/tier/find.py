@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan, batch_with
 from kraftlog.codec.headers import last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
 from kraftlog.disk.part_path import Chunks, PartPath
 from kraftlog.disk.remote_path import LogPath, RemotePath
-from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.checkpoints import read_leader_epochs
-from kraftlog.layout.index_files import read_index
+from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.tier.data_key import KeyRing
 from kraftlog.layout.tier.manifest import GROWTH_BYTES, Manifest, ManifestError, WrongKeyError, read_manifest
 from kraftlog.layout.tier.object_names import AIVEN_KINDS, LOCAL_KINDS, StoredPartition, parse_file, parse_folder
@@ -255,7 +253,7 @@ def _looked_into(objects: _Objects, segment: StoredSegment, odd: list[Unread]) -
             objects.unread("leader_epoch_checkpoint", "expected leader epochs of the segment, found none"),
         ]
     try:
-        history = tuple(read_leader_epochs(segment.leader_epochs))
+        history = segment.history()
     except CorruptRecordError as error:
         return None, [*odd, objects.unread("leader_epoch_checkpoint", str(error))]
     end_offset = max(segment.end_offset, _last_offset(segment))
@@ -268,13 +266,13 @@ def _looked_into(objects: _Objects, segment: StoredSegment, odd: list[Unread]) -
 
 def _last_offset(segment: StoredSegment) -> int:
     """Return the last offset of a segment, by the headers behind the last entry of its index."""
-    index = segment.files.get("index")
-    faults: list[Fault] = []
-    positions = [] if index is None else read_index(index, "index", segment.base_offset, faults)["position"].tolist()
-    start = positions[-1] if positions and not faults else 0
-    last = segment.base_offset - 1
+    entries = segment.index_entries()
+    last, start = segment.base_offset - 1, 0
     file = disk().open(segment.path, segment.size)
     try:
+        if entries is not None and len(entries["offset"]):
+            position = int(entries["position"][-1])
+            start = position if batch_with(file, position, int(entries["offset"][-1])) is not None else 0
         for headers in HeaderScan(file, start).headers():
             last = max(last, int(last_offsets(headers).max()))
     finally:

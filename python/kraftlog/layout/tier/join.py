@@ -8,19 +8,19 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.header_scan import HeaderScan, batch_with
 from kraftlog.codec.headers import last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import LEADER_EPOCHS, read_leader_epochs, read_properties
-from kraftlog.layout.index_files import read_index
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.find import UNREADABLE_TIER
 from kraftlog.layout.tier.lineage import NO_END, SegmentChoice, Taken, log_of, newest_epochs
 from kraftlog.layout.tier.stored_segment import Epochs, StoredSegment
 from kraftlog.layout.unread import TIER_DUPLICATE, TIER_ORPHAN, Unread
+from kraftlog.types import InputFile
 
 TIER_GAP = "tier_gap"
 _PARTITION_METADATA = "partition.metadata"
@@ -119,14 +119,19 @@ class _Log:
     def _lineage(self) -> Epochs:
         """Return the leader epochs of the log: of the replica's folder, else of the newest segment that has them."""
         newest = newest_epochs(self._stored)
-        paths = [] if self._local is None else [self._local[0].folder / LEADER_EPOCHS]
-        for path in [*paths, *(one.leader_epochs for one in newest if one.leader_epochs is not None)]:
+        for of in (None, *newest):
+            if of is None:
+                path = None if self._local is None else self._local[0].folder / LEADER_EPOCHS
+            else:
+                path = of.leader_epochs
+            if path is None:
+                continue
             try:
-                epochs = tuple(read_leader_epochs(path))
+                epochs = tuple(read_leader_epochs(path)) if of is None else of.history()
             except FileNotFoundError:
                 continue
             except (OSError, CorruptRecordError) as error:
-                self._found.unread.append(_odd(path, newest[0], str(error), "bad_checkpoint"))
+                self._found.unread.append(_odd(path, newest[0] if of is None else of, str(error), "bad_checkpoint"))
                 continue
             if epochs:
                 return epochs
@@ -207,7 +212,7 @@ def _bytes_of(part: Taken, found: Joined) -> tuple[int, int]:
     of, start, end = part.segment, None, part.segment.size
     file = disk().open(of.path, of.size)
     try:
-        for headers in HeaderScan(file, _position_before(of, part.start)).headers():
+        for headers in HeaderScan(file, _position_before(of, file, part.start)).headers():
             base, last = headers["base_offset"], last_offsets(headers)
             for at in np.flatnonzero(
                 (base < part.start) & (last >= part.start) | (base <= part.end) & (last > part.end)
@@ -227,12 +232,11 @@ def _bytes_of(part: Taken, found: Joined) -> tuple[int, int]:
     return (end if start is None else min(start, end)), end
 
 
-def _position_before(segment: StoredSegment, offset: int) -> int:
-    """Return where a batch begins that is not behind an offset, by the index file; 0 without one."""
-    path = segment.files.get("index")
-    faults: list[Fault] = []
-    if path is None:
+def _position_before(segment: StoredSegment, file: InputFile, offset: int) -> int:
+    """Return where a batch begins that is not behind an offset, by the index file; 0 without one that is right."""
+    entries = segment.index_entries()
+    at = -1 if entries is None else int(np.searchsorted(entries["offset"], offset, side="right")) - 1
+    if entries is None or at < 0:
         return 0
-    entries = read_index(path, "index", segment.base_offset, faults)
-    before = entries["position"][entries["offset"] <= offset]
-    return int(before[-1]) if len(before) and not faults else 0
+    position = int(entries["position"][at])
+    return position if batch_with(file, position, int(entries["offset"][at])) is not None else 0

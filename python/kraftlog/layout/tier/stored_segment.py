@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.checkpoints import read_leader_epochs
+from kraftlog.layout.index_files import IndexColumns, read_index
 
 Epochs = tuple[tuple[int, int], ...]
 """Leader epochs and the first offset of each, in order."""
@@ -54,10 +58,56 @@ class StoredSegment:
         """Of its log file."""
         return self.files["log"]
 
+    def index_entries(self) -> IndexColumns | None:
+        """Return the entries of its ``.index``; None when it is missing, damaged or cannot be read."""
+        faults: list[Fault] = []
+        path = self.files.get("index")
+        try:
+            entries = None if path is None else read_index(path, "index", self.base_offset, faults)
+        except OSError:
+            return None
+        return None if faults else entries
+
+    def history(self) -> Epochs:
+        """Return the leader epochs of the whole log up to its end.
+
+        Raises
+        ------
+        OSError
+            When they cannot be read.
+        CorruptRecordError
+            When they are not what Kafka writes, or not those of the segment.
+        """
+        if self.leader_epochs is None:
+            return ()
+        found = tuple(read_leader_epochs(self.leader_epochs))
+        for before, entry in pairwise(((-1, -1), *found)):
+            if entry[0] <= before[0] or entry[1] < max(before[1], 0):
+                raise CorruptRecordError(
+                    f"{self.leader_epochs.name}: expected leader epochs that rise, found epoch {entry[0]} from offset"
+                    f" {entry[1]} behind epoch {before[0]} from offset {before[1]}"
+                )
+        within = epochs_within(found, self.base_offset, self.end_offset)
+        if self.epochs and _with_records(within) != _with_records(self.epochs):
+            expected, there = _shown(self.epochs), _shown(within)
+            raise CorruptRecordError(
+                f"{self.leader_epochs.name}: expected the leader epochs of the segment, {expected}; found {there}"
+            )
+        return found
+
     def end_of(self, epoch: int) -> int:
         """Return the last offset of an epoch within the segment."""
         following = [first for number, first in self.epochs if number > epoch]
         return following[0] - 1 if following else self.end_offset
+
+
+def _with_records(epochs: Epochs) -> dict[int, int]:
+    """Return epochs by their first offset; of those that begin at the same one, the last alone has records."""
+    return {first: epoch for epoch, first in epochs}
+
+
+def _shown(epochs: Epochs) -> str:
+    return ", ".join(f"{epoch} from offset {first}" for epoch, first in epochs) or "none"
 
 
 def epochs_within(history: Epochs, base_offset: int, end_offset: int) -> Epochs:
