@@ -128,22 +128,23 @@ class Replay:
             Receives what is wrong.
         on_progress : callable, optional
         ahead : bool
-            Let a thread walk over the next chunk of a large log meanwhile. ``batches`` is ahead as well then.
+            Let a thread decode the next chunk of a large log meanwhile. ``batches`` is ahead as well then.
         """
         found: list[Fault] = []
         walk = self._walk = MetadataWalk(
             self._log.segments, found, self._options, self._bounds, self._start, self.batches.see, on_progress
         )
-
-        def blocks() -> Iterator[tuple[Decided, list[Fault]]]:
-            for decided in walk.blocks():
-                yield decided, found.copy()
-                found.clear()
-
         reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
-        for decided, noted in run_ahead(blocks()) if ahead and self._is_large else blocks():
+
+        def chunks() -> Iterator[tuple[list[Visible], list[Fault]]]:
+            for decided in walk.blocks():
+                noted = found.copy()
+                found.clear()
+                yield list(self._typed(decided, reader, noted)), noted
+
+        for shown, noted in run_ahead(chunks()) if ahead and self._is_large else chunks():
             faults += noted
-            yield from self._typed(decided, reader, faults)
+            yield from shown
         faults += found
 
     def _typed(self, decided: Decided, reader: MessageReader, faults: list[Fault]) -> Iterator[Visible]:
