@@ -213,13 +213,24 @@ def test_guids_cover_metadata_and_rules(tmp_path, more, expected):
 
 
 @pytest.mark.parametrize(
-    "more", [{"metadata": {"tags": {"a": [1]}}}, {"metadata": []}, {"ruleSet": {"domainRules": [7]}}, {"ruleSet": "x"}]
+    ("more", "said"),
+    [
+        ({"metadata": {"tags": {"a": [1]}}}, "expected a text in metadata or rules, found [1]"),
+        ({"metadata": {"tags": {"a": ["x", None]}}}, "expected a text in metadata or rules, found ['x', None]"),
+        ({"metadata": {"properties": {"a": 7}}}, "expected a text in metadata or rules, found 7"),
+        ({"metadata": []}, "expected an object in metadata or rules, found []"),
+        ({"ruleSet": {"domainRules": [7]}}, "expected an object in metadata or rules, found 7"),
+        ({"ruleSet": {"domainRules": 5}}, "expected an array as domainRules, found 5"),
+        ({"ruleSet": "x"}, "expected an object in metadata or rules, found 'x'"),
+    ],
 )
-def test_odd_metadata_and_rules(tmp_path, more):
+def test_odd_metadata_and_rules(tmp_path, more, said):
     path = write(tmp_path / "log", [schema_record("s", 1, 1, '"long"', **more), schema_record("t", 1, 2, '"int"')])
     stream = kraftlog.open(path).scan("schemas")
     assert stream.to_table()["subject"].to_pylist() == ["t"]
-    assert [fault.error for fault in stream.faults] == ["bad_schema_record"]
+    (fault,) = stream.faults
+    assert fault.error == "bad_schema_record"
+    assert fault.message.endswith(f"record at offset 0: {said}")
 
 
 def test_no_topic_of_a_registry(log):

@@ -149,7 +149,7 @@ def _hashed(metadata: object, rules: object) -> bytes:
     if metadata is not None:
         made += b"\1" + b"".join(_texts_of(metadata, _METADATA))
     if rules is not None:
-        each = [rule for kind in _RULES for rule in _fields(rules).get(kind) or ()]
+        each = [rule for kind in _RULES for rule in _array(_fields(rules), kind)]
         made += b"\1" + b"".join(text for rule in each for text in _texts_of(rule, _RULE))
     return made
 
@@ -166,13 +166,19 @@ def _fields(found: object) -> dict[str, Any]:
     return found
 
 
+def _array(fields: dict[str, Any], name: str) -> list[Any]:
+    found = fields.get(name) or []
+    if not isinstance(found, list):
+        raise ValueError(f"expected an array as {name}, found {found!r}")
+    return found
+
+
 def _texts(found: object) -> Iterator[bytes]:
     """Return the texts of a field: maps and sets in the order of their keys."""
     if isinstance(found, str):
         yield found.encode()
-    elif isinstance(found, list):
-        for one in sorted(found):
-            yield from _texts(one)
+    elif isinstance(found, list) and all(isinstance(one, str) for one in found):
+        yield from (one.encode() for one in sorted(found))
     elif isinstance(found, dict):
         for name in sorted(found):
             yield name.encode()
