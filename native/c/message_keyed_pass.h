@@ -55,7 +55,8 @@ static int64_t kr_keyed_keys(kr_side *s, int number, const kr_values *keys, int6
     while (keys->valid && null < to && !kr_value_is_null(keys, null)) null++;
     if (keys->valid) to = null;
     while (from >= 0 && from < to && kr_keyed_type_of(keys, from) == number) {
-        kr_straight_run run = {.number = number};
+        kr_straight_run run;
+        kr_begin_run(&run, number, keys, 0);
         int is_refused;
         from = kr_side_run(s, &run, keys, from, to, limit, most, &is_refused);
         if (is_refused < 0) return KR_KEYED_NO_MEMORY;
@@ -77,8 +78,8 @@ static int64_t kr_keyed_values(kr_side *s, uint8_t *is_tombstone, const kr_value
             from = absent;
             continue;
         }
-        kr_straight_run run = {
-            .valid = values->valid, .valid_at = values->valid_at, .is_tombstone = is_tombstone + from - first};
+        kr_straight_run run;
+        kr_begin_run(&run, 0, values, is_tombstone + from - first);
         int is_refused;
         from = kr_side_run(s, &run, values, from, to, limit, most, &is_refused);
         if (is_refused < 0) return KR_KEYED_NO_MEMORY;

@@ -56,7 +56,8 @@ static int64_t kr_pass_run(kr_pass_type *types, const kr_values *v, int64_t from
             continue;
         }
         if (!t || !t->values.decoder) return from;
-        kr_straight_run run = {.number = p[1]};
+        kr_straight_run run;
+        kr_begin_run(&run, p[1], v, 0);
         int is_refused;
         int64_t at = kr_side_run(&t->values, &run, v, from, to, limit, to - from, &is_refused);
         if (is_refused < 0) return -1;

@@ -119,6 +119,14 @@ static int kr_side_put_absent(kr_side *s, int64_t n) {
     return !d->no_memory;
 }
 
+/* Begins a run; kr_side_run says the rest of it. All of it is not set to zero first: most runs are of few rows. */
+KR_ALWAYS_INLINE void kr_begin_run(kr_straight_run *run, int32_t number, const kr_values *v, uint8_t *is_tombstone) {
+    run->number = number;
+    run->valid = is_tombstone ? v->valid : 0;
+    run->valid_at = v->valid_at;
+    run->is_tombstone = is_tombstone;
+}
+
 /* Decodes rows [from, to) with the generated decoder, as far as there is room: at least one row fits. `limit` is where
  * the bytes of all rows end. Returns the row at which it stops, and whether the interpreter must read that one. */
 static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v, int64_t from, int64_t to,

@@ -50,6 +50,18 @@ def test_raises_in_its_turn():
         next(results)
 
 
+@pytest.mark.parametrize(("threads", "ahead"), [(1, 0), (2, 3), (9, 0)])
+def test_items_raise_behind_the_results_before(threads: int, ahead: int):
+    def items() -> Iterator[int]:
+        yield from range(5)
+        raise ConnectionError
+
+    results = in_order(lambda item: item, items(), threads, ahead=ahead)
+    assert [next(results) for _ in range(5)] == list(range(5))
+    with pytest.raises(ConnectionError):
+        next(results)
+
+
 def test_a_consumer_that_stops_waits_only_for_what_has_begun():
     begun = []
     gate, first_is_out = threading.Event(), threading.Event()

@@ -7,6 +7,7 @@
  */
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,13 +124,19 @@ static void execute(int64_t target, int64_t execution) {
     targets[target].once(targets[target].seeds);
 }
 
+/* Of the processor, so that a process that is stopped for a while, or has to wait, does not fail. */
+static void limit_round(void) {
+    struct itimerval round = {.it_value = {.tv_sec = SECONDS_OF_A_ROUND}};
+    CHECK_INT(0, setitimer(ITIMER_PROF, &round, 0));
+}
+
 /* Until the seconds or the executions are over, whichever is given. */
 static int fuzz(int64_t target, double seconds, int64_t executions) {
     const corpus *c = targets[target].seeds;
     double start = now(), spent = 0;
     int64_t i = 0;
     while (executions ? i < executions : spent < seconds) {
-        alarm(SECONDS_OF_A_ROUND);
+        limit_round();
         for (int64_t end = i + EXECUTIONS_OF_A_ROUND; i < end; i++) {
             execute(target, i);
             if (failures) return 1;
@@ -199,7 +206,7 @@ int main(int count, char **arguments) {
     if (child == 0) exit(fuzz_targets(chosen, (double)seconds, executions));
     if (child < 0 || waitpid(child, &ended, 0) < 0) return 2;
     if (ended == 0) return 0;
-    if (WIFSIGNALED(ended) && WTERMSIG(ended) == SIGALRM) printf("fuzz: an execution does not end\n");
+    if (WIFSIGNALED(ended) && WTERMSIG(ended) == SIGPROF) printf("fuzz: an execution does not end\n");
     printf("fuzz: failed; again with --target %s --seed %lld --only %lld\n", targets[at->target].name, (long long)seed,
            (long long)at->execution);
     return 1;

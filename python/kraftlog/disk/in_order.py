@@ -26,7 +26,8 @@ def in_order(
     work : callable
         Is called by threads. What it raises is raised when its turn comes.
     items : iterable
-        Gone over by the caller's thread, as far as is needed.
+        Gone over by the caller's thread, as far as is needed. What it raises is raised behind the results of the items
+        before.
     threads : int
         How many there are at most; so many items are worked on at the same time.
     ahead : int
@@ -40,13 +41,20 @@ def in_order(
     """
     pending: deque[Future[Result]] = deque()
     todo = iter(items)
+    failed: Exception | None = None
     with ThreadPoolExecutor(threads) as pool:
         try:
             while True:
-                pending.extend(pool.submit(work, item) for item in islice(todo, threads + ahead - len(pending)))
-                if not pending:
+                try:
+                    pending.extend(pool.submit(work, item) for item in islice(todo, threads + ahead - len(pending)))
+                except Exception as error:
+                    failed, todo = error, iter(())
+                if pending:
+                    yield pending.popleft().result()
+                elif failed is not None:
+                    raise failed
+                else:
                     return
-                yield pending.popleft().result()
         finally:
             for future in pending:
                 future.cancel()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +13,13 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_TEXT
 from kraftlog.messages.catalog import BUILT_IN, Catalog, format_of_topic
-from kraftlog.messages.control_format import control_format, read_control
+from kraftlog.messages.control_format import CONTROL, control_format, read_control
 from kraftlog.messages.format_of import METADATA
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
@@ -25,6 +27,8 @@ from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.read.ranges import Range, plan
 from kraftlog.read.records import Progress, read_range
 from kraftlog.read.segment_reader import located
+
+Made = TypeVar("Made")
 
 BAD_MESSAGE = "bad_message"
 _READ = ("key", "value", "offset")
@@ -98,7 +102,7 @@ def typed_chunks(
         Receives what could not be read of batches and records; what is wrong with messages the reader of a chunk
         takes from it, after it has read what it wants.
     notes : list of str, optional
-        Receives where a read_committed reader stops, and how many records are of types that are not known.
+        Receives where a read_committed reader stops.
     on_progress : callable, optional
     catalog : Catalog
     uuid : {"text", "binary"}
@@ -110,7 +114,6 @@ def typed_chunks(
     if formats and not internal:
         notes.append(f"no internal topic among {', '.join(topics_of(segments))}")
     names = list(dict.fromkeys([*_READ, *columns, *(["control_type"] if options.include_control else [])]))
-    unknown: dict[str, dict[int, int]] = {}
     of_control = control_format(catalog)
     for part in _parts(internal, options, names, faults, notes):
         reader = readers[formats[part.segment.path] or METADATA]
@@ -118,14 +121,87 @@ def typed_chunks(
             for records, is_control in _runs(batch, options):
                 if is_control:
                     types, values = records.column("control_type").to_pylist(), records.column("value")
-                    yield TypedChunk(part.segment, records, read_control(of_control, types, values, uuid))
-                    continue
-                messages = reader.read(records.column("key"), records.column("value"))
+                    messages = read_control(of_control, types, values, uuid)
+                else:
+                    messages = reader.read(records.column("key"), records.column("value"))
                 yield TypedChunk(part.segment, records, messages)
-                counts = unknown.setdefault(printable(f"{part.segment.topic}-{part.segment.partition}"), {})
-                for api_key, count in messages.unknown_types.items():
-                    counts[api_key] = counts.get(api_key, 0) + count
-    notes += [_note(where, counts) for where, counts in unknown.items() if counts]
+
+
+def made_of_chunks(
+    make: Callable[[TypedChunk, list[Fault]], Made],
+    segments: Iterable[Segment],
+    columns: Sequence[str],
+    options: ReadOptions,
+    faults: list[Fault],
+    notes: list[str],
+    *,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+    catalog: Catalog = BUILT_IN,
+) -> Iterator[Made]:
+    """Return what a function makes of each of the chunks that ``typed_chunks`` returns, in the order of the log.
+
+    Parameters
+    ----------
+    make : callable
+        Reads what it wants of a chunk, and notes in a list what is wrong with it. With several workers, threads call
+        it while the next chunks are read.
+    segments : iterable of Segment
+    columns : sequence of str
+    options : ReadOptions
+    faults : list of Fault
+        Receives what could not be read, of messages as well, before the result that lacks it is returned.
+    notes : list of str
+        Receives where a read_committed reader stops, and how many records are of types that are not known.
+    workers : int
+        How many threads there are, beside the caller's.
+    on_progress : callable, optional
+    catalog : Catalog
+    """
+    unread: list[Fault] = []  # of the chunks that come next
+    unknown = _UnknownTypes()
+
+    def chunks() -> Generator[tuple[TypedChunk, list[Fault]], None, None]:
+        for chunk in typed_chunks(
+            segments, columns, options, unread, notes=notes, on_progress=on_progress, catalog=catalog
+        ):
+            noted = unread.copy()
+            unread.clear()
+            yield chunk, noted
+
+    def work(given: tuple[TypedChunk, list[Fault]]) -> tuple[Made, TypedChunk, list[Fault]]:
+        chunk, noted = given
+        return make(chunk, noted), chunk, noted
+
+    source = chunks()
+    try:
+        for made, chunk, noted in map(work, source) if workers == 1 else in_order(work, source, workers, ahead=1):
+            faults += noted
+            unknown.count(chunk)
+            yield made
+    finally:
+        source.close()
+        faults += unread
+    notes += unknown.notes
+
+
+@dataclass(frozen=True)
+class _UnknownTypes:
+    """How many records there are of types that are not known, by partition and type."""
+
+    counts: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def count(self, chunk: TypedChunk) -> None:
+        if chunk.messages.format.name == CONTROL:
+            return
+        where = printable(f"{chunk.segment.topic}-{chunk.segment.partition}")
+        counts = self.counts.setdefault(where, {})
+        for api_key, count in chunk.messages.unknown_types.items():
+            counts[api_key] = counts.get(api_key, 0) + count
+
+    @property
+    def notes(self) -> list[str]:
+        return [_note(where, counts) for where, counts in self.counts.items() if counts]
 
 
 def _parts(

@@ -73,7 +73,7 @@ def _read_partition(
     segments = list(work.segments)
     if request.table == "errors":
         faults += transaction_faults(segments)
-        note_bad_messages(segments, part.options, faults, catalog_of(request.definitions))
+        note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
         yield from errors_table(faults).select(request.schema.names).to_batches()
     elif segments:
         yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)

@@ -38,7 +38,9 @@ class Log(RecordTables):
         """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well."""
         return self.scan("batches", columns, read_options(check_crc=check_crc, **bounds)).to_table()  # type: ignore[arg-type]
 
-    def messages(self, columns: Sequence[str] | None = None, *, type: str | None = None, **bounds: object) -> Stream:
+    def messages(
+        self, columns: Sequence[str] | None = None, *, type: str | None = None, workers: int = 1, **bounds: object
+    ) -> Stream:
         """Stream the records of internal topics and of the metadata log, typed.
 
         Parameters
@@ -47,6 +49,8 @@ class Log(RecordTables):
         type : str, optional
             Only records of this type, their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it keys
             and values are JSON text with Kafka's field names.
+        workers : int
+            Threads that decode messages, beside the one that reads the log.
         **bounds
             As ``records`` has them; and ``show_secrets``, which is True by default: whether salt and keys of SCRAM
             credentials, and passwords in configs, are shown.
@@ -64,7 +68,7 @@ class Log(RecordTables):
         [{'offset': 11, 'name': 'meta-0'}, {'offset': 16, 'name': 'meta-1'}]
         """
         table = "messages" if type is None else check_type(type, self.catalog)
-        return self.scan(table, columns, read_options(**bounds))  # type: ignore[arg-type]
+        return self.scan(table, columns, read_options(**bounds), workers=workers)  # type: ignore[arg-type]
 
     def image(self, offset: int | None = None, *, strict: bool = True, cache: bool = True) -> ImageAt:
         """Return the metadata image at an offset, from the metadata log among the files.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +23,12 @@ from kraftlog.messages.frames import NO_VERSION
 from kraftlog.messages.reader import Messages
 from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordFormat, RecordType
 from kraftlog.metadata.secrets import TYPES_WITH_SECRETS, json_without_secrets, rows_with_secrets, without_secrets
-from kraftlog.read.messages import TypedChunk, format_of, typed_chunks
+from kraftlog.read.messages import TypedChunk, format_of, made_of_chunks
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
 
-_OF_RECORDS = ("topic", "partition", "offset", "timestamp", "transaction_state")
+_OF_SEGMENTS = ("topic", "partition")
+_OF_RECORDS = (*_OF_SEGMENTS, "offset", "timestamp", "transaction_state")
 
 
 def message_rows(
@@ -35,18 +37,23 @@ def message_rows(
     options: ReadOptions,
     faults: list[Fault],
     notes: list[str],
+    workers: int,
     on_progress: Progress | None,
     catalog: Catalog,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table messages."""
     wanted = [name for name in arrow_schema.names if name in _OF_RECORDS]
-    for chunk in typed_chunks(segments, wanted, options, faults, notes=notes, on_progress=on_progress, catalog=catalog):
+
+    def rows(chunk: TypedChunk, noted: list[Fault]) -> pa.RecordBatch:
         json = dict(zip(("key", "value"), chunk.messages.json(), strict=True))
         if not options.show_secrets:
             json["value"] = _without_secrets(chunk.messages, json["value"])
         columns = [json[name] if name in json else _column(chunk, name) for name in arrow_schema.names]
-        chunk.take_faults(faults, strict=options.strict)
-        yield rows_of(columns, arrow_schema, chunk.records.num_rows)
+        chunk.take_faults(noted, strict=options.strict)
+        return rows_of(columns, arrow_schema, chunk.records.num_rows)
+
+    how: dict[str, Any] = {"workers": workers, "on_progress": on_progress, "catalog": catalog}
+    return made_of_chunks(rows, segments, wanted, options, faults, notes, **how)
 
 
 def _without_secrets(messages: Messages, values: pa.StringArray) -> pa.StringArray:
@@ -127,6 +134,7 @@ def type_rows(
     options: ReadOptions,
     faults: list[Fault],
     notes: list[str],
+    workers: int,
     on_progress: Progress | None,
     catalog: Catalog,
 ) -> Iterator[pa.RecordBatch]:
@@ -136,35 +144,58 @@ def type_rows(
     options = replace(options, include_control=is_control)
     of_format = segments if is_control else [segment for segment in segments if format_of(segment) in formats]
     wanted = [column for column in arrow_schema.names if column in _OF_RECORDS]
-    for chunk in typed_chunks(
-        of_format, wanted, options, faults, notes=notes, on_progress=on_progress, catalog=catalog
-    ):
+
+    def rows(chunk: TypedChunk, noted: list[Fault]) -> pa.RecordBatch | None:
         if chunk.messages.format.name not in formats:
-            continue
-        typed = chunk.messages.typed(name)
-        rows = chunk.messages.rows_of(name) if chunk.messages.faults else typed.rows
-        chunk.take_faults(faults, strict=options.strict)
-        if not len(rows):
-            continue
-        fields = typed.fields
-        if not options.show_secrets and chunk.messages.format.name == METADATA and name in TYPES_WITH_SECRETS:
-            fields = without_secrets(name, fields)
-        if len(typed.rows) < len(rows):
-            is_good = np.isin(rows, typed.rows)
-            fields = fields.take(pa.array(np.cumsum(is_good) - 1, mask=~is_good))
-        at = pa.array(rows)
-        yield rows_of(
-            [
-                fields.column(column) if column in fields.schema.names else _column(chunk, column).take(at)
-                for column in arrow_schema.names
-            ],
-            arrow_schema,
-            len(rows),
-        )
+            return None
+        made = _rows_of_type(name, chunk, arrow_schema, hides_secrets=not options.show_secrets)
+        chunk.take_faults(noted, strict=options.strict)
+        return made
+
+    how: dict[str, Any] = {"workers": workers, "on_progress": on_progress, "catalog": catalog}
+    every = made_of_chunks(rows, of_format, wanted, options, faults, notes, **how)
+    return (batch for batch in every if batch is not None)
 
 
-def note_bad_messages(segments: list[Segment], options: ReadOptions, faults: list[Fault], catalog: Catalog) -> None:
+def _rows_of_type(
+    name: str, chunk: TypedChunk, arrow_schema: pa.Schema, *, hides_secrets: bool
+) -> pa.RecordBatch | None:
+    """Return the records of a type; None when there is none."""
+    typed = chunk.messages.typed(name)
+    rows = chunk.messages.rows_of(name) if chunk.messages.faults else typed.rows
+    if not len(rows):
+        return None
+    fields = typed.fields
+    if hides_secrets and chunk.messages.format.name == METADATA and name in TYPES_WITH_SECRETS:
+        fields = without_secrets(name, fields)
+    if len(typed.rows) < len(rows):
+        is_good = np.isin(rows, typed.rows)
+        fields = fields.take(pa.array(np.cumsum(is_good) - 1, mask=~is_good))
+    own = set(fields.schema.names)
+    columns = [
+        fields.column(name) if name in own else _some(_column(chunk, name), rows, is_constant=name in _OF_SEGMENTS)
+        for name in arrow_schema.names
+    ]
+    return rows_of(columns, arrow_schema, len(rows))
+
+
+def _some(column: pa.Array, rows: npt.NDArray[np.int64], *, is_constant: bool) -> pa.Array:
+    """Return some rows of a column, without a copy where they are all rows, or have the same value."""
+    if is_constant or len(rows) == len(column) or column.null_count == len(column):
+        return column.slice(0, len(rows))
+    return column.take(pa.array(rows))
+
+
+def note_bad_messages(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault], workers: int, catalog: Catalog
+) -> None:
     """Note the records of internal topics that cannot be read as messages; what ails batches is not noted again."""
-    for chunk in typed_chunks(segments, [], options, [], catalog=catalog):
+
+    def bad(chunk: TypedChunk, _: list[Fault]) -> list[Fault]:
         chunk.messages.json()
-        chunk.take_faults(faults, strict=options.strict)
+        found: list[Fault] = []
+        chunk.take_faults(found, strict=options.strict)
+        return found
+
+    for found in made_of_chunks(bad, segments, [], options, [], [], workers=workers, catalog=catalog):
+        faults += found

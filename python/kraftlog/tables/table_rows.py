@@ -119,7 +119,7 @@ def table_rows(
         from kraftlog.tables.message_tables import message_rows, type_rows
 
         rows = message_rows if table == "messages" else partial(type_rows, table)
-        return rows(segments, arrow_schema, options, faults, how.notes, how.on_progress, catalog)
+        return rows(segments, arrow_schema, options, faults, how.notes, how.workers, how.on_progress, catalog)
     if table in FOLDED_TOPICS and not any(segment.topic == FOLDED_TOPICS[table] for segment in segments):
         how.notes.append(f"no {FOLDED_TOPICS[table]} among {', '.join(topics_of(segments))}")
     if table == "metadata_changes" and not any(map(is_metadata, segments)):
@@ -175,7 +175,7 @@ def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how
     checks = check_segments(found.segments, options, compares=False, workers=how.workers, on_progress=how.on_progress)
     for fault in checks:
         faults.append(fault)
-    note_bad_messages(found.segments, options, faults, catalog)
+    note_bad_messages(found.segments, options, faults, how.workers, catalog)
     table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
     yield from table.to_batches()
 
