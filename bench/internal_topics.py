@@ -14,6 +14,7 @@ from rounds import Contender
 
 METADATA, SINGLES, COMMITS = "metadata", "metadata, batches of one record", "offset commits"
 METADATA_RECORDS_PER_MB, COMMITS_PER_MB = 10_000, 5_000
+LEAST_SECONDS = 0.25  # of a round: Kafka's classes take about as long for a log of the usual size
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Timing side by side: every contender runs once a round, so that what else the machine does meets all of them."""
+"""Timing side by side: every contender has its turn in a round, so that other load on the machine meets all of them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,18 @@ class Contender:
         return median(theirs / own for own, theirs in pairs) * self.records / other.records
 
 
-def interleave(contenders: Sequence[Contender], rounds: int, on_cpu: bool = False) -> None:
+def interleave(contenders: Sequence[Contender], rounds: int, on_cpu: bool = False, least_seconds: float = 0.0) -> None:
     """Fill in ``seconds`` of each contender, behind a first round that only checks answers.
 
-    ``on_cpu`` counts what its process ran instead of wall time: less noise on a machine that does other work, too.
+    Parameters
+    ----------
+    contenders : sequence of Contender
+    rounds : int
+    on_cpu : bool
+        Count what its process ran instead of wall time: less noise on a machine that does other work, too.
+    least_seconds : float
+        A contender does its work again in a round until it has run for so long: else one that takes 30 ms is measured
+        with a processor that has just woken up, and one that takes 300 ms is not.
     """
     cold = np.ones(COLD_BYTES // 8)
     for contender in contenders:
@@ -70,7 +78,10 @@ def interleave(contenders: Sequence[Contender], rounds: int, on_cpu: bool = Fals
         shift = number % len(contenders)
         for contender in [*contenders[shift:], *contenders[:shift]]:
             cold.sum()  # what the contender before left in the caches helps nobody
-            contender.seconds.append(_run(contender, on_cpu))
+            times = [_run(contender, on_cpu)]
+            while sum(times) < least_seconds:
+                times.append(_run(contender, on_cpu))
+            contender.seconds.append(sum(times) / len(times))
             gc.collect()
     gc.unfreeze()
 

@@ -155,7 +155,7 @@ def measure(options: argparse.Namespace, peers: Peers, progress: Console) -> Ite
         progress.print(f"{piece.work}, {piece.log} ...")
         with closing(peers):
             block = report.Block(piece.work, piece.log, piece.contenders(options.megabytes, peers))
-            interleave(block.contenders, options.rounds, options.cpu_time)
+            interleave(block.contenders, options.rounds, options.cpu_time, internal_topics.LEAST_SECONDS)
         yield block
 
 

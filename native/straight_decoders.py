@@ -301,6 +301,8 @@ class Decoder:
         yield f"    int tag = {sought[-1].field.tag if sought else -1};"
         often = "KR_UNLIKELY(tags.left)" if sought else "tags.left"
         yield f"    for (; {often}; tags.left--) {{"
+        if sought:
+            yield "        i = kr_seldom(i);"
         yield "        const uint8_t *tag_end;"
         yield "        if (!(p = kr_body_tag(p, end, &tag, &tag_end))) return 0;"
         yield "        switch (tag) {"

@@ -84,14 +84,34 @@ enum { KR_AHEAD = 768 }; /* bytes: further than processors look by themselves */
 /* Fetches what will be read soon, whether it is there or not. */
 KR_ALWAYS_INLINE void kr_fetch_ahead(const uint8_t *p) { __builtin_prefetch((const void *)((uintptr_t)p + KR_AHEAD)); }
 
-/* The decoder of rows with a short frame. */
+/* The bytes of a short frame, to be compared: four can be read. */
+KR_ALWAYS_INLINE uint32_t kr_short_frame(const uint8_t *p) {
+    static const uint8_t of_frame[4] = {0xff, 0xff, 0xff, 0};
+    uint32_t bytes, mask;
+    memcpy(&bytes, p, sizeof bytes);
+    memcpy(&mask, of_frame, sizeof mask);
+    return bytes & mask;
+}
+
+KR_ALWAYS_INLINE int32_t kr_short_frame_version(uint32_t frame) {
+    uint8_t bytes[sizeof frame];
+    memcpy(bytes, &frame, sizeof frame);
+    return bytes[2];
+}
+
+/* Whether a row begins with a short frame of the type, and of a version that there is. */
+static inline int kr_has_short_frame(const kr_straight_run *run, const uint8_t *p, int64_t size) {
+    return size >= KR_SHORT_FRAME && p[0] == KR_FRAME_VERSION && p[1] == run->number &&
+           (uint32_t)(p[2] - run->first) < (uint32_t)run->versions;
+}
+
+/* The decoder of rows with a short frame, which is mostly that of the row before. */
 KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run *run, kr_straight_one *one) {
     const uint8_t *const data = run->data;
     const int32_t *const ends = run->ends;
     const int64_t to = run->to, shift = run->at - run->from;
-    const int32_t most = kr_straight_most(run), first = run->first;
-    const uint32_t versions = (uint32_t)run->versions;
-    const int16_t head = (int16_t)(KR_FRAME_VERSION << 8 | run->number);
+    const int32_t most = kr_straight_most(run);
+    uint32_t frame = 0; /* no frame of a type is */
     int64_t i = run->from;
     int32_t at = ends[i], end = at;
     int is_refused = 0;
@@ -99,13 +119,18 @@ KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run 
         end = ends[i + 1];
         const uint8_t *p = data + at;
         kr_fetch_ahead(p);
-        if (end - at < KR_SHORT_FRAME || kr_load_int16(p) != head || (uint32_t)(p[2] - first) >= versions) break;
-        if (KR_UNLIKELY(end > most)) {
-            is_refused = kr_straight_stops(run, end);
+        if (KR_UNLIKELY(end > most || kr_short_frame(p) != frame)) {
+            if (!kr_has_short_frame(run, p, end - at)) break;
+            if (end > most) {
+                is_refused = kr_straight_stops(run, end);
+                break;
+            }
+            frame = kr_short_frame(p);
+        }
+        if (KR_UNLIKELY(one(d, p + KR_SHORT_FRAME, data + end, kr_short_frame_version(frame), i + shift) != data + end)) {
+            is_refused = end - at >= KR_SHORT_FRAME; /* else these are bytes of the next row */
             break;
         }
-        is_refused = one(d, p + KR_SHORT_FRAME, data + end, p[2], i + shift) != data + end;
-        if (KR_UNLIKELY(is_refused)) break;
     }
     run->from = i;
     run->at = i + shift;
