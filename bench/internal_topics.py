@@ -40,7 +40,7 @@ PIECES = (
     Piece("typed", METADATA, lambda megabytes, peers: typed_records.metadata(metadata_log(megabytes), peers)),
     Piece("typed", COMMITS, lambda megabytes, peers: typed_records.commits(offsets_log(megabytes), peers)),
     Piece("replay", METADATA, lambda megabytes, peers: folds.replay(metadata_log(megabytes), peers)),
-    Piece("replay", SINGLES, lambda megabytes, peers: folds.replay(metadata_log(megabytes / 5, ONE_RECORD), peers)),
+    Piece("replay", SINGLES, lambda megabytes, peers: folds.replay(metadata_log(megabytes, ONE_RECORD), peers)),
     Piece("fold", COMMITS, lambda megabytes, peers: folds.offsets(offsets_log(megabytes), peers)),
 )
 WORKS = list(dict.fromkeys(piece.work for piece in PIECES))

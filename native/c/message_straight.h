@@ -127,7 +127,8 @@ KR_ALWAYS_INLINE void kr_straight_frames(kr_message_decoder *d, kr_straight_run 
             }
             frame = kr_short_frame(p);
         }
-        if (KR_UNLIKELY(one(d, p + KR_SHORT_FRAME, data + end, kr_short_frame_version(frame), i + shift) != data + end)) {
+        if (KR_UNLIKELY(one(d, p + KR_SHORT_FRAME, data + end, kr_short_frame_version(frame), i + shift) !=
+                        data + end)) {
             is_refused = end - at >= KR_SHORT_FRAME; /* else these are bytes of the next row */
             break;
         }

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kraftlog.disk import in_order as module
-from kraftlog.disk.in_order import in_order, run_ahead, streams_in_order
+from kraftlog.disk.in_order import in_order, streams_in_order
 
 
 def test_order():
@@ -139,49 +138,3 @@ def test_threads_end_when_nobody_takes_what_they_make():
     assert next(results) == 0
     results.close()
     assert threading.active_count() == before
-
-
-def test_the_next_result_is_made_while_one_is_used(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "_processors", lambda: 2)
-    third = threading.Event()
-    threads = set()
-
-    def results() -> Iterator[int]:
-        for number in range(6):
-            threads.add(threading.current_thread())
-            if number == 2:
-                third.set()
-            yield number
-        raise OSError("the file is gone")
-
-    found = run_ahead(results())
-    assert next(found) == 0
-    assert third.wait(60)  # two more are made: one waits, one is held by the thread
-    assert [next(found) for _ in range(5)] == [1, 2, 3, 4, 5]
-    with pytest.raises(OSError, match="the file is gone"):
-        next(found)
-    assert len(threads) == 1
-    assert threading.current_thread() not in threads
-
-
-def test_no_thread_on_a_single_processor(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "_processors", lambda: 1)
-    threads = [threading.current_thread() for _ in range(3)]
-    assert list(run_ahead(threading.current_thread() for _ in range(3))) == threads
-
-
-def test_a_consumer_that_stops_ends_the_thread(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "_processors", lambda: 2)
-    made = []
-
-    def results() -> Iterator[int]:
-        for number in range(1000):
-            made.append(number)
-            yield number
-
-    before = threading.active_count()
-    found = run_ahead(results())
-    assert next(found) == 0
-    found.close()
-    assert threading.active_count() == before
-    assert len(made) <= 3

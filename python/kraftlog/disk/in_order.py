@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -108,30 +107,6 @@ def streams_in_order(
             waiting.stop()
             for _, future in pending:
                 future.cancel()
-
-
-def run_ahead(results: Iterator[Result]) -> Iterator[Result]:
-    """Return results while a thread makes the next one, and one more; on a single processor, as they are asked for.
-
-    Parameters
-    ----------
-    results : iterator
-        A thread runs it; what it raises is raised behind the results before.
-
-    Examples
-    --------
-    >>> from kraftlog.disk.in_order import run_ahead
-    >>> list(run_ahead(iter([1, 2, 3])))
-    [1, 2, 3]
-    """
-    if _processors() < 2:
-        return results
-    return streams_in_order(lambda one: one, [results], threads=1, size_of=lambda _: 1, most_bytes=1)
-
-
-def _processors() -> int:
-    """Return on how many processors this process may run."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Results(Generic[Result]):

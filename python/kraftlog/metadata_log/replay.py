@@ -12,7 +12,7 @@ import pyarrow as pa
 from kraftlog.codec.arrow_arrays import array_of
 from kraftlog.codec.metadata_markers import MARKER_NAMES
 from kraftlog.codec.options import NO_BOUND, ReadOptions
-from kraftlog.disk.in_order import run_ahead
+from kraftlog.disk.run_ahead import run_ahead
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.arrow_types import UUID_BINARY
@@ -128,7 +128,7 @@ class Replay:
             Receives what is wrong.
         on_progress : callable, optional
         ahead : bool
-            Let a thread decode the next chunk of a large log meanwhile. ``batches`` is ahead as well then.
+            Let a thread read, and decode, the next chunks of a large log meanwhile. ``batches`` is ahead as well then.
         """
         found: list[Fault] = []
         walk = self._walk = MetadataWalk(
@@ -136,13 +136,17 @@ class Replay:
         )
         reader = MessageReader(BUILT_IN.formats[METADATA], UUID_BINARY)
 
-        def chunks() -> Iterator[tuple[list[Visible], list[Fault]]]:
+        def blocks() -> Iterator[tuple[Decided, list[Fault]]]:
             for decided in walk.blocks():
                 noted = found.copy()
                 found.clear()
-                yield list(self._typed(decided, reader, noted)), noted
+                yield decided, noted
 
-        for shown, noted in run_ahead(chunks()) if ahead and self._is_large else chunks():
+        def typed(given: tuple[Decided, list[Fault]]) -> tuple[list[Visible], list[Fault]]:
+            decided, noted = given
+            return list(self._typed(decided, reader, noted)), noted
+
+        for shown, noted in run_ahead(typed, blocks()) if ahead and self._is_large else map(typed, blocks()):
             faults += noted
             yield from shown
         faults += found

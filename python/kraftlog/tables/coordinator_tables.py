@@ -18,7 +18,7 @@ from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import Groups
 from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, transactional_id_columns
-from kraftlog.disk.in_order import run_ahead
+from kraftlog.disk.run_ahead import run_ahead
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN
@@ -135,7 +135,8 @@ def _taken(
     """Add the segments of one partition to the last records; the next chunk of a large one is read meanwhile."""
     segments = list(group)
     chunks = _chunks(segments, options, on_progress)
-    for chunk in run_ahead(chunks) if sum(segment.size for segment in segments) > _BATCH_BYTES else chunks:
+    is_large = sum(segment.size for segment in segments) > _BATCH_BYTES
+    for chunk in run_ahead(lambda chunk: chunk, chunks) if is_large else chunks:
         faults += chunk.faults
         _note(chunk, last.add(chunk.records, chunk.markers), options, faults)
     return last
