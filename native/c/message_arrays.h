@@ -7,13 +7,13 @@
 #include "arrow_array.h"
 #include "message_settle.h"
 
-/* Owns columns; a head of them. */
+/* Owns columns, which are of malloc. */
 typedef struct {
     atomic_int owners;
     int32_t count;
     int64_t absent;   /* rows that are, of which every field is null */
     kr_growing there; /* a bit for each row, when some are absent */
-    kr_column columns[];
+    kr_column *columns;
 } kr_column_owner;
 
 static void kr_column_owner_share(void *owner) {
@@ -25,6 +25,7 @@ static void kr_column_owner_close(void *owner) {
     if (atomic_fetch_sub_explicit(&o->owners, 1, memory_order_acq_rel) != 1) return;
     for (int32_t i = 0; i < o->count; i++) kr_column_free(&o->columns[i]);
     kr_growing_free(&o->there);
+    free(o->columns);
     free(o);
 }
 
@@ -36,17 +37,14 @@ static void kr_column_owner_keep(kr_array_parts *parts, kr_column_owner *owner) 
     kr_column_owner_share(owner);
 }
 
-/* An owner that takes the columns of a decoder; NULL when memory is short. */
-static kr_column_owner *kr_column_owner_take(kr_column *columns, int32_t count) {
-    size_t size = (size_t)count * sizeof *columns;
-    kr_column_owner *o = (kr_column_owner *)malloc(sizeof *o + size);
+/* An owner that takes the columns of a decoder, which has none then; NULL when memory is short. */
+static kr_column_owner *kr_column_owner_take(kr_message_decoder *d, int32_t count) {
+    kr_column_owner *o = (kr_column_owner *)calloc(1, sizeof *o);
     if (!o) return 0;
     atomic_init(&o->owners, 1);
     o->count = count;
-    o->absent = 0;
-    memset(&o->there, 0, sizeof o->there);
-    memcpy(o->columns, columns, size);
-    memset(columns, 0, size);
+    o->columns = d->columns;
+    d->columns = 0;
     return o;
 }
 
@@ -193,7 +191,7 @@ static inline int kr_message_arrays_count(const kr_message_decoder *d, int with_
  * it is nowhere. */
 static int kr_message_arrays(struct ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown,
                              const uint8_t *is_absent) {
-    kr_column_owner *owner = kr_column_owner_take(d->columns, columns);
+    kr_column_owner *owner = kr_column_owner_take(d, columns);
     if (!owner) return 0;
     const int64_t rows = owner->columns[0].item.count;
     int ok = (!is_absent || kr_column_owner_absent(owner, is_absent, rows)) &&

@@ -338,10 +338,12 @@ cdef class Columns:
 
     @property
     def size(self):
-        """Bytes that all columns take."""
+        """Bytes that all columns take; none once they were taken."""
         cdef kr_column *c
         cdef int64_t total = 0
         cdef int i
+        if self.state.columns == NULL:
+            return 0
         for i in range(self.count):
             c = &self.state.columns[i]
             total += c.tags.size + level_size(&c.list) + level_size(&c.item)
