@@ -291,11 +291,11 @@ class Decoder:
         yield "    kr_tags tags = {p + 1, *p};"
         sought = self.sought(node)
         for child in sought:
-            where = f"d, {column(child)}, i, tags, end, {child.field.tag}, {kind(child)}"
+            of_column, of_field = f"d, {column(child)}, i, tags", f"{child.field.tag}, {kind(child)}"
             if self.is_fixed(child):
-                yield f"    tags = kr_body_tagged_fixed({where}, {absent(child)});"
+                yield f"    tags = kr_body_tagged_fixed({of_column}, {of_field}, {absent(child)});"
             else:
-                yield f"    tags = kr_body_tagged_list({where});"
+                yield f"    tags = kr_body_tagged_list({of_column}, end, {of_field});"
                 yield "    if (KR_UNLIKELY(!tags.p)) return 0;"
         yield "    p = tags.p;"
         yield f"    int tag = {sought[-1].field.tag if sought else -1};"

@@ -262,12 +262,16 @@ KR_ALWAYS_INLINE const uint8_t *kr_choose_bytes(uint64_t bits, const uint8_t *th
     return (const uint8_t *)((uintptr_t)otherwise ^ (((uintptr_t)then ^ (uintptr_t)otherwise) & bits));
 }
 
+/* How many there may be, and the bytes of the longest: a message that ends within one is read up to behind its end, and
+ * refused there. */
+enum { KR_MOST_SOUGHT = 2, KR_LONGEST_SOUGHT = 3 + 4 * KR_SHORT_BODY };
+_Static_assert(KR_MOST_SOUGHT *KR_LONGEST_SOUGHT + KR_LONGEST_SOUGHT <= KR_PADDING, "what is read behind the end");
+
 /* Whether a field is there cannot be foreseen, so that there is no branch on it. What is odd is left for others. */
 KR_ALWAYS_INLINE kr_tags kr_body_tagged_fixed(const kr_message_decoder *d, kr_column *c, int64_t i, kr_tags t,
-                                              const uint8_t *end, const int tag, const int kind,
-                                              const uint8_t *absent) {
+                                              const int tag, const int kind, const uint8_t *absent) {
     const int wire = kr_wire_width(kind);
-    int is_tag = (t.left != 0) & (kr_load_int16(t.p) == (tag << 8 | wire)) & (end - t.p >= 2 + wire);
+    int is_tag = (t.left != 0) & (kr_load_int16(t.p) == (tag << 8 | wire));
     uint64_t there = kr_all_bits((uint64_t)is_tag);
     kr_body_fixed(d, c, i, kr_choose_bytes(there, t.p + 2, absent), kind);
     kr_tags behind = {t.p + ((2 + wire) & (int64_t)there), t.left + (int64_t)there};
@@ -292,7 +296,7 @@ KR_ALWAYS_INLINE kr_tags kr_body_tagged_list(const kr_message_decoder *d, kr_col
     uint64_t there = kr_all_bits((uint64_t)((t.left != 0) & (t.p[0] == tag)));
     const uint8_t *p = kr_choose_bytes(there, t.p, nothing);
     int64_t n = (int64_t)p[2] - 1, size = 3 + wire * n;
-    if (KR_UNLIKELY((uint64_t)n > KR_SHORT_BODY || p[1] != size - 2 || (size & (int64_t)there) > end - t.p)) {
+    if (KR_UNLIKELY((uint64_t)n > KR_SHORT_BODY || p[1] != size - 2)) {
         kr_tags behind = {kr_body_tagged_long_list(d, c, i, t.p, end, kind), t.left - 1};
         return behind;
     }
