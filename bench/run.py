@@ -45,6 +45,7 @@ ALONE = {  # on no log
     "tier": lambda megabytes, _: tiers.tier(megabytes),
 }
 OF_VALUES = {"avro": typed_values.pieces, "redact": redacting.pieces}  # in memory
+COMPARED = [*works.COMPARED, *internal_topics.WORKS]
 EVERY = [*works.BY_NAME, *ALONE, *OF_VALUES, *internal_topics.WORKS, "growth", "memory", "open"]
 
 
@@ -99,7 +100,7 @@ def parse() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--compare", action="store_true",
-        help=f"beside other implementations, in Markdown; unless --only says what, {', '.join(works.COMPARED)}",
+        help=f"beside other implementations, in Markdown; unless --only says what, {', '.join(COMPARED)}",
     )  # fmt: skip
     parser.add_argument(
         "--peers", nargs="+", choices=Peers.NAMES, metavar="NAME", help=f"compare with these: {', '.join(Peers.NAMES)}"
@@ -117,7 +118,7 @@ def parse() -> argparse.Namespace:
         options.rounds = 5 if options.compare else 7
     if options.quick:
         vars(options).update(QUICK)
-    all_works = works.COMPARED if options.compare else EVERY
+    all_works = COMPARED if options.compare else EVERY
     options.works = [name for name in EVERY if name in options.only] or all_works
     options.workloads = [w for w in corpus.WORKLOADS if w.name in options.only] or corpus.WORKLOADS
     return options
