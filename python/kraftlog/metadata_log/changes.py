@@ -21,6 +21,7 @@ from kraftlog.read.records import Progress
 
 Ints = npt.NDArray[np.int64]
 _STEP = np.dtype([("offset", "i8"), ("epoch", "i8"), ("timestamp", "i8")])
+_BATCH_BYTES = 1 << 20  # of the log: a record may become many rows
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class ChangeReader:
         image = self._image
         end = NO_BOUND if offset is None else offset + 1
         batches_seen = Batches(end, keeps_all=True)
-        replay = Replay(log, self.start, end, batches_seen, is_start_known=self._knows_start)
+        replay = Replay(log, self.start, end, batches_seen, is_start_known=self._knows_start, batch_bytes=_BATCH_BYTES)
         waiting = np.empty(0, _STEP)  # the last step, which may go on
         for records in replay.visible(faults, on_progress):
             is_shown = (records.visible_at >= 0) & (records.visible_at < end)

@@ -30,7 +30,8 @@ Ints = npt.NDArray[np.int64]
 
 _MARKERS = frozenset(MARKER_NAMES.values())
 _NEVER = -1
-_BATCH_BYTES, _BATCH_ROWS = 8 << 20, 1 << 17  # measured: each chunk costs about 1 ms
+_BATCH_BYTES, _LEAST_BATCH_BYTES, _BATCH_ROWS = 4 << 20, 1 << 20, 1 << 16  # measured
+_CHUNKS = 16  # of a log that is not large: some are held at the same time
 
 
 class Visible:
@@ -99,10 +100,19 @@ class Replay:
     is_start_known : bool
         Whether no transaction is open at ``start``, where a snapshot ends; else the walk starts at the last snapshot
         before it, or where the log starts.
+    batch_bytes : int, optional
+        Of the log, in a chunk; by default as many as are fast.
     """
 
     def __init__(
-        self, log: MetadataLog, start: int, end: int, batches: Batches, *, is_start_known: bool = False
+        self,
+        log: MetadataLog,
+        start: int,
+        end: int,
+        batches: Batches,
+        *,
+        is_start_known: bool = False,
+        batch_bytes: int | None = None,
     ) -> None:
         self.batches = batches
         self._bounds = start, end
@@ -112,7 +122,7 @@ class Replay:
             start_offset=start if is_bound else -NO_BOUND,
             end_offset=end,
             batch_rows=_BATCH_ROWS,
-            batch_bytes=_BATCH_BYTES,
+            batch_bytes=batch_bytes or min(_BATCH_BYTES, max(_LEAST_BATCH_BYTES, _size(log) // _CHUNKS)),
         )
         self._log = log
         self._start = start if is_start_known else log.known_start(start)
@@ -167,7 +177,7 @@ class Replay:
     @property
     def _is_large(self) -> bool:
         """Whether there is more than one chunk."""
-        return sum(segment.size for segment in self._log.segments) > _BATCH_BYTES
+        return _size(self._log) > _BATCH_BYTES
 
     def open_at(self, offset: int) -> int | None:
         """Return where the transaction began that is open behind an offset, of those that were read; or None."""
@@ -195,6 +205,10 @@ class Replay:
             records = pa.record_batch({"offset": array_of(offsets)})
             faults += faults_of_messages(decided.segment, records, messages.faults)
             yield Visible(typed, offsets, lambda: visible_at, is_rising=False)
+
+
+def _size(log: MetadataLog) -> int:
+    return sum(segment.size for segment in log.segments)
 
 
 def _without_markers(every: dict[str, Typed]) -> dict[str, Typed]:
