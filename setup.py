@@ -1,6 +1,7 @@
 """Builds the extension modules: one per ``native/kraftlog/_native/*.pyx``, over the C headers in ``native/c``.
 
 ``KRAFTLOG_SANITIZE=1`` builds them with AddressSanitizer and UndefinedBehaviorSanitizer.
+``KRAFTLOG_BUILT=1`` says that ``build_ext --inplace`` has built them: an editable install would compile them again.
 """
 
 import os
@@ -16,6 +17,7 @@ MODULES = sorted((NATIVE / "kraftlog" / "_native").glob("*.pyx"))
 GENERATED = Path("build") / "generated"
 WRITER = str(NATIVE / "straight_decoders.py")  # of the decoders of messages, from their definitions
 SANITIZE = os.environ.get("KRAFTLOG_SANITIZE") == "1"
+BUILT = os.environ.get("KRAFTLOG_BUILT") == "1"
 
 GENERATED.mkdir(parents=True, exist_ok=True)
 subprocess.run([sys.executable, WRITER, GENERATED / "straight_decoders.h"], check=True)
@@ -43,7 +45,7 @@ extensions = [
 setup(
     options={"build_ext": {"parallel": os.cpu_count()}},
     ext_modules=cythonize(
-        extensions,
+        [] if BUILT else extensions,
         include_path=[str(NATIVE)],
         build_dir="build/cython",
         compiler_directives={"language_level": 3, "embedsignature": True, "freethreading_compatible": True},
