@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from kraftlog._native.checksum import crc32c
 from kraftlog.disk.disk import disk
@@ -14,10 +18,20 @@ from kraftlog.transactions.producer_state import ProducerState
 
 _SNAPSHOT_HEADER = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
+_ENTRY_TYPES = (">i8", ">i2", ">i4", ">i8", ">i4", ">i8", ">i4", ">i8")
+_ENTRIES = np.dtype([(field.name, kind) for field, kind in zip(fields(ProducerState), _ENTRY_TYPES, strict=True)])
 _CRC_END = 6
 _SNAPSHOT_VERSION = 1
 _NO_TRANSACTION = -1
 _LEAST_TABLE = 16
+
+
+class OpenProducer(NamedTuple):
+    """A producer with an open transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    current_transaction_first_offset: int
 
 
 def read_producer_snapshot(path: LogPath) -> list[ProducerState]:
@@ -30,6 +44,32 @@ def read_producer_snapshot(path: LogPath) -> list[ProducerState]:
     CorruptRecordError
         When the version, the checksum or the size is not what it should be.
     """
+    columns = [column.tolist() for column in _entries(path).values()]
+    first_offsets = (None if offset == _NO_TRANSACTION else offset for offset in columns.pop())
+    return list(map(ProducerState, *columns, first_offsets))
+
+
+def read_open_transactions(path: LogPath) -> list[OpenProducer]:
+    """Read the producers of a snapshot that have an open transaction, in the order of the file.
+
+    A log has a snapshot at each border of two segments, with an entry for each producer of the last day
+    (``producer.id.expiration.ms``), of which few have an open transaction.
+
+    Raises
+    ------
+    CorruptRecordError
+        As ``read_producer_snapshot``.
+    """
+    entries = _entries(path)
+    is_open = entries["current_transaction_first_offset"] != _NO_TRANSACTION
+    return [
+        OpenProducer(*row)
+        for row in zip(*(entries[name][is_open].tolist() for name in OpenProducer._fields), strict=True)
+    ]
+
+
+def _entries(path: LogPath) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of a snapshot, after its version, checksum and size."""
     data = disk().read_bytes(path)
     if len(data) < _SNAPSHOT_HEADER.size:
         raise CorruptRecordError(f"{path.name}: a header of {_SNAPSHOT_HEADER.size} bytes, but {len(data)} bytes left")
@@ -39,19 +79,11 @@ def read_producer_snapshot(path: LogPath) -> list[ProducerState]:
     computed = crc32c(memoryview(data)[_CRC_END:])
     if computed != crc:
         raise CorruptRecordError(f"{path.name}: stored crc {crc}, computed crc {computed}")
-    body = memoryview(data)[_SNAPSHOT_HEADER.size :]
-    if len(body) != count * _SNAPSHOT_ENTRY.size:
-        raise CorruptRecordError(
-            f"{path.name}: {count} entries take {count * _SNAPSHOT_ENTRY.size} bytes, not {len(body)}"
-        )
-    states = [ProducerState(*entry) for entry in _SNAPSHOT_ENTRY.iter_unpack(body)]
-    return [_without_sentinel(state) for state in states]
-
-
-def _without_sentinel(state: ProducerState) -> ProducerState:
-    if state.current_transaction_first_offset == _NO_TRANSACTION:
-        return replace(state, current_transaction_first_offset=None)
-    return state
+    size = len(data) - _SNAPSHOT_HEADER.size
+    if size != count * _ENTRIES.itemsize:
+        raise CorruptRecordError(f"{path.name}: {count} entries take {count * _ENTRIES.itemsize} bytes, not {size}")
+    entries = np.frombuffer(data, _ENTRIES, offset=_SNAPSHOT_HEADER.size)
+    return {name: entries[name] for name in _ENTRIES.names or ()}
 
 
 def producer_snapshot_bytes(states: Iterable[ProducerState]) -> bytes:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.names import printable
-from kraftlog.layout.producer_snapshot import read_producer_snapshot
+from kraftlog.layout.producer_snapshot import OpenProducer, read_open_transactions, read_producer_snapshot
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
+
+T = TypeVar("T")
 
 NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
 FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records that only a Raft log has
@@ -76,25 +79,35 @@ def producers_before(segment: Segment, faults: list[Fault]) -> list[ProducerStat
 
 def producers_of_snapshot(path: LogPath, segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
     """Return the producers of a ``.snapshot``; None, and a fault of the segment, when it cannot be read."""
+    return _read_snapshot(read_producer_snapshot, path, segment, faults)
+
+
+def _read_snapshot(
+    read: Callable[[LogPath], list[T]], path: LogPath, segment: Segment, faults: list[Fault]
+) -> list[T] | None:
     try:
-        return read_producer_snapshot(path)
+        return read(path)
     except (OSError, CorruptRecordError) as error:
         faults.append(located(segment, Fault("bad_snapshot", str(error))))
         return None
 
 
-def opened_before_segment(segment: Segment, faults: list[Fault]) -> Transactions | None:
-    """Return the transactions that are open where a segment starts; None when that is not known.
+def open_producers_before(segment: Segment, faults: list[Fault]) -> list[OpenProducer] | None:
+    """Return the producers with an open transaction where a segment starts, as its ``.snapshot`` says.
 
     Nothing is open before offset 0.
+
+    Returns
+    -------
+    list of OpenProducer or None
+        None when there is no snapshot, or none that can be read, which is in ``faults``.
     """
-    producers = producers_before(segment, faults)
-    if producers is None:
-        return opened_before([]) if segment.base_offset == 0 else None
-    return opened_before(
-        [
-            (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
-            for state in producers
-            if state.current_transaction_first_offset is not None
-        ]
-    )
+    path = segment.beside.get("snapshot")
+    opened = None if path is None else _read_snapshot(read_open_transactions, path, segment, faults)
+    return [] if opened is None and segment.base_offset == 0 else opened
+
+
+def opened_before_segment(segment: Segment, faults: list[Fault]) -> Transactions | None:
+    """Return the transactions that are open where a segment starts; None when that is not known."""
+    producers = open_producers_before(segment, faults)
+    return None if producers is None else opened_before(producers)

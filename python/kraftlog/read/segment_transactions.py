@@ -20,7 +20,7 @@ from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import read_index
 from kraftlog.layout.segment import Segment
-from kraftlog.read.partitions import producers_before
+from kraftlog.read.partitions import open_producers_before
 from kraftlog.read.segment_reader import as_listed, located
 from kraftlog.transactions.producer import ABORTED
 
@@ -161,11 +161,8 @@ def read_opened(segment: Segment, faults: list[Fault]) -> Opened | None:
     dict or None
         None when there is no snapshot, or none that can be read, which is in ``faults``.
     """
-    states = producers_before(segment, faults)
-    if states is None:
-        return {} if segment.base_offset == 0 else None
-    first_offsets = {state.producer_id: state.current_transaction_first_offset for state in states}
-    return {producer: first for producer, first in first_offsets.items() if first is not None}
+    opened = open_producers_before(segment, faults)
+    return None if opened is None else {one.producer_id: one.current_transaction_first_offset for one in opened}
 
 
 def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened) -> SegmentTransactions | None:

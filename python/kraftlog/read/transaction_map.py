@@ -254,8 +254,8 @@ class TransactionMap:
 
     def _read_snapshots(self, numbers: Sequence[int]) -> None:
         """Read the snapshots at both borders of segments."""
-        borders = sorted({border for number in numbers for border in (number, number + 1)} - self._opened.keys())
-        borders = [border for border in borders if 0 <= border < len(self.segments)]
+        borders = sorted({border for number in numbers for border in (number, number + 1)})
+        borders = [border for border in borders if border < len(self.segments) and border not in self._opened]
         if not borders:
             return
 

@@ -11,6 +11,8 @@ anywhere, folded piece by piece and joined.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -152,12 +154,12 @@ class TransactionFold:
         return known[:ended]
 
 
-def opened_before(producers: list[tuple[int, int, int]]) -> Transactions:
+def opened_before(producers: Sequence[tuple[int, int, int]]) -> Transactions:
     """Return transactions that a producer snapshot names as open.
 
     Parameters
     ----------
-    producers : list of tuple
+    producers : sequence of tuple
         producer_id, producer_epoch, first offset of the transaction.
     """
     opened = np.zeros(len(producers), TRANSACTION_DTYPE)
