@@ -252,13 +252,13 @@ def _compacted(group: list[Segment], bounds: LogBounds, settings: Housekeeping) 
     states = producer_states(group, ReadOptions(), [])
     active = [one for one in states if one.last_timestamp > settings.now - PRODUCER_EXPIRATION_MS]
     options = CleanOptions(settings.now, settings.delete_retention_ms, max(1, sum(one.size for one in group)))
-    cleaner = LogCleaner(closed, active, options)
+    rest = group[len(closed) :]
+    cleaner = LogCleaner(closed, rest, active, options)
     records = size = 0
     for each in cleaner.groups():
         for piece in cleaner.cleaned(each):
             size += len(piece)
             records += _records_in(HeaderScan(piece))
-    rest = [segment for segment in group if segment not in closed]
     for segment in rest:
         with segment_file(segment, [], strict=False) as file:
             records += _records_in(HeaderScan(file))

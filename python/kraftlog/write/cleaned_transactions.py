@@ -3,15 +3,54 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from kraftlog._native.scanner import TRANSACTIONAL_BIT
-from kraftlog.transactions.producer import ABORTED, COMMITTED
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.disk.disk import disk
+from kraftlog.layout.segment import Segment
+from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, TransactionFold
 
-Aborted = tuple[int, int]
-"""First offset and producer id of an aborted transaction."""
+
+class Aborted(NamedTuple):
+    """An aborted transaction of which the log still has data."""
+
+    first_offset: int
+    producer_id: int
+    marker_offset: int
+
+
+def aborted_transactions(log: Sequence[Segment]) -> list[Aborted]:
+    """Return the aborted transactions of a log, from the headers of its batches.
+
+    A transaction may end in any later segment than its data, so the whole log counts, as in Kafka's
+    ``UnifiedLog.collectAbortedTransactions``.
+
+    Parameters
+    ----------
+    log : sequence of Segment
+        All segments of a partition, in order.
+
+    Raises
+    ------
+    RecordError
+        When a batch is damaged: it may be the marker that ends a transaction.
+    """
+    found: list[Aborted] = []
+    fold = TransactionFold()
+    for segment in log:
+        file = disk().open(segment.path, segment.size)
+        try:
+            for headers in HeaderScan(file, check_crc=True).headers(strict=True):
+                ended = fold.add(headers)
+                ended = ended[(ended["state"] == ABORTED) & (ended["first_offset"] != NONE)]
+                found += map(Aborted, *(ended[name].tolist() for name in Aborted._fields))
+        finally:
+            file.close()
+    return found
 
 
 class CleanedTransactions:
@@ -19,12 +58,13 @@ class CleanedTransactions:
 
     Parameters
     ----------
-    aborted : iterable of (int, int)
-        As the ``.txnindex`` files have them.
+    aborted : iterable of Aborted
+    start_offset : int
+        Of the first batch: what ended before it has no batch to come.
     """
 
-    def __init__(self, aborted: Iterable[Aborted]) -> None:
-        self._aborted = list(aborted)
+    def __init__(self, aborted: Iterable[Aborted], start_offset: int) -> None:
+        self._aborted = [one for one in aborted if one.marker_offset >= start_offset]
         heapq.heapify(self._aborted)
         self._ongoing_aborted: dict[int, bool] = {}  # by producer: whether a batch of it was met
         self._ongoing_committed: set[int] = set()
@@ -57,5 +97,5 @@ class CleanedTransactions:
 
     def _take_aborted(self, header: np.void) -> None:
         last_offset = int(header["base_offset"]) + int(header["last_offset_delta"])
-        while self._aborted and self._aborted[0][0] <= last_offset:
-            self._ongoing_aborted.setdefault(heapq.heappop(self._aborted)[1], False)
+        while self._aborted and self._aborted[0].first_offset <= last_offset:
+            self._ongoing_aborted.setdefault(heapq.heappop(self._aborted).producer_id, False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -22,11 +21,9 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
-from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.segment import Segment
 from kraftlog.transactions.producer_state import NONE, ProducerState
-from kraftlog.write.cleaned_transactions import Aborted, CleanedTransactions
-from kraftlog.write.log_files import segment_file
+from kraftlog.write.cleaned_transactions import CleanedTransactions, aborted_transactions
 
 _BATCHES_AT_ONCE = 64
 
@@ -60,18 +57,26 @@ class LogCleaner:
     ----------
     segments : sequence of Segment
         From the first one on, in order; none of them is written to, and all that they hold is stable.
+    following : sequence of Segment
+        The rest of the log, which ends transactions of these segments.
     producers : iterable of ProducerState
         Those that are active, at the end of the log.
     options : CleanOptions
     """
 
-    def __init__(self, segments: Sequence[Segment], producers: Iterable[ProducerState], options: CleanOptions) -> None:
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        following: Sequence[Segment],
+        producers: Iterable[ProducerState],
+        options: CleanOptions,
+    ) -> None:
         self._segments = list(segments)
         self._producers = {state.producer_id: state for state in producers}
         self._options = options
         self._decompressor = decompressor()
-        self._aborted = [entry for segment in segments for entry in _aborted(segment)]
-        self._transactions = CleanedTransactions(self._aborted)
+        self._aborted = aborted_transactions([*segments, *following]) if segments else []
+        self._transactions = self._transactions_from(self._segments)
         self._offset_of, self._latest = self._last_offsets()
 
     def groups(self) -> Iterator[list[Segment]]:
@@ -100,8 +105,9 @@ class LogCleaner:
     def _last_offsets(self) -> tuple[Mapping[bytes | None, int], int]:
         """Return the last offset of each key that an aborted transaction did not write, and the last one of all."""
         found: dict[bytes | None, int] = {}
-        latest, transactions = NONE, CleanedTransactions(self._aborted)
-        for segment in self._dirty():
+        latest, dirty = NONE, self._dirty()
+        transactions = self._transactions_from(dirty)
+        for segment in dirty:
             for headers, data in _windows(segment):
                 rows = _Rows(headers, data)
                 for at, header in enumerate(headers):
@@ -113,6 +119,9 @@ class LogCleaner:
                 latest = int(last_offsets(headers)[-1])
         found.pop(None, None)
         return found, latest
+
+    def _transactions_from(self, segments: Sequence[Segment]) -> CleanedTransactions:
+        return CleanedTransactions(self._aborted, (segments[0].base_offset or 0) if segments else 0)
 
     def _dirty(self) -> list[Segment]:
         ends_at: list[int | None] = [segment.base_offset for segment in self._segments[1:]]
@@ -203,12 +212,3 @@ def _windows(segment: Segment) -> Iterator[tuple[Headers, bytes]]:
             )
     finally:
         file.close()
-
-
-def _aborted(segment: Segment) -> Iterator[Aborted]:
-    path: Path = segment_file(segment.local_path.parent, segment.base_offset or 0, "txnindex")
-    if disk().entry(path) is not None:
-        kind = ENTRY_TYPES["txnindex"]
-        data = disk().read_bytes(path)
-        for entry in np.frombuffer(data, kind, len(data) // kind.itemsize):
-            yield int(entry["offset"]), int(entry["producer_id"])
