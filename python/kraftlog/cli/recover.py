@@ -103,7 +103,7 @@ def recover(
 
 
 def _summary(counts: Counter[str], *, done: bool) -> str:
-    words = {"cut": "cut", "write": "written", "remove": "removed"}
+    words = {"cut": "cut", "write": "written", "rename": "renamed", "remove": "removed"}
     parts = [
         f"{counts[action]} {word}" if done else f"{counts[action]} to {action}"
         for action, word in words.items()

@@ -208,7 +208,7 @@ def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets,
     parsed = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
     partitions = {name: partition for name, partition in parsed.items() if partition is not None}
     if is_partition or (names.parse_partition_folder(folder.absolute().name) and not partitions):
-        _take_partition(PartitionFolder(folder, entries, starts.of_folder(folder)), found)
+        _take_partition(PartitionFolder.of(folder, listing, starts.of_folder(folder)), found)
         return
     before = len(found.segments)
     for entry in entries:
@@ -225,7 +225,7 @@ def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets,
 
 def _discover_inner(folder: LogPath, listing: Listing, log_start_offset: int, found: Discovery) -> None:
     try:
-        partition_folder = PartitionFolder(folder, listing.entries(folder), log_start_offset)
+        partition_folder = PartitionFolder.of(folder, listing, log_start_offset)
     except FileNotFoundError:
         return  # a topic that was deleted since the log directory was listed
     except OSError as error:

@@ -40,10 +40,12 @@ KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager", STORE
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 
+CLEANED, SWAP, REPLACED = ".cleaned", ".swap", ".replaced"
 STATES = {
     ".deleted": "deleted: a segment that Kafka was about to remove",
-    ".cleaned": "cleaned: unfinished output of the log cleaner",
-    ".swap": "swap: output of the log cleaner that has not replaced its sources yet",
+    CLEANED: "cleaned: unfinished output of the log cleaner",
+    SWAP: "swap: output of the log cleaner that did not finish",
+    REPLACED: "replaced: a source of the log cleaner, whose output stands beside it",
     ".part": "part: a snapshot that was not finished",
 }
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import last_offsets
+from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
 from kraftlog.layout.listing import Listing
 from kraftlog.layout.segment import Segment
+
+LISTINGS = 20  # of a folder that changes while it is listed
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,28 @@ class MetadataSnapshot:
     epoch: int
 
 
+@dataclass(frozen=True)
+class Replacement:
+    """Output of the log cleaner that is whole and has not got its name yet.
+
+    Attributes
+    ----------
+    swap : Segment
+        The ``.log.swap`` file, a live segment.
+    replaced : list of Segment
+        The segments that it stands for, as far as they still have their names.
+    """
+
+    swap: Segment
+    replaced: list[Segment]
+
+
 class PartitionFolder:
-    """What a partition's folder holds, sorted by what the names of the files say. No file is opened.
+    """What a partition's folder holds, sorted by what the names of the files say.
+
+    A cleaner may be at work, or was stopped. As for Kafka's ``LogLoader``, a ``.log.swap`` is whole and replaces all
+    segments that begin within it, but one at or after the first ``.cleaned`` belongs to a split that did not finish
+    (KAFKA-6264). Only a ``.swap`` file is opened, to find where it ends.
 
     Parameters
     ----------
@@ -55,7 +81,9 @@ class PartitionFolder:
     segments : list of Segment
         The live ones, by base offset.
     set_aside : list of Segment
-        Those with a suffix such as ``.deleted``, ``.cleaned`` or ``.swap``.
+        Those with a suffix such as ``.deleted`` or ``.cleaned``, and those that a ``.swap`` replaces.
+    replacements : list of Replacement
+        By base offset.
     metadata_snapshots : list of MetadataSnapshot
         Finished ``<offset>-<epoch>.checkpoint``, the oldest first; ``bootstrap.checkpoint`` is none of them.
     unknown : list of Entry
@@ -79,6 +107,7 @@ class PartitionFolder:
         "metadata_snapshots",
         "partition",
         "path",
+        "replacements",
         "segments",
         "set_aside",
         "topic",
@@ -94,20 +123,34 @@ class PartitionFolder:
         self.topic, self.partition = names.parse_partition_folder(path.name or path.absolute().name) or (None, None)
         self.segments: list[Segment] = []
         self.set_aside: list[Segment] = []
+        self.replacements: list[Replacement] = []
         self.metadata_snapshots: list[MetadataSnapshot] = []
         self.unknown: list[Entry] = []
         self._take(entries, log_start_offset)
 
     @classmethod
-    def of(cls, path: LogPath) -> PartitionFolder:
-        """List a folder.
+    def of(cls, path: LogPath, listing: Listing | None = None, log_start_offset: int = 0) -> PartitionFolder:
+        """List a folder; again, when files were made, renamed or removed meanwhile.
+
+        A listing may lack a file that is renamed while it is made, by both of its names.
 
         Raises
         ------
         OSError
-            When it cannot be listed.
+            When it cannot be listed, or does not stay the same for long enough.
         """
-        return cls(path, Listing().entries(path))
+        listing = listing or Listing()
+        entries = listing.entries(path)
+        for _ in range(LISTINGS):
+            try:
+                folder = cls(path, entries, log_start_offset)
+            except FileNotFoundError:  # a .swap got its name
+                folder = None
+            again = listing.entries(path)
+            if folder is not None and _names(again) == _names(entries):
+                return folder
+            entries = again
+        raise OSError(errno.EAGAIN, f"changed each of {LISTINGS} times that it was listed", str(path))
 
     @property
     def entries(self) -> dict[str, Entry]:
@@ -135,16 +178,37 @@ class PartitionFolder:
                 others[base_offset, state] = (*others.get((base_offset, state), ()), kind)
             elif (size := entry.size) is not None:
                 logs[base_offset, state] = name, size
-        last = max((base_offset for base_offset, state in logs if not state), default=None)
         for of in sorted(logs):
             (base_offset, state), (name, size) = of, logs[of]
             start, beside = 0 if state else log_start_offset, others.get(of, ())
-            is_closed = not state and base_offset != last
-            segment = Segment(
-                self.path, name, size, base_offset, self.topic, self.partition, state, beside, start, is_closed
-            )
+            segment = Segment(self.path, name, size, base_offset, self.topic, self.partition, state, beside, start)
             (self.set_aside if state else self.segments).append(segment)
+        if any(state == names.SWAP for _, state in logs):
+            unfinished = [base_offset for base_offset, state in (*logs, *others) if state == names.CLEANED]
+            self._take_swaps(min(unfinished, default=None), log_start_offset)
+        for number, segment in enumerate(self.segments[:-1]):
+            self.segments[number] = replace(segment, is_closed=True)
         self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
+
+    def _take_swaps(self, unfinished: int | None, log_start_offset: int) -> None:
+        """Put the ``.swap`` files in the place of what they replace."""
+        live = {segment.base_offset: segment for segment in self.segments}
+        for segment in [segment for segment in self.set_aside if segment.state == names.SWAP]:
+            base_offset = segment.base_offset or 0
+            if unfinished is not None and base_offset >= unfinished:
+                continue
+            there = live.get(base_offset)
+            snapshot = tuple(kind for kind in (there.kinds_beside if there else ()) if kind == "snapshot")
+            kinds = (*segment.kinds_beside, *snapshot)
+            swap = replace(segment, state="", kinds_beside=kinds, log_start_offset=log_start_offset)
+            end = _end_offset(swap)
+            gone = [at for at in live if at is not None and (at == base_offset or base_offset < at < end)]
+            replaced = [replace(live.pop(at), state=names.REPLACED, log_start_offset=0) for at in sorted(gone)]
+            live[base_offset] = swap
+            self.set_aside.remove(segment)
+            self.set_aside += replaced
+            self.replacements.append(Replacement(swap, replaced))
+        self.segments = [segment for _, segment in sorted(live.items(), key=lambda item: item[0] or 0)]
 
     @property
     def producer_snapshots(self) -> dict[int, LogPath]:
@@ -177,3 +241,18 @@ def is_known(entry: Entry) -> bool:
     if entry.is_dir:
         return entry.name in names.KNOWN_FOLDERS
     return entry.name in names.KNOWN_FILES or names.parse_checkpoint_file(entry.name) is not None
+
+
+def _names(entries: Sequence[Entry]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+def _end_offset(segment: Segment) -> int:
+    """Return the offset behind the last batch of a segment."""
+    file, end = disk().open(segment.path, segment.size), segment.base_offset or 0
+    try:
+        for headers in HeaderScan(file).headers():
+            end = int(last_offsets(headers)[-1]) + 1
+    finally:
+        file.close()
+    return end

@@ -23,7 +23,7 @@ class Beside(Mapping[str, LogPath]):
         for stored, path in segment.stored:
             if stored == kind:
                 return path
-        return segment.folder / f"{segment.base_offset:020d}.{kind}{segment.state}"
+        return segment.folder / f"{segment.base_offset:020d}.{kind}{segment.suffix_of(kind)}"
 
     def __contains__(self, kind: object) -> bool:
         return kind in self.segment.kinds_beside
@@ -78,6 +78,17 @@ class Segment:
     def path(self) -> LogPath:
         """Of the file with the record batches."""
         return self.stored[0][1] if self.stored else self.folder / self.file_name
+
+    @property
+    def is_swap(self) -> bool:
+        """Whether it is a live segment that still has the name ``<base_offset>.log.swap``."""
+        return not self.state and self.file_name.endswith(names.SWAP)
+
+    def suffix_of(self, kind: str) -> str:
+        """Return what follows the kind in the name of a file beside it; the cleaner replaces no ``.snapshot``."""
+        if self.is_swap and kind != "snapshot":
+            return names.SWAP
+        return "" if self.state == names.REPLACED else self.state
 
     @property
     def beside(self) -> Mapping[str, LogPath]:

@@ -162,6 +162,9 @@ def _do(action: Action) -> None:
         durable.delete_file(action.path)
     elif action.action == "remove":
         durable.set_aside(action.path)
+    elif action.action == "rename":
+        disk().rename(action.path, action.path.with_name(action.path.name.removesuffix(names.SWAP)))
+        disk().sync_folder(action.path.parent)
     elif action.action == "keep" and action.path.suffix == ".log" and not action.is_trusted:
         durable.write_again(action.path, 0)  # as above: it may have been cut, or an fsync of it may have failed
 

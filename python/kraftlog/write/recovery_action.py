@@ -37,8 +37,8 @@ class Action:
 
     Attributes
     ----------
-    action : {"cut", "write", "remove", "keep", "refuse"}
-        ``refuse``: the file is damaged, and kept all the same.
+    action : {"cut", "write", "remove", "rename", "keep", "refuse"}
+        ``rename``: a ``.swap`` file loses this suffix. ``refuse``: the file is damaged, and kept all the same.
     size_before, size_after : int or None
         In bytes; None when there is no file.
     data : bytes

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,8 @@ from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
 from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
-from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.names import SWAP
+from kraftlog.layout.partition_folder import PartitionFolder, Replacement
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import Rebuild, Rebuilt
 from kraftlog.layout.segment import Segment
@@ -50,7 +52,12 @@ class RecoveryPlan:
     def __init__(self, folder: PartitionFolder, state: LogDirectoryState, options: RecoverOptions) -> None:
         self._folder = folder
         self._path = Path(str(folder.path))
-        self._segments = folder.segments
+        # once it is renamed, a .swap is a segment like others
+        self._segments = [
+            replace(each, file_name=each.file_name.removesuffix(SWAP)) if each.is_swap and options.write else each
+            for each in folder.segments
+        ]
+        self._swapped = {each.swap.base_offset for each in folder.replacements}
         self._options = options
         partition = (folder.topic or "", folder.partition or 0)
         self._log_start = state.log_starts.get(partition, 0)
@@ -65,7 +72,7 @@ class RecoveryPlan:
         first = self._first_unflushed()
         reason = "closed cleanly: not read" if self._is_clean else "before the recovery point: not read"
         for number, segment in enumerate(self._segments):
-            if number < first and "index" in segment.beside:
+            if number < first and "index" in segment.beside and segment.base_offset not in self._swapped:
                 yield trust(segment.local_path, segment.size, reason)
                 continue
             try:
@@ -115,7 +122,7 @@ class RecoveryPlan:
         for behind in reversed(later):
             yield remove(behind.local_path, behind.size, "behind the cut")
             for kind in sorted(ENTRY_TYPES.keys() & behind.beside.keys()):
-                yield self._remove(behind.local_path.with_suffix(f".{kind}"), "behind the cut")
+                yield self._remove(self._beside(behind, kind), "behind the cut")
         yield from self._index_files(segment, rebuilt)
         yield Action(segment.local_path, "cut", size, rebuilt.size, damage)
         return True
@@ -188,10 +195,25 @@ class RecoveryPlan:
                 yield remove(self._path / name, entry.size or 0, "left by a recovery that did not finish")
         for path in self._folder.without_log:
             yield self._remove(Path(str(path)), "without a log file")
+        for replacement in self._folder.replacements:
+            yield from self._swap(replacement)
+
+    def _swap(self, replacement: Replacement) -> Iterator[Action]:
+        """Finish what a cleaner was stopped in: its output takes the place of the segments that begin within it.
+
+        The files beside the output are made of it, as those of any segment that is recovered.
+        """
+        swap = replacement.swap
+        for segment in replacement.replaced:
+            if segment.base_offset != swap.base_offset:
+                yield remove(segment.local_path, segment.size, f"replaced by {swap.file_name}")
+        for kind in sorted(ENTRY_TYPES.keys() & swap.beside.keys()):
+            yield self._remove(Path(str(swap.beside[kind])), "made anew")
+        yield Action(swap.local_path, "rename", swap.size, swap.size, "the output of a cleaner, which takes its place")
 
     def _index_files(self, segment: Segment, rebuilt: Rebuilt) -> Iterator[Action]:
         for kind in ENTRY_TYPES:
-            path = segment.local_path.with_suffix(f".{kind}")
+            path = self._beside(segment, kind)
             there = self._read(path)
             data = rebuilt.files.get(kind, b"")
             lacks = kind == "txnindex" and self._lacks_records
@@ -242,6 +264,9 @@ class RecoveryPlan:
     def _lacks_records(self) -> bool:
         """Whether files that know more than the log are kept; a broker after a crash would write them anew."""
         return self._options.rebuild and self._rebuild is not None and not self._rebuild.is_complete
+
+    def _beside(self, segment: Segment, kind: str) -> Path:
+        return self._path / f"{segment.base_offset:020d}.{kind}"
 
     def _read(self, path: Path) -> bytes | None:
         return disk().read_bytes(path) if path.name in self._folder.entries else None

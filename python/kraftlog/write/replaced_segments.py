@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kraftlog.codec.header_scan import HeaderScan
-from kraftlog.codec.headers import last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_files
-from kraftlog.layout.names import parse_segment_file
+from kraftlog.layout.names import CLEANED, SWAP, parse_segment_file
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
 from kraftlog.read.index_interval import shown_interval
@@ -23,7 +21,6 @@ from kraftlog.write.log_files import segment_file
 from kraftlog.write.producers import producers_before
 from kraftlog.write.segment_state import read_segment
 
-CLEANED, SWAP = ".cleaned", ".swap"
 _BESIDE = ("index", "timeindex", "txnindex", "snapshot")
 
 
@@ -50,19 +47,16 @@ def finish_replacing(folder: Path) -> None:
     """Finish what a cleaner was stopped in, when a log is opened."""
     if disk().entry(folder) is None:
         return
-    swaps = []
-    for entry in disk().entries(folder):
-        parsed = parse_segment_file(entry.name)
-        if parsed is None or parsed.state not in (CLEANED, SWAP):
-            continue
-        if parsed.state == SWAP and parsed.kind == "log":
-            swaps.append(parsed.base_offset)
-        else:
-            disk().unlink(folder / entry.name)  # index files of a broker's cleaner are made anew
-    segments = PartitionFolder.of(folder).segments if swaps else []
-    for base_offset in swaps:
-        end = _end_offset(segment_file(folder, base_offset, f"log{SWAP}"), base_offset)
-        _take_over(folder, base_offset, [at for each in segments if base_offset < (at := each.base_offset or 0) < end])
+    listed = PartitionFolder.of(folder)
+    whole = {each.swap.file_name for each in listed.replacements}
+    for name in listed.entries:
+        parsed = parse_segment_file(name)
+        if parsed is not None and parsed.state in (CLEANED, SWAP) and name not in whole:
+            disk().unlink(folder / name)  # index files of a broker's cleaner are made anew
+    for each in listed.replacements:
+        base_offset = each.swap.base_offset or 0
+        others = (segment.base_offset or 0 for segment in each.replaced)
+        _take_over(folder, base_offset, [at for at in others if at != base_offset])
     listed = PartitionFolder.of(folder)
     for segment in listed.segments[:-1]:
         if "index" not in segment.kinds_beside:
@@ -111,10 +105,3 @@ def _write_index_files(folder: Path, base_offset: int) -> None:
         on_headers=lambda headers: aborted.append(producers.add(headers)),
     )
     write_files(index_files(folder, base_offset, state, b"".join(aborted)))
-
-
-def _end_offset(path: Path, base_offset: int) -> int:
-    end = base_offset
-    for headers in HeaderScan(disk().open(path)).headers(strict=True):
-        end = int(last_offsets(headers)[-1]) + 1
-    return end
