@@ -95,5 +95,6 @@ def take_back(folder: Path, base_offset: int, size: int, started: Sequence[int])
             disk().unlink(segment_file(folder, each))
     if started:
         disk().sync_folder(folder)
-    if base_offset not in started:
-        write_again(segment_file(folder, base_offset), size, size)
+    path = segment_file(folder, base_offset)
+    if base_offset not in started and (size or disk().entry(path) is not None):
+        write_again(path, size, size)
