@@ -123,11 +123,11 @@ def test_a_damaged_end_is_a_fault(tmp_path: Path):
     data = bytearray(source.read_bytes())
     data[-1] ^= 1
     target.write_bytes(data)
-    stream = kraftlog.open(tmp_path).partition_offsets()
+    stream = kraftlog.open(tmp_path).partition_offsets(strict=False)
     assert stream.to_table()["offset"].to_pylist() == [whole["base_offset"][last].as_py()]
     assert [fault.error for fault in stream.faults] == ["bad_crc"]
     with pytest.raises(kraftlog.CorruptRecordError):
-        kraftlog.open(tmp_path).partition_offsets(strict=True).to_table()
+        kraftlog.open(tmp_path).partition_offsets().to_table()
 
 
 def test_an_empty_partition(tmp_path: Path):
@@ -141,6 +141,6 @@ def test_an_empty_partition(tmp_path: Path):
 def test_a_checkpoint_that_cannot_be_read_is_told_of_each_topic(tmp_path: Path):
     shutil.copytree(GOLDEN / "deleted_records" / "log", tmp_path / "log")
     (tmp_path / "log" / "log-start-offset-checkpoint").write_text("9\n")
-    stream = kraftlog.open(tmp_path / "log", topics=["orders-del-7"]).partition_offsets("earliest")
+    stream = kraftlog.open(tmp_path / "log", topics=["orders-del-7"]).partition_offsets("earliest", strict=False)
     assert stream.to_table().num_rows == 2
     assert [fault.error for fault in stream.faults] == ["bad_checkpoint"]

@@ -184,7 +184,7 @@ def test_open_transaction_with_a_gap_is_told(tmp_path: Path) -> None:
     at = image_at(MetadataLog.open(folder), None, faults := [])
     assert (topics_of(at), at.open_since) == ([], 0)
     assert "offsets from 0 on are of a transaction that is open, and some are missing" in faults[1].message
-    rows = kraftlog.open(folder).metadata_transactions(COLUMNS).to_pylist()
+    rows = kraftlog.open(folder).metadata_transactions(COLUMNS, strict=False, faults=[]).to_pylist()
     assert rows == [{"begin_offset": 0, "end_offset": None, "state": "open", "records_count": 2}]
 
 
