@@ -48,8 +48,9 @@ class ReadOptions:
         Whether batches are searched for behind damage, where no header says how to go on. What is found may lie inside
         of another batch's value. It is never part of ``read_committed``.
     show_secrets : bool
-        Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs. Bytes of
-        records are not changed.
+        Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs, in raw
+        keys and values, too. Every interface takes its default from here. The table ``records`` is of bytes as they are
+        in the log; its redaction hides more.
     include_image : bool
         Whether changes of a metadata log begin with the image that they start from, as what was added.
     holds : HeldTexts, optional
@@ -69,7 +70,7 @@ class ReadOptions:
     batch_bytes: int = CACHE_BYTES // 4 * 7  # measured: below, each chunk costs more; above, most is read from memory
     include_deleted: bool = False
     salvage: bool = False
-    show_secrets: bool = True
+    show_secrets: bool = False
     include_image: bool = False
     holds: HeldTexts | None = None
 

@@ -33,9 +33,9 @@ class Log(RecordTables):
 
     Methods that return a ``pyarrow.Table`` take ``strict`` and ``faults``. Where a fault may change the answer, such as
     the offset of a group, ``strict`` is True by default: the first fault raises a ``RecordError``. With
-    ``strict=False`` the table has what can be read, and each fault is appended to the list ``faults``; without such a list, a warning
-    says how many there were. Tables that show what is in the files (``segments``, ``batches``, ``index_entries``) are
-    not strict by default.
+    ``strict=False`` the table has what can be read, and each fault is appended to the list ``faults``; without such a
+    list, a warning says how many there were. Tables that show what is in the files (``segments``, ``batches``,
+    ``index_entries``) are not strict by default.
 
     Examples
     --------
@@ -82,8 +82,9 @@ class Log(RecordTables):
         workers : int
             Threads that decode messages, beside the one that reads the log.
         **bounds
-            As ``records`` has them; and ``show_secrets``, which is True by default: whether salt and keys of SCRAM
-            credentials, and passwords in configs, are shown.
+            As ``records`` has them; and ``show_secrets``, which is False by default: whether salt and keys of SCRAM
+            credentials, and passwords in configs, are shown. Without it, ``raw_key`` and ``raw_value`` are null where
+            there is one.
 
         Returns
         -------
@@ -201,7 +202,7 @@ class Log(RecordTables):
             the log begins.
         **bounds
             As ``records`` has them, of the offset at which a change becomes visible, and of the timestamp of that
-            record's batch; ``show_secrets``, which is True by default; and ``strict``.
+            record's batch; ``show_secrets``, which is False by default; and ``strict``.
 
         Returns
         -------
