@@ -7,6 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import kraftlog
@@ -144,3 +145,14 @@ def test_a_checkpoint_that_cannot_be_read_is_told_of_each_topic(tmp_path: Path):
     stream = kraftlog.open(tmp_path / "log", topics=["orders-del-7"]).partition_offsets("earliest", strict=False)
     assert stream.to_table().num_rows == 2
     assert [fault.error for fault in stream.faults] == ["bad_checkpoint"]
+
+
+@pytest.mark.parametrize("largest", [0, 1, 2**63 - 2, 2**63 - 1])
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_the_largest_timestamps_there_are(largest: int, compression: str, tmp_path: Path):
+    """Kafka compares timestamps as they are: the last one that a field can hold is found as others are."""
+    (tmp_path / "t-0").mkdir()
+    rows = pa.table({"value": [b"a", b"b", b"c"], "timestamp_ms": pa.array([0, largest, largest], pa.int64())})
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(kraftlog.encode(rows, compression=compression))
+    first = 0 if largest == 0 else 1
+    assert found(tmp_path, "max-timestamp") == found(tmp_path, largest) == {"t-0": (first, largest)}

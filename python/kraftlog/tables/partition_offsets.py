@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP, last_offsets, timestamps
-from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions, milliseconds
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions, milliseconds
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import end_offset
@@ -154,13 +154,16 @@ class PartitionEnds:
 
     def _first(self, options: ReadOptions, on_progress: Progress | None) -> Found:
         """Return the first record within bounds."""
+        least = options.start_timestamp
+        if least == NO_BOUND:  # no bound of readers lies behind it, so that they would leave such a record out
+            options = replace(options, start_timestamp=-NO_BOUND)
         options = replace(options, include_control=True, isolation_level=READ_UNCOMMITTED)
         ranges = plan(self.segments, options, None)
         wanted = schema.RECORDS.select(_COLUMNS)
         for batch in read_ranges(ranges, wanted, options, self._faults, 1, on_progress):
             stamps = batch.column("timestamp_ms")
             for row in range(batch.num_rows):
-                if stamps[row].is_valid:
+                if stamps[row].is_valid and stamps[row].as_py() >= least:
                     return Found(batch.column("offset")[row].as_py(), stamps[row].as_py())
         return Found()
 
