@@ -47,7 +47,9 @@ def test_changes_are_those_of_whole_images(
         twin = write(folder, log, batch_bytes, ends_open=ends_open)
         opened = kraftlog.open(folder)
         stream = opened.scan(
-            "metadata_changes", COLUMNS, kraftlog.tables.user_options.read_options(batch_rows=batch_rows)
+            "metadata_changes",
+            COLUMNS,
+            kraftlog.tables.user_options.read_options(batch_rows=batch_rows, show_secrets=True),
         )
         rows = stream.to_table().to_pylist()
         assert [row["offset"] for row in rows] == sorted(row["offset"] for row in rows)

@@ -92,9 +92,7 @@ def _segments(directory: Path) -> list[Segment]:
 
 
 def _check_target(target: Path, directory: Path) -> None:
-    check_new_folder(target)
-    if target.resolve().is_relative_to(directory.resolve()):
-        raise click.UsageError(f"--output {target} lies in {directory}, which is being read; choose another directory")
+    check_new_folder(target, [directory])
 
 
 COMMANDS = [command]
