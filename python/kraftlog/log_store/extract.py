@@ -256,7 +256,7 @@ def _check_target(target: Path, log: Log) -> None:
     held = sorted(entry.name for entry in disk().entries(target)) if there is not None else []
     if held:
         raise ValueError(f"{target} holds {held[0]}; give a new or empty folder")
-    refuse_inside(target, log.folders, is_folder=True)
+    refuse_inside(target, log.folders)
 
 
 def _copy_topic_id(segment: Segment, folder: Path) -> None:
