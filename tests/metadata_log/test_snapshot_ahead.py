@@ -114,6 +114,9 @@ def test_changes_and_timeline_lead_to_the_snapshot(tmp_path: Path, kept: int, is
     followed = list(follow(lambda: MetadataLog.open(folder), start, faults, lambda: False))
     assert [one.what for one in followed] == [one.what for one in found]
     assert list(timeline(log, after, None, [])) == []
+    for last in (SNAPSHOT_END - 2, SNAPSHOT_END - 1):
+        bounded = [one.what.last_offset for one in timeline(log, start, last, [])]
+        assert (SNAPSHOT_END - 1 in bounded) == (last == SNAPSHOT_END - 1)
 
 
 def test_following_over_a_truncation_to_the_snapshot(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Release:
         self.log = home / "log"
         self.expiration_ms = 40_000 if version in EXPIRING else 3_600_000
         self.is_kraft = int(version.split(".")[0]) >= 3
-        self._class_paths = {name: _class_path(name) for name in {version, CLIENT, TOOL}}
+        self._class_paths = {name: class_path(name) for name in {version, CLIENT, TOOL}}
         self.port, other = _free_ports()
         listeners = f"PLAINTEXT://127.0.0.1:{self.port}"
         if self.is_kraft:
@@ -229,7 +229,8 @@ def keep(log: Path, target: Path) -> None:
             os.truncate(path, LARGEST_INDEX)
 
 
-def _class_path(version: str) -> str:
+def class_path(version: str) -> str:
+    """Return the class path of a release, which Maven resolves once."""
     folder = Path(tempfile.gettempdir()) / "kraftlog-class-paths"
     path = folder / version
     if not path.exists():
