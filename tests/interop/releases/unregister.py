@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import kraftlog
 from make import CLUSTER, HERE, class_path, free_ports, wait_for
+
+import kraftlog
 
 LIMIT = 60
 JAVA = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
