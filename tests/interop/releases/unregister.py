@@ -1,8 +1,9 @@
 """Make ``tests/golden/unregistered``: the metadata log of a release in which a controller was unregistered.
 
 A broker that is a controller as well, and a second controller, run on 127.0.0.1 with directories of their own. The
-second one registers itself and is killed; then its registration is taken away. ``image.jsonl`` has the image that Kafka's
-own classes make of the log, ``dump.txt`` what kafka-dump-log prints of it. Run ``python tests/interop/releases/unregister.py 4.4.0 tests/golden/unregistered``.
+second one registers itself and is killed; then its registration is taken away. ``image.jsonl`` has the image that
+Kafka's own classes make of the log, ``dump.txt`` what kafka-dump-log prints of it. Run
+``python tests/interop/releases/unregister.py 4.4.0 tests/golden/unregistered``.
 """
 
 from __future__ import annotations
