@@ -1,20 +1,15 @@
-"""What is known of Kafka's messages and levels is what the newest release says of itself, and it reads what is written."""
+"""What is known of messages and levels is what the newest release says of itself, and it reads what is written."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import jvm
 import pytest
-
-HERE = Path(__file__).parent
-sys.path.append(str(HERE / "releases"))
-
 from make import class_path
 
 from compare import differences
@@ -27,7 +22,7 @@ from kraftlog.metadata_log.image_snapshot import write_image
 RELEASE = "4.4.0"
 LIMIT = 120
 LOG = GOLDEN / "unregistered" / "log" / "__cluster_metadata-0"
-SNAPSHOT_IMAGE = HERE / "src" / "main" / "java" / "SnapshotImage.java"
+KEPT = GOLDEN / "unregistered" / "image.jsonl"
 
 
 @pytest.fixture(scope="module")
@@ -46,24 +41,23 @@ def test_nothing_differs_from_its_jars() -> None:
 
 def test_its_classes_make_the_image_that_is_kept(classes: str) -> None:
     """Of the log of which ``tests/metadata`` compares the image."""
-    command = ["java", "-cp", classes, str(HERE / "releases" / "Unregister.java"), "image"]
-    done = subprocess.run(
-        [*command, str(next(LOG.glob("*.log")))], check=True, stdout=subprocess.PIPE, text=True, timeout=LIMIT
-    )
-    assert _in_order(map(json.loads, done.stdout.splitlines())) == _in_order(
-        lines(GOLDEN / "unregistered" / "image.jsonl")
-    )
+    (file,) = LOG.glob("*.log")
+    assert _image(classes, file) == _in_order(lines(KEPT))
 
 
-def test_it_loads_a_snapshot_of_kraftlogs(classes: str, tmp_path: Path) -> None:
+def test_it_reads_a_snapshot_of_kraftlogs(classes: str, tmp_path: Path) -> None:
     """At the newest level: the image is that of the log."""
     at = image_at(MetadataLog.open(LOG), None, faults := [])
     assert (faults, at.image.metadata_version) == ([], NEWEST_LEVEL)
-    command = ["java", "-cp", classes, str(SNAPSHOT_IMAGE), str(write_image(tmp_path, at))]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=LIMIT)
-    answer = json.loads(done.stdout)
-    assert (answer["offset"], answer["epoch"]) == (at.offset, at.epoch)
-    assert _in_order(answer["records"]) == _in_order(lines(GOLDEN / "unregistered" / "image.jsonl"))
+    assert _image(classes, write_image(tmp_path, at)) == _in_order(lines(KEPT))
+
+
+def _image(classes: str, file: Path) -> list[str]:
+    """Return the image that the classes of the release make of a file."""
+    program = str(Path(__file__).parent / "releases" / "Unregister.java")
+    command = ["java", "-cp", classes, program, "image", str(file)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, encoding="utf-8", timeout=LIMIT)
+    return _in_order(json.loads(line) for line in done.stdout.splitlines())
 
 
 def _in_order(records: Iterable[dict[str, Any]]) -> list[str]:
