@@ -26,11 +26,12 @@ static const struct {
     const char *name;
     void (*once)(const corpus *c);
     const corpus *seeds;
-} targets[] = {{"decode", fuzz_decode, &all},        {"headers", fuzz_decode, &headers},
-               {"legacy", fuzz_legacy, &legacy},     {"sound", fuzz_sound, &all},
-               {"encode", fuzz_encode, &all},        {"rewrite", fuzz_rewrite, &all},
-               {"frames", fuzz_frames, &compressed}, {"messages", fuzz_messages, &all},
-               {"pass", fuzz_pass_of_types, &all},   {"keyed", fuzz_keyed, &all}};
+} targets[] = {{"decode", fuzz_decode, &all},     {"headers", fuzz_decode, &headers},
+               {"legacy", fuzz_legacy, &legacy},  {"sound", fuzz_sound, &all},
+               {"ones", fuzz_ones, &all},         {"encode", fuzz_encode, &all},
+               {"rewrite", fuzz_rewrite, &all},   {"frames", fuzz_frames, &compressed},
+               {"messages", fuzz_messages, &all}, {"pass", fuzz_pass_of_types, &all},
+               {"keyed", fuzz_keyed, &all}};
 
 enum { TARGETS = sizeof targets / sizeof *targets };
 
