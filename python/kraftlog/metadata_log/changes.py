@@ -109,9 +109,9 @@ class ChangeReader:
             yield _changes(waiting, image)
         ahead = log.snapshot_ahead
         if ahead is not None and self.offset < ahead.end_offset - 1 < end:
-            found: list[Fault] = []
-            after = image_at(log, None, found)
-            faults += [fault for fault in found if fault not in faults]
+            reported: list[Fault] = []
+            after = image_at(log, None, reported)
+            faults += [fault for fault in reported if fault not in faults]
             if after.offset > max(self.offset, log.end_offset - 1):
                 yield self._to_snapshot(after)
                 return
