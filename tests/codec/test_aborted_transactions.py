@@ -132,7 +132,8 @@ def test_named_transactions_are_taken_once(log: tuple[list[Batch], list[tuple[in
     for given_as in (iter(named), changed, np.array(named, np.int64).reshape(-1, 2), dict(enumerate(named)).values()):
         options = {"isolation_level": "read_committed", "aborted_transactions": given_as}
         stream = kraftlog.decode(data, columns=["offset"], **options)
-        changed.clear()
+        if given_as is changed:
+            changed.clear()
         for _ in range(3):
             assert stream.to_table().column("offset").to_pylist() == expected
             assert [offset for batch in stream for offset in batch.column("offset").to_pylist()] == expected

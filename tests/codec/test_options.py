@@ -38,7 +38,7 @@ def test_options_of_both_readers(read: Callable[..., object], name: str, least: 
     for number in (least - 1, most + 1, 2**64, -(2**70)):
         with pytest.raises(ValueError, match=f"{name} {number} (is not between|does not fit)"):
             read(DATA, **{name: number})
-    for value in ("5", 1.0, b"5", [1]):
+    for value in ("5", 1.0, b"5"):
         with pytest.raises(TypeError, match=f"{name} .* is not an integer"):
             read(DATA, **{name: value})
     for number in (least, most, np.int64(1)):

@@ -45,7 +45,8 @@ def named_transactions(
     """
     if isolation_level == READ_COMMITTED and transactions is None:
         raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")
-    pairs = sorted({_pair(i, given) for i, given in enumerate(transactions or ())})
+    named = () if transactions is None else transactions
+    pairs = sorted({_pair(i, given) for i, given in enumerate(named)})
     if isolation_level == READ_UNCOMMITTED and pairs:
         raise ValueError("aborted_transactions have no meaning with read_uncommitted")
     return np.array(pairs, np.int64) if pairs else None
