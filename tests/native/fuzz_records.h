@@ -43,7 +43,7 @@ static inline void check_sound_records(const kr_input *in, const kr_batch_header
 }
 
 static inline void check_sound_batches(const uint8_t *p, int64_t size, const kr_decoder *filter) {
-    kr_sound s = {kr_input_make(p, size), 0, -1, filter};
+    kr_sound s = {kr_input_make(p, size), 0, -1, filter, 0};
     kr_batch_header h;
     kr_sound_records r;
     int status;

@@ -50,14 +50,8 @@ static inline void put_fields_of_one(bytes *fields, int64_t value_length) {
 
 /* About where lengths begin to take two bytes, and three. */
 static inline int64_t random_length_of_one(void) {
-    switch (random_below(8)) {
-    case 0:
-        return random_below(300);
-    case 1:
-        return 8150 + random_below(60);
-    default:
-        return 45 + random_below(30);
-    }
+    if (random_below(8)) return 45 + random_below(30);
+    return random_below(100) ? random_below(300) : 8150 + random_below(60);
 }
 
 /* One such record, or what up to two edits make of it: some within a record whose length says where it ends. */

@@ -22,6 +22,7 @@ from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import (
     LAYOUTS,
+    MOST_ROWS,
     PLAIN,
     TRANSACTION_COLUMNS,
     VIEW,
@@ -34,7 +35,6 @@ from kraftlog.types import Buffer, InputFile, IsolationLevel
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
 BYTES_OF_A_TABLE = 64 << 20  # of input, that are decoded into one piece of memory when all rows are kept
 BYTES_OF_VIEWS = 8 << 20  # the same when keys and values are not copied, whether rows are kept or not
-MOST_ROWS = 2**31 - 2
 BatchObserver = Callable[[Headers], None]
 _import_rows = pa.RecordBatch._import_from_c
 _OPTIONS = (
@@ -139,7 +139,7 @@ class RecordDecoder:
             When the file cannot be read, after the rows before that.
         """
         plan = self.plan
-        most_rows = plan.selection.most_rows if self._whole else MOST_ROWS
+        most_rows = plan.selection.shared_rows if self._whole else plan.selection.most_rows
         for chunk in self._chunks(faults):
             if observe is not None:
                 observe(self._seen(chunk).headers)

@@ -32,6 +32,7 @@ def _take_over(records: RecordIterator, position: int) -> tuple[RecordDecoder, I
         isolation_level=records.isolation_level,
         include_control=records.include_control,
         strict=records.strict,
+        check_crc=records.check_crc,
         max_decompressed_bytes=records.max_decompressed_bytes,
     )
     aborted = None if records.aborted is None else np.frombuffer(records.aborted, np.int64).reshape(-1, 3)
@@ -56,6 +57,7 @@ def records(
     aborted_transactions: Iterable[tuple[int, int]] | None = None,
     include_control: bool = False,
     strict: bool = False,
+    check_crc: bool = True,
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
 ) -> RecordIterator:
     """Iterate over the records of a buffer as Python objects.
@@ -79,6 +81,8 @@ def records(
         Whether records of control batches are shown.
     strict : bool
         Raise at the first fault instead of noting it in ``faults``.
+    check_crc : bool
+        Whether the checksum of each batch is compared.
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
 
@@ -127,6 +131,7 @@ def records(
         aborted,
         include_control,
         strict,
+        check_crc,
         max_decompressed_bytes,
         _take_over,
     )
