@@ -16,6 +16,7 @@ from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import PathLike
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import Consumer
@@ -42,7 +43,7 @@ from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
-from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, LOG_STARTS, LogDirectoryState, remove_clean_shutdown
+from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
 
@@ -230,7 +231,7 @@ class LogStore:
                 remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
             keys = [(name, number) for number in range(topic.partitions)]
             self._log_directory.recovery_points.remove(keys)
-            for checkpoint in (LOG_STARTS, CLEANER_OFFSETS):
+            for checkpoint in (LOG_START_OFFSETS, CLEANER_OFFSETS):
                 set_offsets(self.path / checkpoint, dict.fromkeys(keys))
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
