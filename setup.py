@@ -44,6 +44,11 @@ setup(
         extensions,
         include_path=[str(NATIVE)],
         build_dir="build/cython",
-        compiler_directives={"language_level": 3, "embedsignature": True, "freethreading_compatible": True},
+        compiler_directives={
+            "language_level": 3,
+            "embedsignature": True,
+            "freethreading_compatible": True,
+            "auto_pickle": False,
+        },
     ),
 )
