@@ -239,7 +239,8 @@ def test_what_a_broker_has_cleaned_stays_as_it_is(folder: str):
     bases = [segment.base_offset or 0 for segment in listed.segments]
     segments = [each for each, after in zip(listed.segments, bases[1:], strict=False) if after <= end]
     producers = read_producer_snapshot(listed.producer_snapshots[max(listed.producer_snapshots)])
-    cleaner = LogCleaner(segments, producers, CleanOptions(now=0, delete_retention_ms=DAY, segment_bytes=1))
+    options = CleanOptions(now=0, delete_retention_ms=DAY, segment_bytes=1)
+    cleaner = LogCleaner(listed.segments, len(segments), producers, options)
     for group in cleaner.groups():
         (segment,) = group
         before, after = by_offset(disk().read_bytes(segment.path)), by_offset(b"".join(cleaner.cleaned(group)))

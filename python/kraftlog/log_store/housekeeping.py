@@ -57,7 +57,8 @@ def clean(partition: Partition, log_directory: Path, now: int, *, roll: bool) ->
         path = log_directory / CLEANER_OFFSETS
         dirty = read_offset_checkpoint(path).get(partition.key, 0) if disk().entry(path) is not None else 0
         options = CleanOptions(now, topic.delete_retention_ms, topic.segment_bytes, dirty)
-        cleaner = LogCleaner(segments, partition.producer_states(), options)
+        log = PartitionFolder.of(partition.folder).segments  # listed after the stable ones: their ends are in it
+        cleaner = LogCleaner(log, len(segments), partition.producer_states(), options)
         for group in cleaner.groups():
             cleaned = write_cleaned(partition.folder, group[0].base_offset or 0, cleaner.cleaned(group))
             if len(group) == 1 and disk().read_bytes(cleaned) == disk().read_bytes(group[0].path):

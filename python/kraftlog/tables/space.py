@@ -252,7 +252,7 @@ def _compacted(group: list[Segment], bounds: LogBounds, settings: Housekeeping) 
     states = producer_states(group, ReadOptions(), [])
     active = [one for one in states if one.last_timestamp > settings.now - PRODUCER_EXPIRATION_MS]
     options = CleanOptions(settings.now, settings.delete_retention_ms, max(1, sum(one.size for one in group)))
-    cleaner = LogCleaner(closed, active, options)
+    cleaner = LogCleaner(group, len(closed), active, options)
     records = size = 0
     for each in cleaner.groups():
         for piece in cleaner.cleaned(each):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from kraftlog._native.scanner import TRANSACTIONAL_BIT
 from kraftlog.transactions.producer import ABORTED, COMMITTED
 
-Aborted = tuple[int, int]
-"""First offset and producer id of an aborted transaction."""
+
+class Aborted(NamedTuple):
+    """An aborted transaction; ``last_offset`` is that of its marker."""
+
+    first_offset: int
+    producer_id: int
+    last_offset: int
 
 
 class CleanedTransactions:
@@ -19,8 +25,8 @@ class CleanedTransactions:
 
     Parameters
     ----------
-    aborted : iterable of (int, int)
-        As the ``.txnindex`` files have them.
+    aborted : iterable of Aborted
+        All those of which there may be batches.
     """
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
@@ -57,5 +63,5 @@ class CleanedTransactions:
 
     def _take_aborted(self, header: np.void) -> None:
         last_offset = int(header["base_offset"]) + int(header["last_offset_delta"])
-        while self._aborted and self._aborted[0][0] <= last_offset:
-            self._ongoing_aborted.setdefault(heapq.heappop(self._aborted)[1], False)
+        while self._aborted and self._aborted[0].first_offset <= last_offset:
+            self._ongoing_aborted.setdefault(heapq.heappop(self._aborted).producer_id, False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -22,11 +21,11 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
-from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.segment import Segment
+from kraftlog.read.transaction_map import TransactionMap
+from kraftlog.transactions.producer import ABORTED
 from kraftlog.transactions.producer_state import NONE, ProducerState
 from kraftlog.write.cleaned_transactions import Aborted, CleanedTransactions
-from kraftlog.write.log_files import segment_file
 
 _BATCHES_AT_ONCE = 64
 
@@ -58,19 +57,29 @@ class LogCleaner:
 
     Parameters
     ----------
-    segments : sequence of Segment
-        From the first one on, in order; none of them is written to, and all that they hold is stable.
+    log : sequence of Segment
+        All live segments, in order: a transaction of a cleaned segment may end in any later one.
+    count : int
+        How many of them are cleaned, from the first one on; none of these is written to, and all that they hold is
+        stable.
     producers : iterable of ProducerState
         Those that are active, at the end of the log.
     options : CleanOptions
+
+    Raises
+    ------
+    CorruptRecordError
+        When a segment is not readable in which a transaction may have ended.
     """
 
-    def __init__(self, segments: Sequence[Segment], producers: Iterable[ProducerState], options: CleanOptions) -> None:
-        self._segments = list(segments)
+    def __init__(
+        self, log: Sequence[Segment], count: int, producers: Iterable[ProducerState], options: CleanOptions
+    ) -> None:
+        self._segments = list(log[:count])
         self._producers = {state.producer_id: state for state in producers}
         self._options = options
         self._decompressor = decompressor()
-        self._aborted = [entry for segment in segments for entry in _aborted(segment)]
+        self._aborted = list(_aborted(log)) if count else []
         self._transactions = CleanedTransactions(self._aborted)
         self._offset_of, self._latest = self._last_offsets()
 
@@ -100,8 +109,11 @@ class LogCleaner:
     def _last_offsets(self) -> tuple[Mapping[bytes | None, int], int]:
         """Return the last offset of each key that an aborted transaction did not write, and the last one of all."""
         found: dict[bytes | None, int] = {}
-        latest, transactions = NONE, CleanedTransactions(self._aborted)
-        for segment in self._dirty():
+        dirty = self._dirty()
+        begins = dirty[0].base_offset or 0 if dirty else 0
+        # what ended before says nothing of later transactions of the same producer
+        latest, transactions = NONE, CleanedTransactions(each for each in self._aborted if each.last_offset >= begins)
+        for segment in dirty:
             for headers, data in _windows(segment):
                 rows = _Rows(headers, data)
                 for at, header in enumerate(headers):
@@ -205,10 +217,13 @@ def _windows(segment: Segment) -> Iterator[tuple[Headers, bytes]]:
         file.close()
 
 
-def _aborted(segment: Segment) -> Iterator[Aborted]:
-    path: Path = segment_file(segment.local_path.parent, segment.base_offset or 0, "txnindex")
-    if disk().entry(path) is not None:
-        kind = ENTRY_TYPES["txnindex"]
-        data = disk().read_bytes(path)
-        for entry in np.frombuffer(data, kind, len(data) // kind.itemsize):
-            yield int(entry["offset"]), int(entry["producer_id"])
+def _aborted(log: Sequence[Segment]) -> Iterator[Aborted]:
+    """Return the aborted transactions of a whole log, as its readers know them."""
+    transactions = TransactionMap(log)
+    for step in transactions.along(0, keep=False):
+        if step.undecided:
+            where = log[step.number].name
+            raise CorruptRecordError(f"{where} cannot be read: how transactions of earlier segments ended is not known")
+        ended = step.ended[step.ended["state"] == ABORTED]
+        for row in ended[["first_offset", "producer_id", "marker_offset"]].tolist():
+            yield Aborted(*row)
