@@ -2,7 +2,7 @@
 
 What stays besides: tombstones and markers of transactions whose data are gone, until the delete horizon that the first
 cleaning writes to their batches; the last batch of each active producer, without records, for its sequence and epoch;
-and offsets as they are. Records of aborted transactions go.
+the last batch of what is cleaned, for its offset; and offsets as they are. Records of aborted transactions go.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ class LogCleaner:
                 keeps &= ~tombstones
             keeps |= offsets > self._latest
         if not keeps.any():
-            if not self._is_last_of_producer(header):
+            # the last batch of what is cleaned stays as well: the offset at which that ends is known by it
+            is_last = int(header["base_offset"]) + int(header["last_offset_delta"]) == self._latest
+            if not is_last and not self._is_last_of_producer(header):
                 return b""
             return empty_batch(batch) if count else batch
         begins_horizon = horizon is None and bool((keeps & tombstones).any() or (is_control and may_go))
