@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -15,8 +14,6 @@ from kafka_broker import Broker
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
-
-sys.path.append(str(Path(__file__).parent / "releases"))  # where files of releases are made
 
 
 @pytest.fixture(scope="session")

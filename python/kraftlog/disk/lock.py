@@ -85,10 +85,9 @@ class LogDirectoryLock:
 
     def _give_up(self) -> None:
         while self._locked:
-            file, ids = self._locked[-1]  # which is still in the list when an exception comes between, for another try
-            file.close()
+            file, ids = self._locked.pop()
             _held.difference_update(ids)
-            self._locked.pop()
+            file.close()
 
     def close(self) -> None:
         """Give the locks up; a second time does nothing."""

@@ -193,7 +193,6 @@ class _Log:
             kinds_beside=tuple(kind for kind in files if kind != "log"),
             log_start_offset=log_start,
             is_closed=True,
-            is_settled=True,
             stored=tuple(files.items()),
         )
 
