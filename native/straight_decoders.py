@@ -242,7 +242,7 @@ class Decoder:
         if field.kind == kinds.STRUCT and not field.is_array:
             yield f"    if (!(p = {self.function(node)}(d, p, {end}, version, i))) return 0;"
         elif field.kind == kinds.STRUCT:
-            yield "    int64_t elements;"
+            yield "    int64_t elements = 0;"
             yield f"    p = kr_body_elements(&{level}, i, p, {end}, 1, {how}, &elements);"
             yield f"    for (int64_t k = 0; p && k < elements; k++, columns[{index}].item.count++)"
             yield f"        p = {self.function(node)}(d, p, {end}, version, columns[{index}].item.count);"

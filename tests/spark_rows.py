@@ -38,9 +38,8 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
     """
     output = folder / f"{table}.arrows"
     command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
-    secrets = ["--show-secrets"] if table in ("messages", "metadata_changes") else []
     arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
-    arguments += [*secrets, *options]
+    arguments += options
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)
     if isinstance(result.exception, UsageError) and ", and found " in str(result.exception):
         return []

@@ -55,23 +55,31 @@ KR_ALWAYS_INLINE int kr_record_fast(const uint8_t *p, const uint8_t *end, kr_rec
     return r->headers_count == 0 ? p == record_end : r->headers_count > 0 && r->headers_count <= record_end - p;
 }
 
-/* Whether a varint below 2^13 stands at p, in one byte or, from 2^6 on, in two. */
-KR_ALWAYS_INLINE int kr_has_varint(const uint8_t *p, int64_t value) {
-    if (value < 1 << 6) return p[0] == 2 * value;
+/* Whether a varint below 2^13 of so many bytes, 1 or 2, stands at p. One in two bytes may be a small number, which
+ * Kafka reads as well. */
+KR_ALWAYS_INLINE int kr_has_varint(const uint8_t *p, int64_t value, int bytes) {
+    if (bytes == 1) return p[0] == 2 * value;
     return p[0] == ((2 * value & 0x7f) | 0x80) && p[1] == value >> 6;
 }
+
+/* How many bytes a length takes that counts the rest of `left` bytes, which it begins. The number itself does not tell:
+ * of 65 bytes 63 would be left behind two, and one byte is what 63 takes. */
+KR_ALWAYS_INLINE int kr_length_bytes(int64_t left) { return left <= 1 << 6 ? 1 : 2; }
 
 /* Reads the record that fills [p, end), if it is what nearly all records of a metadata log are: with a value, without a
  * key and headers, at the offset and the time of its batch. How long it is says where everything stands. KR_PADDING
  * bytes behind `end` can be read. */
 KR_ALWAYS_INLINE int kr_record_alone(const uint8_t *p, const uint8_t *end, kr_record *r) {
     static const uint8_t front[4] = {0, 0, 0, 1}; /* attributes, timestamp_delta, offset_delta, key_length */
-    int64_t length = end - p - (end - p <= 1 << 6 ? 1 : 2);
-    if (KR_UNLIKELY(length >= 1 << 13 || !kr_has_varint(p, length))) return 0;
+    const int length_bytes = kr_length_bytes(end - p);
+    int64_t length = end - p - length_bytes;
+    if (KR_UNLIKELY(length >= 1 << 13 || !kr_has_varint(p, length, length_bytes))) return 0;
     const uint8_t *body = end - length;
-    int64_t left = length - (int64_t)sizeof front - 1, value = left - (left <= 1 << 6 ? 1 : 2);
+    int64_t left = length - (int64_t)sizeof front - 1;
+    const int value_bytes = kr_length_bytes(left);
+    int64_t value = left - value_bytes;
     if (KR_UNLIKELY(value < 0 || memcmp(body, front, sizeof front) != 0)) return 0;
-    if (KR_UNLIKELY(!kr_has_varint(body + sizeof front, value) || end[-1] != 0)) return 0;
+    if (KR_UNLIKELY(!kr_has_varint(body + sizeof front, value, value_bytes) || end[-1] != 0)) return 0;
     r->timestamp_delta = 0;
     r->offset_delta = 0;
     r->key_length = -1;

@@ -5,7 +5,13 @@
 #include "arrow_array.h"
 #include "batch.h"
 
-enum { KR_TIMESTAMP_TYPES = 3, KR_MIXED_TYPES = -1, KR_SHARED_ROWS = 1 << 16 };
+enum {
+    KR_TIMESTAMP_TYPES = 3,
+    KR_MIXED_TYPES = -1,
+    KR_SHARED_ROWS = 1 << 16,
+    KR_LONGEST_TYPE = 15,                             /* bytes of a name */
+    KR_MOST_NAMED_ROWS = INT32_MAX / KR_LONGEST_TYPE, /* of which Arrow's ends can count the bytes */
+};
 
 static const char *const kr_timestamp_types[KR_TIMESTAMP_TYPES] = {"CreateTime", "LogAppendTime", "NoTimestampType"};
 
@@ -65,14 +71,16 @@ static int kr_shared_timestamp_type(struct ArrowArray *array, int64_t rows, int 
 
 static inline int64_t kr_clamp(int64_t row, int64_t rows) { return row < 0 ? 0 : row > rows ? rows : row; }
 
-/* The column for `rows` rows from `from` on of batches that have rows. */
+/* The column for `rows` rows from `from` on of batches that have rows; 0 for more than KR_MOST_NAMED_ROWS, and when
+ * memory is short. */
 static int kr_timestamp_type_column(struct ArrowArray *array, const kr_batch_header *batches, int64_t n, int64_t from,
                                     int64_t rows) {
     kr_binary_column c;
     int64_t row = -from;
     int only = kr_only_timestamp_type(batches, n);
+    if (rows > KR_MOST_NAMED_ROWS) return 0;
     if (only != KR_MIXED_TYPES && rows <= KR_SHARED_ROWS) return kr_shared_timestamp_type(array, rows, only);
-    kr_block *block = kr_names_open(&c, rows, (int64_t)strlen(kr_timestamp_types[2]));
+    kr_block *block = kr_names_open(&c, rows, KR_LONGEST_TYPE);
     if (!block) return 0;
     for (int64_t i = 0; i < n; row += batches[i++].rows)
         kr_repeat_name(&c, kr_clamp(row, rows), kr_clamp(row + batches[i].rows, rows), kr_timestamp_type(&batches[i]));

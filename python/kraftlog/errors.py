@@ -19,6 +19,7 @@ files and logs is named where it is found, in ``kraftlog.read``:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kraftlog._native import status
 
@@ -187,8 +188,18 @@ class InputError(OSError):
         super().__init__(error.errno, error.strerror or str(error), error.filename)
         self.position = position
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _input_error, (type(self), self.errno, self.strerror, self.filename, self.position)
+
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}" if self.filename else str(self.strerror)
+
+
+def _input_error(kind: type[InputError], number: int | None, text: str, filename: Any, position: int) -> InputError:
+    """Make an ``InputError`` that was sent from another process."""
+    error = OSError(text)
+    error.errno, error.strerror, error.filename = number, text, filename
+    return kind(error, position)
 
 
 class InvalidTransactionStateError(ValueError):

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 
 Produce = Callable[[list[Fault]], Iterator[pa.RecordBatch]]
 
@@ -19,6 +19,22 @@ Produce = Callable[[list[Fault]], Iterator[pa.RecordBatch]]
 def errors_table(faults: list[Fault]) -> pa.Table:
     """Return faults as the ``errors`` table."""
     return pa.Table.from_pylist([asdict(fault) for fault in faults], schema=schema.ERRORS.select())
+
+
+def raising(rows: Iterator[pa.RecordBatch], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    """Return rows of a strict pass: a fault that the reader noted raises, before rows that it may have changed.
+
+    Raises
+    ------
+    RecordError
+        For the first fault.
+    """
+    for batch in rows:
+        if faults:
+            break
+        yield batch
+    if faults:
+        raise error_from_fault(faults[0])
 
 
 def rows_of(columns: list[pa.Array], arrow_schema: pa.Schema, count: int) -> pa.RecordBatch:

@@ -6,8 +6,10 @@ import hashlib
 import heapq
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,6 +119,44 @@ def test_as_the_consumer(log: tuple[list[Batch], list[tuple[int, int, int]]], dr
     expected = consumed(fetched, named, position)
     assert offsets(fetched, named, position) == expected
     assert offsets(fetched, named, position, batch_rows=1) == expected
+
+
+@given(logs())
+def test_named_transactions_are_taken_once(log: tuple[list[Batch], list[tuple[int, int, int]]]):
+    """Whatever they are given as, and whatever becomes of it: each pass hides the same records."""
+    batches, aborted = log
+    data = b"".join(batch.data for batch in batches)
+    named = [(producer, start) for producer, start, _ in aborted]
+    expected = consumed(batches, named, 0)
+    changed = list(named)
+    for given_as in (iter(named), changed, np.array(named, np.int64).reshape(-1, 2), dict(enumerate(named)).values()):
+        options = {"isolation_level": "read_committed", "aborted_transactions": given_as}
+        stream = kraftlog.decode(data, columns=["offset"], **options)
+        if given_as is changed:
+            changed.clear()
+        for _ in range(3):
+            assert stream.to_table().column("offset").to_pylist() == expected
+            assert [offset for batch in stream for offset in batch.column("offset").to_pylist()] == expected
+    records = kraftlog.records(data, isolation_level="read_committed", aborted_transactions=iter(named))
+    assert [record.offset for record in records] == expected
+
+
+@pytest.mark.parametrize("read", [kraftlog.decode, kraftlog.records])
+@pytest.mark.parametrize(
+    ("pair", "text"),
+    [
+        ((1,), r"aborted_transactions\[1\] is \(1,\), not \(producer_id, first_offset\)"),
+        (("a", 1), r"aborted_transactions\[1\] is \('a', 1\), not"),
+        (5, r"aborted_transactions\[1\] is 5, not"),
+        ((1.5, 1), r"is \(1.5, 1\), not"),
+        ((2**63, 1), f"producer_id {2**63} does not fit 64 bits"),
+        ((1, -(2**63) - 1), f"first_offset {-(2**63) - 1} does not fit 64 bits"),
+    ],
+)
+def test_what_is_no_transaction(read: Callable[..., object], pair: object, text: str):
+    """It is refused before a byte is read."""
+    with pytest.raises(ValueError, match=text):
+        read(b"", isolation_level="read_committed", aborted_transactions=[(1, 1), pair])
 
 
 PAIRS = st.lists(st.tuples(st.integers(-1, 4), st.integers(-5, 120)), max_size=8)

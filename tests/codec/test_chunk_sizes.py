@@ -98,3 +98,16 @@ def test_strict_ends_with_the_row_before_the_fault(bad: int):
         assert [row.offset for row in rows] == list(range(bad))
         assert error is not None
         assert f"record {bad % 3}: value_length" in error
+
+
+@pytest.mark.parametrize("columns", [["timestamp_type"], ["offset", "timestamp_type", "value"], ["offset"]])
+def test_rows_of_names_have_a_bound(monkeypatch: pytest.MonkeyPatch, columns: list[str]):
+    """A batch of more rows than a column of names may have comes in pieces; the bound itself is 143 million rows."""
+    monkeypatch.setattr("kraftlog.codec.records.MOST_NAMED_ROWS", 70)
+    data = encode_batch([Record(i, 1000 + i, None, b"v") for i in range(300)])
+    batches = list(kraftlog.decode(data, columns=columns))
+    assert [batch.num_rows for batch in batches] == ([300] if columns == ["offset"] else [70, 70, 70, 70, 20])
+    if "offset" in columns:
+        assert [offset for batch in batches for offset in batch["offset"].to_pylist()] == list(range(300))
+    if "timestamp_type" in columns:
+        assert {name for batch in batches for name in batch["timestamp_type"].to_pylist()} == {"CreateTime"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -24,6 +27,22 @@ def test_decode_options(name: str, least: int, most: int):
         with pytest.raises(ValueError, match=f"{name} {number} is not between {least} and {most}"):
             kraftlog.decode(DATA, **{name: number})
     assert kraftlog.decode(DATA, **{name: least}).to_table().num_rows == 1
+
+
+@pytest.mark.parametrize("read", [kraftlog.decode, kraftlog.records])
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("max_decompressed_bytes", 1, 2**31 - 1), ("start_offset", -(2**63), 2**63 - 1)]
+)
+def test_options_of_both_readers(read: Callable[..., object], name: str, least: int, most: int):
+    """They are refused by the call, whether a row is read or not."""
+    for number in (least - 1, most + 1, 2**64, -(2**70)):
+        with pytest.raises(ValueError, match=f"{name} {number} (is not between|does not fit)"):
+            read(DATA, **{name: number})
+    for value in ("5", 1.0, b"5"):
+        with pytest.raises(TypeError, match=f"{name} .* is not an integer"):
+            read(DATA, **{name: value})
+    for number in (least, most, np.int64(1)):
+        read(DATA, **{name: number})
 
 
 def test_unknown_column():

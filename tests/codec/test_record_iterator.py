@@ -6,6 +6,7 @@ import gc
 import pickle
 import random
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,33 @@ def test_mutations():
         changed[at] = random_.randrange(256)
         changed[17:21] = kraftlog.crc32c(changed[21:]).to_bytes(4, "big")
         assert_same(bytes(changed) + batch)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=4), st.data())
+def test_without_checksums(batches: list[list[tuple]], draw: st.DataObject):
+    """What ``decode`` returns with and without them, of batches of which some have another one."""
+    data = b""
+    for rows in batches:
+        batch = bytearray(encode_batch(records_of(rows, 0)))
+        batch[17] ^= draw.draw(st.sampled_from([0, 1]))
+        data += batch
+    for check_crc in (True, False):
+        records = kraftlog.records(data, check_crc=check_crc)
+        stream = kraftlog.decode(data, columns=["offset", "value"], check_crc=check_crc)
+        expected = [(row["offset"], row["value"]) for row in stream.to_table().to_pylist()]
+        assert [(record.offset, record.value) for record in records] == expected
+        assert records.faults == stream.faults
+        assert records.consumed == stream.consumed
+
+
+def test_threads_share_an_iterator_of_large_batches():
+    """Their checksums are compared while other threads run: each record comes once, whichever thread asks."""
+    count = 120
+    value = bytes(200_000)
+    data = b"".join(encode_batch([Expected(i, 1000, None, value)]) for i in range(count))
+    for _ in range(3):
+        records = kraftlog.records(data)
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _, records=records: [record.offset for record in records], range(4)))
+        assert sorted(offset for part in found for offset in part) == list(range(count))
+        assert records.consumed == len(data)

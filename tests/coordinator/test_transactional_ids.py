@@ -19,7 +19,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _table(folder: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = kraftlog.open(folder / "log").transactional_ids(columns).to_pylist()
+    rows: list[dict[str, Any]] = (
+        kraftlog.open(folder / "log").transactional_ids(columns, strict=False, faults=[]).to_pylist()
+    )
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from kafka_broker import Broker
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
+
+sys.path.append(str(Path(__file__).parent / "releases"))  # where files of releases are made
 
 
 @pytest.fixture(scope="session")

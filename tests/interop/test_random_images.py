@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.internal.constants_ast import Constants
 from jvm import Jvm
 
+from kraftlog.codec.metadata_version import LEVELS
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
-from kraftlog.metadata.levels import NEWEST_LEVEL, OLDEST_LEVEL
+from kraftlog.metadata.levels import OLDEST_LEVEL
 from kraftlog.metadata.schemas import schema_of
 
 sys.path.append(str(Path(__file__).parent.parent / "metadata"))  # their records are drawn there
@@ -28,6 +29,7 @@ from image_rows import Fields, Record, applied, canonical, of_image, record, typ
 from random_records import about_brokers, about_topics, few, fields, logs, uuids
 
 LOGS = 2000
+NEWEST_LEVEL = LEVELS["4.3-IV0"]  # of the Kafka that answers
 METADATA_VERSION = "metadata.version"
 
 principals = st.sampled_from(["User:a", "User:b"])

@@ -66,7 +66,7 @@ def test_each_folder_is_listed_twice_and_no_segment_is_asked_for(tmp_path: Path)
         assert kraftlog.open(tmp_path).segments_count == partitions
     assert isinstance(disk, CountingDisk)
     assert disk.asked["entries"] == 2 * partitions + 1  # again, to see that it has not changed
-    assert disk.asked["entry"] <= 2
+    assert disk.asked["entry"] <= 3  # of the path, and of .kafka_cleanshutdown
 
 
 def test_paths_that_overlap_show_a_segment_once(tmp_path: Path):

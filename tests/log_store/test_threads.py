@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 import kraftlog
 from kraftlog import LogStore
-from kraftlog.log_store.errors import StoreError
+from kraftlog.log_store.errors import ConcurrentModificationError, StoreError
 
 THREADS, COMMITS, PARTITIONS = 4, 12, 3
+SENDS = 60
 
 
 @pytest.mark.parametrize("sync_threads", [0, 2])
@@ -78,3 +80,58 @@ def test_producers_of_one_id(tmp_path: Path):
     counts = Counter(shown["value"].to_pylist())
     assert set(counts.values()) <= {PARTITIONS}
     assert len(counts) == done > 0
+
+
+@pytest.mark.parametrize("kind", ["table", "single", "transaction"])
+def test_threads_of_one_producer(tmp_path: Path, kind: str):
+    """What any thread sent is there once, in the order in which it sent it; sequences have no gap."""
+    with LogStore(tmp_path, fsync="close") as store:
+        store.create_topic("t", PARTITIONS)
+        producer = store.producer("etl" if kind == "transaction" else None)
+        if kind == "transaction":
+            producer.begin_transaction()
+
+        def write(thread: int) -> None:
+            for each in range(SENDS):
+                if kind == "single":
+                    producer.send("t", value=f"{thread}.{each}", partition=thread % PARTITIONS)
+                else:
+                    producer.send("t", pa.table({"value": [f"{thread}.{each}"]}), partition=thread % PARTITIONS)
+                if each % 10 == 9:
+                    producer.flush()
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-4)
+        try:
+            with ThreadPoolExecutor(THREADS) as pool:
+                for done in [pool.submit(write, thread) for thread in range(THREADS)]:
+                    done.result(timeout=120)
+        finally:
+            sys.setswitchinterval(interval)
+        producer.commit_transaction() if kind == "transaction" else producer.flush()
+    log = kraftlog.open(tmp_path, topics=["t"])
+    table = log.records(["value"], isolation_level="read_committed").to_table()
+    shown = [tuple(map(int, value.split(b"."))) for value in table["value"].to_pylist()]
+    for thread in range(THREADS):
+        assert [each for own, each in shown if own == thread] == list(range(SENDS))
+    assert len(shown) == THREADS * SENDS
+    assert list(log.verify()) == []
+
+
+def test_a_consumer_refuses_a_second_thread(tmp_path: Path):
+    with LogStore(tmp_path, fsync="close") as store:
+        store.create_topic("t")
+        consumer = store.consumer("g")
+        consumer.subscribe(["t"])
+        with ThreadPoolExecutor(1) as pool:
+            waits = pool.submit(consumer.poll, timeout=5.0)
+            uses = [consumer.poll, consumer.position, consumer.commit, consumer.assignment, consumer.close]
+            while not consumer._user and not waits.done():
+                pass
+            for use in uses:
+                with pytest.raises(ConcurrentModificationError, match="one thread at a time"):
+                    use()
+            with store.producer() as producer:
+                producer.send("t", value="one")
+            assert waits.result(timeout=60).num_rows == 1
+        assert consumer.position() == {("t", 0): 1}

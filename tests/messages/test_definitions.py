@@ -15,7 +15,7 @@ MESSAGES = BUILT_IN.messages
 
 
 def test_definitions_equal_kafkas() -> None:
-    assert len(schemas()) == 92
+    assert len(schemas()) == 93
     assert differences(schemas(), MESSAGES) == []
 
 

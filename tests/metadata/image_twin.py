@@ -64,6 +64,9 @@ class ImageTwin:
     def RegisterControllerRecord(self, fields: Fields) -> None:  # noqa: N802
         self._put("RegisterControllerRecord", fields["controller_id"], _by_name(fields))
 
+    def UnregisterControllerRecord(self, fields: Fields) -> None:  # noqa: N802
+        self._put("RegisterControllerRecord", fields["controller_id"], None)
+
     def ConfigRecord(self, fields: Fields) -> None:  # noqa: N802
         key = (fields["resource_type"], fields["resource_name"], fields["name"])
         self._put("ConfigRecord", key, fields if fields["value"] is not None else None)

@@ -147,6 +147,7 @@ about_brokers = st.one_of(
 about_others = st.one_of(
     fields("FeatureLevelRecord", name=names, feature_level=st.integers(0, 2)),
     fields("RegisterControllerRecord", controller_id=few, end_points=end_points, features=features),
+    fields("UnregisterControllerRecord", controller_id=few),
     fields(
         "ClientQuotaRecord",
         entity=entities,

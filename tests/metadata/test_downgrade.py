@@ -215,7 +215,7 @@ def test_transactions_of_the_log() -> None:
     ("to_level", "reason"),
     [
         (30, "4.3-IV0 is not below 4.3-IV0"),
-        (31, "31 is not below 4.3-IV0"),
+        (31, "4.4-IV0 is not below 4.3-IV0"),
         (6, "3.3-IV2 is below 3.3-IV3, the oldest level that Kafka 4 knows"),
         (1, "3.0-IV1 is below 3.3-IV3, the oldest level that Kafka 4 knows"),
     ],

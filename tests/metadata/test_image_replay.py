@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from image_rows import Record, applied, batches, contents
 from image_twin import ImageTwin
-from random_records import about_brokers, about_others, about_topics, logs
+from random_records import UUIDS, about_brokers, about_others, about_topics, fields, logs, names
 
 from kraftlog.metadata.diff.diff import SCHEMA, diff, diff_rows
 from kraftlog.metadata.image import Image
@@ -55,3 +55,16 @@ def test_a_copy_and_its_origin_go_their_own_ways(records: list[Record], at: int)
     second = applied(records[at:], 5, first.copy())
     assert contents(first) == before
     assert contents(applied(records[at:], 3, first)) == contents(second) == contents(applied(records))
+
+
+ACLS = st.one_of(
+    fields("AccessControlEntryRecord", id=st.sampled_from(UUIDS[:2]), principal=names),
+    fields("RemoveAccessControlEntryRecord", id=st.sampled_from(UUIDS[:2])),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(logs(ACLS), st.lists(st.integers(1, 20), max_size=4))
+def test_acls(records: list[Record], sizes: list[int]) -> None:
+    """One that was removed is gone: to remove it again is refused, in the same chunk and in a later one."""
+    check(records, sizes)

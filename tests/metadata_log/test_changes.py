@@ -47,7 +47,9 @@ def test_changes_are_those_of_whole_images(
         twin = write(folder, log, batch_bytes, ends_open=ends_open)
         opened = kraftlog.open(folder)
         stream = opened.scan(
-            "metadata_changes", COLUMNS, kraftlog.tables.user_options.read_options(batch_rows=batch_rows)
+            "metadata_changes",
+            COLUMNS,
+            kraftlog.tables.user_options.read_options(batch_rows=batch_rows, show_secrets=True),
         )
         rows = stream.to_table().to_pylist()
         assert [row["offset"] for row in rows] == sorted(row["offset"] for row in rows)
@@ -61,7 +63,11 @@ def test_changes_are_those_of_whole_images(
             assert state == expected
         assert not by_offset
         start = data.draw(st.integers(0, sum(len(block.whole) for block in log)))
-        bounded = opened.metadata_changes(COLUMNS, start_offset=start, include_image=True).to_table().to_pylist()
+        bounded = (
+            opened.metadata_changes(COLUMNS, start_offset=start, include_image=True, show_secrets=True)
+            .to_table()
+            .to_pylist()
+        )
         assert {row["offset"] for row in bounded if row["offset"] < start} <= {start - 1}
         behind: dict[Any, Any] = {}
         fold(behind, bounded)
@@ -74,7 +80,7 @@ def test_fold_of_a_log_of_kafka_is_its_image(folder: Path) -> None:
     """Also from the image at an offset, and with the marks of transactions in any place."""
     log = MetadataLog.open(folder / "log")
     whole = kraftlog.open(folder / "log" / "__cluster_metadata-0")
-    rows = whole.metadata_changes(include_image=True).to_table().to_pylist()
+    rows = whole.metadata_changes(include_image=True, show_secrets=True).to_table().to_pylist()
     state: dict[Any, Any] = {}
     for offset, some in groupby(rows, lambda row: row["offset"]):
         fold(state, some)
@@ -87,7 +93,12 @@ def test_fold_of_a_log_of_kafka_is_its_image(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["metadata", "metadata_dynamic"])
 def test_topics_that_kafka_publishes(name: str) -> None:
     """Offsets, times, and what there is in each of Kafka's images."""
-    rows = kraftlog.open(GOLDEN / name / "log").metadata_changes(include_image=True).to_table().to_pylist()
+    rows = (
+        kraftlog.open(GOLDEN / name / "log")
+        .metadata_changes(include_image=True, show_secrets=True)
+        .to_table()
+        .to_pylist()
+    )
     times = {row["offset"]: row["timestamp"] for row in rows}
     answers = {one["offset"]: one for one in lines(GOLDEN / name / "expected" / "published_images.jsonl")}
     for offset, answer in answers.items():
@@ -179,8 +190,8 @@ def test_secrets() -> None:
     """They are shown on request; that one has changed is shown in any case."""
     log = kraftlog.open(METADATA)
     columns = ["kind", "key", "change", "field"]
-    hidden = log.metadata_changes(show_secrets=False).to_table()
-    shown = log.metadata_changes().to_table()
+    hidden = log.metadata_changes().to_table()
+    shown = log.metadata_changes(show_secrets=True).to_table()
     assert hidden.select(columns).equals(shown.select(columns))
     salts = [
         json.loads(row["after"])["salt"]

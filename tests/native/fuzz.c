@@ -12,10 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fuzz_fold.h"
+#include "fuzz_follow.h"
 #include "fuzz_frames.h"
 #include "fuzz_keyed.h"
 #include "fuzz_messages.h"
 #include "fuzz_records.h"
+#include "fuzz_whole.h"
 #include "fuzz_write.h"
 
 enum { SECONDS_OF_A_ROUND = 60, EXECUTIONS_OF_A_ROUND = 256 };
@@ -26,11 +29,13 @@ static const struct {
     const char *name;
     void (*once)(const corpus *c);
     const corpus *seeds;
-} targets[] = {{"decode", fuzz_decode, &all},        {"headers", fuzz_decode, &headers},
-               {"legacy", fuzz_legacy, &legacy},     {"sound", fuzz_sound, &all},
-               {"encode", fuzz_encode, &all},        {"rewrite", fuzz_rewrite, &all},
-               {"frames", fuzz_frames, &compressed}, {"messages", fuzz_messages, &all},
-               {"pass", fuzz_pass_of_types, &all},   {"keyed", fuzz_keyed, &all}};
+} targets[] = {{"decode", fuzz_decode, &all},     {"headers", fuzz_decode, &headers},
+               {"legacy", fuzz_legacy, &legacy},  {"sound", fuzz_sound, &all},
+               {"ones", fuzz_ones, &all},         {"encode", fuzz_encode, &all},
+               {"rewrite", fuzz_rewrite, &all},   {"frames", fuzz_frames, &compressed},
+               {"messages", fuzz_messages, &all}, {"pass", fuzz_pass_of_types, &all},
+               {"keyed", fuzz_keyed, &all},       {"whole", fuzz_whole, &all},
+               {"fold", fuzz_fold, &all},         {"follow", fuzz_follow, &all}};
 
 enum { TARGETS = sizeof targets / sizeof *targets };
 

@@ -109,7 +109,8 @@ typedef struct {
     int64_t rows[MOST_MESSAGES];
 } fuzz_messages_input;
 
-static int are_sound;            /* whether no message is damaged */
+static int are_sound; /* whether no message is damaged */
+static int64_t most_messages = MOST_MESSAGES;
 static int64_t messages_decoded; /* by generated decoders, since the start */
 
 static void make_messages(fuzz_messages_input *in, const message_table *table) {
@@ -118,6 +119,7 @@ static void make_messages(fuzz_messages_input *in, const message_table *table) {
     int again = random_below(2) != 0;
     like.size = 0;
     int64_t most = random_below(256) ? 1 + random_below(12) : 1 + random_below(MOST_MESSAGES);
+    if (most > most_messages) most = most_messages;
     int is_one_version = random_below(2) != 0, is_sound = are_sound || random_below(4) == 0;
     int32_t version = (int32_t)random_below(in->table->versions);
     b.size = in->values = in->count = 0;

@@ -3,6 +3,7 @@
 #define KRAFTLOG_TESTS_FUZZ_RECORDS_H
 
 #include "fuzz_decode.h"
+#include "ones.h"
 #include "sound_batch.h"
 
 /* The one batch at a position, with room for all of it. */
@@ -41,17 +42,8 @@ static inline void check_sound_records(const kr_input *in, const kr_batch_header
     room_free(&d.columns);
 }
 
-static void fuzz_sound(const corpus *c) {
-    static fuzz_input input;
-    choose_input(&input, c);
-    mutate(&input, c);
-    uint8_t *p = exact_copy(input.at, input.size);
-    pass bounds = whole_pass(p, input.size, 0);
-    kr_aborted aborted = {77, random_below(1000), random_below(4000)};
-    bounds.d.start_offset = random_below(1000);
-    bounds.d.aborted = &aborted;
-    bounds.d.aborted_count = random_below(2);
-    kr_sound s = {kr_input_make(p, input.size), 0, -1, random_below(4) ? 0 : &bounds.d};
+static inline void check_sound_batches(const uint8_t *p, int64_t size, const kr_decoder *filter) {
+    kr_sound s = {kr_input_make(p, size), 0, -1, filter, 0};
     kr_batch_header h;
     kr_sound_records r;
     int status;
@@ -62,8 +54,42 @@ static void fuzz_sound(const corpus *c) {
         check_sound_records(&s.input, &h, &r);
         kr_sound_pass(&s, &h);
     }
-    CHECK_TRUE(status == KR_SOUND_NOT || s.position == input.size);
+    CHECK_TRUE(status == KR_SOUND_NOT || s.position == size);
+}
+
+static void fuzz_sound(const corpus *c) {
+    static fuzz_input input;
+    choose_input(&input, c);
+    mutate(&input, c);
+    uint8_t *p = exact_copy(input.at, input.size);
+    pass bounds = whole_pass(p, input.size, 0);
+    kr_aborted aborted = {77, random_below(1000), random_below(4000)};
+    bounds.d.start_offset = random_below(1000);
+    bounds.d.aborted = &aborted;
+    bounds.d.aborted_count = random_below(2);
+    check_sound_batches(p, input.size, random_below(4) ? 0 : &bounds.d);
     exact_free(p, input.size);
+}
+
+/* Batches of one record each, one behind the other, most of them malformed with a crc that matches: the loop that takes
+ * such batches, which compares crcs, the one that does not, and the reader of single records agree. */
+static void fuzz_ones(const corpus *c) {
+    static bytes b, record;
+    static outcome alone, general;
+    b.size = 0;
+    for (int64_t n = 1 + random_below(4), offset = random_below(100); n > 0; n--, offset++) {
+        record.size = 0;
+        put_one(&record);
+        put_batch(&b, offset, 0, 1000, 1, &record);
+    }
+    uint8_t *p = exact_copy(b.at, b.size);
+    pass s = whole_pass(p, b.size, 0);
+    run_pass(&s, c, &alone);
+    s.d.check_crc = 0;
+    run_pass(&s, c, &general);
+    check_same(&general, &alone, KR_WANT_ALL);
+    check_sound_batches(p, b.size, 0);
+    exact_free(p, b.size);
 }
 
 /* Messages of a wrapper, some of them from real files. */

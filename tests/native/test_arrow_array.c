@@ -109,6 +109,28 @@ static void test_timestamp_types(void) {
     one.release(&one);
 }
 
+/* A batch may have more records than ends can count the bytes of their names: no memory is touched for so many. */
+static void test_timestamp_types_of_too_many_rows(void) {
+    static const int64_t rows[] = {KR_MOST_NAMED_ROWS + 1, 165191050, INT32_MAX};
+    for (int type = 0; type < KR_TIMESTAMP_TYPES; type++) {
+        CHECK_TRUE(strlen(kr_timestamp_types[type]) <= KR_LONGEST_TYPE);
+        CHECK_TRUE((int64_t)KR_MOST_NAMED_ROWS * (int64_t)strlen(kr_timestamp_types[type]) <= INT32_MAX);
+    }
+    for (int i = 0; i < 3; i++) {
+        kr_batch_header batches[2];
+        struct ArrowArray array;
+        memset(batches, 0, sizeof batches);
+        batches[0] = (kr_batch_header){.magic = 2, .attributes = KR_TIMESTAMP_TYPE_BIT, .rows = (int32_t)rows[i]};
+        batches[1] = (kr_batch_header){.magic = 2, .rows = 1};
+        CHECK_TRUE(!kr_timestamp_type_column(&array, batches, 1, 0, rows[i]));
+        CHECK_TRUE(!kr_timestamp_type_column(&array, batches, 2, 1, rows[i]));
+        CHECK_TRUE(kr_timestamp_type_column(&array, batches, 2, rows[i] - 1, 2)); /* the last two of them */
+        check_names(&array, "LogAppendTime", 0);
+        check_names(&array, "CreateTime", 1);
+        array.release(&array);
+    }
+}
+
 int main(void) {
     test_capacities();
     test_rows_release_their_columns();
@@ -116,5 +138,6 @@ int main(void) {
     test_chunk_of_every_column(KR_POOL_LARGE / 8, KR_WANT_ALL);
     test_chunk_without_memory();
     test_timestamp_types();
+    test_timestamp_types_of_too_many_rows();
     return check_report("arrow_array");
 }

@@ -1,5 +1,6 @@
 /* record.h and record_shape.h: the fast parsers and the careful one give the same columns, whichever of them are asked
  * for. */
+#include "ones.h"
 #include "walk.h"
 
 enum { LONGEST = 200 };
@@ -122,7 +123,7 @@ static void check_same_walk(const bytes *b, const kr_batch_header *h, uint32_t w
     room_free(&plain);
 }
 
-/* Runs of records of one shape, then the same with some bits wrong, then cut off. */
+/* Runs of records of one shape, then the same with some bits wrong, bytes too many or too few, then cut off. */
 static void test_shapes(void) {
     static bytes b;
     int64_t starts[60];
@@ -142,7 +143,7 @@ static void test_shapes(void) {
         check_same_walk(&b, &h, want);
         for (int flips = 0; flips < 4; flips++) {
             int64_t at = random_below(4) ? starts[random_below(count)] + random_below(9) : random_below(b.size);
-            if (at < b.size) b.at[at] ^= (uint8_t)(1 << random_below(8));
+            edit_bytes(&b, at, (int)random_below(EDITS), (int)random_below(256));
             check_same_walk(&b, &h, want);
         }
         b.size -= random_below(b.size < 100 ? b.size : 100);
@@ -196,24 +197,11 @@ static void test_crc_ahead(void) {
     }
 }
 
-/* A record that fills its batch, of the form that kr_record_alone takes; with a value of so many bytes. */
-static void put_record_alone(bytes *b, int64_t value_length) {
-    static bytes fields;
-    static uint8_t text[9000];
-    for (size_t k = 0; k < 20; k++) text[k] = (uint8_t)random_next();
-    fields.size = 0;
-    put_fill(&fields, 0, 3); /* attributes and deltas */
-    put_field(&fields, 0, -1);
-    put_field(&fields, text, value_length);
-    put_varint(&fields, 0);
-    put_record_of(b, &fields);
-}
-
-/* What is taken alone is what the careful parser reads; nothing else is taken. */
-static void check_alone(const bytes *b, int64_t size, int is_usual) {
-    uint8_t *p = (uint8_t *)calloc(1, (size_t)size + KR_PADDING);
+/* What is taken alone is what the careful parser reads; nothing else is taken. Whatever follows plays no part. */
+static void check_alone(const bytes *b, int64_t size, int is_usual, int behind) {
+    uint8_t *p = room_block(size + KR_PADDING);
     kr_record alone, careful;
-    memcpy(p, b->at, (size_t)size);
+    walk_fill_behind(p, b->at, size, KR_PADDING, behind);
     kr_reader in = kr_reader_make(p, p, p + size);
     kr_record_read(&in, &careful);
     if (kr_record_alone(p, p + size, &alone)) {
@@ -230,17 +218,45 @@ static void check_alone(const bytes *b, int64_t size, int is_usual) {
     free(p);
 }
 
+static void put_record_alone(bytes *b, int64_t value_length) {
+    static bytes fields;
+    b->size = fields.size = 0;
+    put_fields_of_one(&fields, value_length);
+    put_record_of(b, &fields);
+}
+
 static void test_records_alone(void) {
-    for (int64_t length = 0; length < 9000; length += length < 300 ? 1 : 1 + random_below(150)) {
-        static bytes b, mutated;
-        b.size = 0;
+    for (int64_t length = 0; length < LONGEST_ONE; length += length < 300 ? 1 : 1 + random_below(150)) {
+        static bytes b, edited;
         put_record_alone(&b, length);
-        check_alone(&b, b.size, length < 8180);
+        check_alone(&b, b.size, length < 8180, (int)random_below(WALK_BEHIND));
         for (int k = 0; k < 20; k++) {
-            int64_t at = random_below(random_below(4) ? 12 : b.size);
-            mutated = b;
-            mutated.at[at < b.size ? at : 0] ^= (uint8_t)(1 << random_below(8));
-            check_alone(&mutated, b.size - (random_below(4) ? 0 : random_below(3)), 0);
+            edited.size = 0;
+            put_bytes(&edited, b.at, b.size);
+            edit_at_random(&edited);
+            check_alone(&edited, edited.size - (random_below(4) ? 0 : random_below(3)), 0,
+                        (int)random_below(WALK_BEHIND));
+        }
+    }
+}
+
+/* Each edit of each of the first bytes, of records of every size about which a length takes one byte or two: of the
+ * whole, and of the fields in a record whose length fits them. */
+static void test_every_edit_of_records_alone(void) {
+    static const int with[] = {0, 1, 2, 5, 0x7e, 0x7f, 0x80, 0xaa, 0xfe, 0xff};
+    for (int64_t length = 40; length < 80; length++) {
+        for (int64_t at = 0; at < EDITED_FRONT; at++) {
+            for (size_t k = 0; k < EDITS * sizeof with / sizeof *with; k++) {
+                static bytes b, fields;
+                put_record_alone(&b, length);
+                edit_bytes(&b, at, (int)k % EDITS, with[k / EDITS]);
+                check_alone(&b, b.size, 0, (int)k % WALK_BEHIND);
+                b.size = fields.size = 0;
+                put_fields_of_one(&fields, length);
+                edit_bytes(&fields, at, (int)k % EDITS, with[k / EDITS]);
+                put_record_of(&b, &fields);
+                check_alone(&b, b.size, 0, (int)k % WALK_BEHIND);
+            }
         }
     }
 }
@@ -252,5 +268,6 @@ int main(void) {
     test_where_padding_ends();
     test_crc_ahead();
     test_records_alone();
+    test_every_edit_of_records_alone();
     return check_report("parsers");
 }

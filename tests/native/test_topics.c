@@ -294,7 +294,37 @@ static void test_bad_lists(void) {
     for (int which = 0; which < KR_LISTS; which++) free(rows.items[which]);
 }
 
+/* How many rows behind each are of the same topic and of the partitions that follow, one by one. */
+static void test_partitions_following(void) {
+    for (int round = 0; round < 2000; round++) {
+        int64_t n = 1 + random_below(20), end = 1 + random_below(n);
+        /* memory ends where the rows end, so that a sanitizer sees what is read behind them */
+        int32_t *ids = malloc((size_t)(4 * end));
+        uint8_t *topics = malloc((size_t)(16 * end));
+        for (int64_t row = 0; row < end; row++) {
+            int goes_on = row && random_below(8);
+            ids[row] = goes_on ? ids[row - 1] + 1 : (int32_t)random_below(4);
+            if (goes_on && random_below(8))
+                memcpy(topics + 16 * row, topics + 16 * (row - 1), 16);
+            else
+                topic_id((int)random_below(TOPICS), topics + 16 * row);
+        }
+        kr_partition_rows given = {.n = end, .topic_ids = topics, .partition_ids = ids};
+        for (int64_t row = 0; row < end; row++) {
+            int64_t following = 0;
+            for (int64_t at = row + 1; at < end; at++, following++) {
+                if (ids[at] != ids[at - 1] + 1) break;
+                if (memcmp(topics + 16 * at, topics + 16 * (at - 1), 16)) break;
+            }
+            CHECK_INT(following, kr_partitions_following(&given, row, end));
+        }
+        free(ids);
+        free(topics);
+    }
+}
+
 int main(void) {
+    test_partitions_following();
     test_random_records();
     test_bad_lists();
     return check_report("topics");

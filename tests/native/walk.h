@@ -17,14 +17,22 @@ static inline kr_batch_header walk_header(int32_t count) {
     return h;
 }
 
+/* What stands behind records in memory: varints that go on, bytes of fields that would fit, or the next batch. */
+enum { BEHIND_ZEROS, BEHIND_ONES, BEHIND_RECORDS, WALK_BEHIND };
+
+static inline void walk_fill_behind(uint8_t *p, const uint8_t *records, int64_t size, int64_t more, int behind) {
+    if (size) memcpy(p, records, (size_t)size);
+    memset(p + size, behind == BEHIND_ZEROS ? 0 : 0xff, (size_t)more);
+    for (int64_t i = 0; behind == BEHIND_RECORDS && size && i < more; i++) p[size + i] = records[i % size];
+}
+
 /* Decodes the records into columns of just the room that they may need. With `spare` KR_PADDING bytes can be read
  * behind the records, so that the fast parser takes all it can; without, the careful one reads every record. */
 static inline int walk_with(const bytes *records, const kr_batch_header *h, kr_columns *c, kr_error *e, uint32_t want,
                             int spare, int shapes) {
     int64_t size = records->size, total = size + (spare ? KR_PADDING : 0);
     uint8_t *p = room_block(total);
-    memset(p, size & 1 ? 0 : 0xff, (size_t)total); /* varints that go on, and fields that would fit */
-    memcpy(p, records->at, (size_t)size);
+    walk_fill_behind(p, records->at, size, total - size, (int)(size % WALK_BEHIND));
     *c = room_make(size / KR_SMALLEST_RECORD + 1, size, size / 2 + 1, want);
     kr_walk w = {p, p + size, spare ? p + size : p, 0, h->records_count, {p + size, p + size, 0}, 0};
     int status = shapes ? kr_records_decode(&w, c, h, p, e, want) : kr_records_walk(&w, c, h, p, e, want);

@@ -18,7 +18,7 @@ from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import lock_log_directories
-from kraftlog.write.log_directory_state import LOG_STARTS
+from kraftlog.layout.checkpoints import LOG_START_OFFSETS
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
@@ -170,7 +170,7 @@ def verified(folder: Path) -> list[str]:
     """Return what ``verify`` finds in a partition or a log directory."""
     found = [fault.message for fault in kraftlog.open(folder).unreadable()]
     for each in partitions_in(folder):
-        found += read_once(("verify",), [each, each.parent / LOG_STARTS], partial(_verified, each))
+        found += read_once(("verify",), [each, each.parent / LOG_START_OFFSETS], partial(_verified, each))
     return found
 
 

@@ -16,6 +16,7 @@ from runner import Notes, Workload
 
 import kraftlog
 from kraftlog.disk.disk import disk
+from kraftlog.layout.checkpoints import LOG_START_OFFSETS
 from kraftlog.layout.names import STORE_FOLDER
 from kraftlog.log_store import placing
 from kraftlog.log_store.directory import partition_folders
@@ -23,7 +24,6 @@ from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.staged_write import CommitUnfinishedError, abort, abort_unfinished, begin, commit, recover
 from kraftlog.log_store.staging import StagedFile, Stager, StagingOptions
 from kraftlog.log_store.write_id import WriteId, write_of_batch
-from kraftlog.write.log_directory_state import LOG_STARTS
 
 LOGS = Path("/sim/data/logs")
 SMALL = StagingOptions(max_batch_bytes=300, segment_bytes=700)
@@ -164,7 +164,7 @@ def states_of_transactions() -> set[str]:
     for folder in partitions_in(LOGS):
         if not folder.name.startswith("__"):
             read = partial(_states_in, folder)
-            found |= read_once(("states",), [folder, LOGS / LOG_STARTS], read)
+            found |= read_once(("states",), [folder, LOGS / LOG_START_OFFSETS], read)
     return found
 
 

@@ -16,9 +16,9 @@ from runner import Notes, Workload
 import kraftlog
 from kraftlog import LogStore
 from kraftlog.disk.disk import disk
+from kraftlog.layout.checkpoints import LOG_START_OFFSETS
 from kraftlog.log_store import Producer
 from kraftlog.log_store.errors import StoreError
-from kraftlog.write.log_directory_state import LOG_STARTS
 
 LOGS = Path("/sim/logs")
 TOPIC, PARTITIONS, GROUP = "t", 3, "g"
@@ -196,7 +196,7 @@ def tables() -> dict[str, Any]:
     found: dict[str, Any] = {"errors": [], "open": [], "offsets": set()}
     found["errors"] += [fault.message for fault in [*log.unreadable(), *log.left_alone()]]
     for folder in partitions_in(LOGS):
-        known = read_once(("tables",), [folder, LOGS / LOG_STARTS], partial(_tables_of, folder))
+        known = read_once(("tables",), [folder, LOGS / LOG_START_OFFSETS], partial(_tables_of, folder))
         found = {name: each + known[name] if name != "offsets" else each | known[name] for name, each in found.items()}
     return found
 

@@ -62,10 +62,10 @@ def test_ends_are_those_of_the_broker(copied: Path):
 
 def test_a_log_that_cannot_be_read(copied: Path):
     max((copied / "grp-a-0").glob("*.log")).write_bytes(b"\xff" * 100)
-    stream = kraftlog.open(copied).lag(groups=["grp-modern"])
+    stream = kraftlog.open(copied).lag(groups=["grp-modern"], strict=False)
     rows = stream.to_table().to_pylist()
     assert len(rows) == 3
     assert [row["lag"] for row in rows[1:]] == [69 - rows[1]["current_offset"], 38 - rows[2]["current_offset"]]
     assert {(fault.topic, fault.partition) for fault in stream.faults} == {("grp-a", 0)}
     with pytest.raises(CorruptRecordError):
-        kraftlog.open(copied).lag(groups=["grp-modern"], strict=True).to_table()
+        kraftlog.open(copied).lag(groups=["grp-modern"]).to_table()

@@ -49,7 +49,7 @@ def test_errors_and_verify(tmp_path: Path):
     assert "offset_overflow" in {fault.error for fault in log.verify()}
     with pytest.raises(kraftlog.CorruptRecordError, match="leave no next offset"):
         log.records(strict=True).to_table()
-    assert log.last_stable_offsets().num_rows == 1
+    assert log.last_stable_offsets(strict=False, faults=[]).num_rows == 1
 
 
 @pytest.mark.parametrize("base_offset", [LARGEST - 2**31, LARGEST - 2**31 - 5])

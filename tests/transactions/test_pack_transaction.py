@@ -170,7 +170,7 @@ def test_records_that_do_not_fit():
 
 
 def test_versions_without_transactions():
-    assert [metadata_version_level(v) for v in (None, 13, "3.6-IV1", "3.6", "3.6.1", "4.3")] == [30, 13, 13, 14, 14, 30]
+    assert [metadata_version_level(v) for v in (None, 13, "3.6-IV1", "3.6", "3.6.1", "4.3")] == [33, 13, 13, 14, 14, 30]
     records = [TOPIC + bytes(100)] * 20
     data = pack_transaction(records, "not written", metadata_version="3.6-IV0", base_offset=4)
     assert values(data) == records

@@ -20,6 +20,7 @@ cdef extern from "timestamp_type.h" nogil:
     enum:
         KR_TIMESTAMP_TYPES
         KR_SHARED_ROWS
+        KR_MOST_NAMED_ROWS
 
     const char *kr_timestamp_types[]
 

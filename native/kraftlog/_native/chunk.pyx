@@ -9,6 +9,7 @@ from libc.string cimport memset
 from kraftlog._native.c_arrow cimport ArrowArray, kr_array_of_rows
 from kraftlog._native.c_chunk cimport (
     KR_BATCHES,
+    KR_MOST_NAMED_ROWS,
     KR_SHARED_ROWS,
     KR_TIMESTAMP_TYPE,
     KR_TIMESTAMP_TYPES,
@@ -35,6 +36,7 @@ kr_pool_use(shared_pool())
 
 COLUMNS = {kr_column_names[i].decode(): i for i in range(KR_COLUMN_COUNT)} | {"timestamp_type": KR_TIMESTAMP_TYPE}
 SHARED_ROWS = KR_SHARED_ROWS  # rows up to which a column of one timestamp type takes no memory of its own
+MOST_NAMED_ROWS = KR_MOST_NAMED_ROWS  # rows of a column of timestamp types, whose bytes have to be counted in 32 bits
 TIMESTAMP_TYPES = [kr_timestamp_types[i].decode() for i in range(KR_TIMESTAMP_TYPES)]
 
 
@@ -82,6 +84,8 @@ cdef class Chunk:
         """Makes an array of rows of a column, which shares its block."""
         if not kr_chunk_has(&self.state, column):
             raise ValueError(f"column {column} was not decoded")
+        if column == KR_TIMESTAMP_TYPE and rows > KR_MOST_NAMED_ROWS:
+            raise OverflowError(f"timestamp_type of {rows} rows: a column of names has at most {KR_MOST_NAMED_ROWS}")
         if not kr_chunk_array(out, &self.state, column, start, rows):
             raise MemoryError("no memory for an array")
         return 0

@@ -13,11 +13,14 @@ from kraftlog._native.memory cimport kr_input, kr_input_make
 
 kr_crc_init()
 
+cdef int64_t LARGE_BATCH = 128 << 10  # bytes that take longer to sum than other threads take to be let in
+
 
 cdef extern from "sound_batch.h" nogil:
     enum:
         KR_SOUND_END
         KR_SOUND_RECORDS
+        KR_SOUND_PASSED
         KR_SOUND_NOT
 
     ctypedef struct kr_record:
@@ -31,10 +34,12 @@ cdef extern from "sound_batch.h" nogil:
         kr_input input
         int64_t position, next_offset
         const kr_decoder *filter
+        int ignores_crc
 
     ctypedef struct kr_sound_records:
         pass
 
+    int64_t kr_sound_size(const kr_sound *s)
     int kr_sound_open(kr_sound *s, kr_batch_header *h, kr_sound_records *r)
     void kr_sound_pass(kr_sound *s, const kr_batch_header *h)
     int kr_sound_next(kr_sound_records *s, kr_record *r)
@@ -156,7 +161,7 @@ cdef class RecordIterator:
 
     cdef readonly object start_offset, isolation_level, max_decompressed_bytes
     cdef readonly bytes aborted
-    cdef readonly bint include_control, strict
+    cdef readonly bint include_control, strict, check_crc
     cdef Py_buffer view
     cdef kr_sound state
     cdef kr_decoder *filter
@@ -230,6 +235,20 @@ cdef class RecordIterator:
         self.at += 1
         return record
 
+    cdef int _open_large(self, kr_batch_header *h, kr_sound_records *s) except -1:
+        """As kr_sound_open, while other threads run. One of them may use this iterator: when it has gone on meanwhile,
+        nothing has been done here."""
+        cdef kr_sound state = self.state
+        cdef int64_t position = state.position
+        cdef int status
+        with nogil:
+            status = kr_sound_open(&state, h, s)
+        if self.state.position != position or self.at != self.count:
+            return KR_SOUND_PASSED
+        self.state.position = state.position
+        self.state.next_offset = state.next_offset
+        return status
+
     cdef int _read_batch(self) except -1:
         """Makes the records of the next batch ready, when it is plain and sound; a kr_sound_status."""
         cdef kr_batch_header h
@@ -237,7 +256,11 @@ cdef class RecordIterator:
         cdef kr_record r
         cdef list ready
         cdef bint is_shown
-        cdef int status = kr_sound_open(&self.state, &h, &s)
+        cdef int status
+        if kr_sound_size(&self.state) < LARGE_BATCH:
+            status = kr_sound_open(&self.state, &h, &s)
+        else:
+            status = self._open_large(&h, &s)
         if status != KR_SOUND_RECORDS:
             return status
         ready = []
@@ -255,7 +278,7 @@ cdef class RecordIterator:
 
 
 def iterate(buffer not None, start_offset, isolation_level, bytes aborted, bint include_control, bint strict,
-            max_decompressed_bytes, take_over):
+            bint check_crc, max_decompressed_bytes, take_over):
     """A RecordIterator. ``aborted`` are the bytes of an array of kr_aborted. From the first batch on that is not plain
     and sound, ``take_over`` is asked for a decoder and the records that it makes."""
     cdef RecordIterator made = RecordIterator.__new__(RecordIterator)
@@ -265,6 +288,8 @@ def iterate(buffer not None, start_offset, isolation_level, bytes aborted, bint 
     made.aborted = aborted
     made.include_control = include_control
     made.strict = strict
+    made.check_crc = check_crc
+    made.state.ignores_crc = not check_crc
     made.max_decompressed_bytes = max_decompressed_bytes
     made.take_over = take_over
     made.first_offset = INT64_MIN if start_offset is None else start_offset

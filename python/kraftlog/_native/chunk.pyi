@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 COLUMNS: dict[str, int]
+MOST_NAMED_ROWS: int
 SHARED_ROWS: int
 TIMESTAMP_TYPES: list[str]
 

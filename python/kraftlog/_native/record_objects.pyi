@@ -44,6 +44,8 @@ class RecordIterator:
     @property
     def strict(self) -> bool: ...
     @property
+    def check_crc(self) -> bool: ...
+    @property
     def max_decompressed_bytes(self) -> int: ...
     @property
     def consumed(self) -> int: ...
@@ -61,6 +63,7 @@ def iterate(
     aborted: bytes | None,
     include_control: bool,
     strict: bool,
+    check_crc: bool,
     max_decompressed_bytes: int,
     take_over: Callable[[RecordIterator, int], tuple[object, Iterator[Record]]],
 ) -> RecordIterator: ...

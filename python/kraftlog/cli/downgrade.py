@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from kraftlog.cli.metadata_options import note_end
 from kraftlog.cli.output import open_writer
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.cli.target import check_new_folder
@@ -47,6 +48,7 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
     _check_target(target, directory)
     faults: list[Fault] = []
     at = image_at(_segments(directory), None, faults)
+    note_end(at, None)
     from_level = at.image.metadata_version
     if from_level is None:
         raise ValueError(f"{directory}: its metadata log says no metadata.version")
@@ -92,9 +94,7 @@ def _segments(directory: Path) -> list[Segment]:
 
 
 def _check_target(target: Path, directory: Path) -> None:
-    check_new_folder(target)
-    if target.resolve().is_relative_to(directory.resolve()):
-        raise click.UsageError(f"--output {target} lies in {directory}, which is being read; choose another directory")
+    check_new_folder(target, [directory])
 
 
 COMMANDS = [command]

@@ -17,7 +17,7 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.report import EXIT_FAULTS, report_faults
 from kraftlog.codec.options import ReadOptions
-from kraftlog.coordinator.downgrade_check import FAILS, FIELD_IGNORED, SKIPPED, downgrade_check
+from kraftlog.coordinator.downgrade_check import FAILS, FIELD_IGNORED, SKIPPED, UNKNOWN, downgrade_check
 from kraftlog.coordinator.message_counts import count_messages
 from kraftlog.coordinator.record_counts import RecordCounts
 from kraftlog.coordinator.releases import FORMATS, Release, release_of
@@ -25,7 +25,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
-from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report
+from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report, newer_features
 from kraftlog.read.messages import format_of, typed_chunks
 from kraftlog.read.partitions import by_partition, longest_replicas, topics_of
 from kraftlog.read.records import Progress
@@ -76,7 +76,8 @@ def command(
 
     All records count, those that later ones overwrite as well: a coordinator reads them when it loads a partition. Of
     several replicas of a partition the longest counts. An outcome is "fails" (the partition cannot be loaded),
-    "skipped" (its state is not known there) or "field_ignored". For the metadata log there are also the rows of a
+    "skipped" (its state is not known there), "field_ignored" or "unknown" (newer than all that kraftlog knows, so that
+    nobody can say what is lost). For the metadata log there are also the rows of a
     downgrade of metadata.version, as `kraftlog downgrade` shows them.
 
     The exit code is 0 when the release reads everything, though it may ignore fields, else 1.
@@ -105,7 +106,9 @@ def command(
         *(line for report in reports for line in verdict_lines(report)),
     ]:
         print(line, file=sys.stderr)
-    reads_all = not pc.any(pc.is_in(found.column("outcome"), value_set=pa.array([FAILS, SKIPPED])), min_count=0).as_py()
+    reads_all = not pc.any(
+        pc.is_in(found.column("outcome"), value_set=pa.array([FAILS, SKIPPED, UNKNOWN])), min_count=0
+    ).as_py()
     is_right = reads_all and all(report.is_lossless for report in reports)
     sys.exit(report_faults(faults) or (0 if is_right else EXIT_FAULTS))
 
@@ -129,8 +132,11 @@ def _reports(log: Log, level: int, faults: list[Fault]) -> Iterator[DowngradeRep
     for segments in longest_replicas(metadata) or by_partition(metadata):  # a log, or snapshots alone
         image = image_of(segments, faults)
         from_level = image.metadata_version
-        if from_level is not None and from_level > level:
-            yield downgrade_report(image.tables(), from_level, level)
+        if from_level is None:
+            continue
+        tables = image.tables()
+        if from_level > level or newer_features(tables):
+            yield downgrade_report(tables, from_level, min(level, from_level))
 
 
 def _as_shown(tables: list[pa.Table]) -> pa.Table:
@@ -160,6 +166,7 @@ def _summary(found: pa.Table, release: Release) -> Iterator[str]:
         FAILS: "records keep a log from being loaded",
         SKIPPED: "records are skipped",
         FIELD_IGNORED: "fields are ignored",
+        UNKNOWN: "records are newer than what is known",
     }
     said = [f"{counts[outcome]} {word}" for outcome, word in words.items() if counts[outcome]]
     yield f"{release}: {', '.join(said) or 'reads all records'}"

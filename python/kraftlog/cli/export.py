@@ -64,10 +64,7 @@ def export(
       kraftlog export sample/codecs parquet --value-format hex --key-format string
     """  # noqa: D301  (\b keeps the examples as they are)
     log = open_log(paths, topics=topics or None, partitions=partitions or None)
-    check_new_folder(output, "OUTPUT")
-    for folder in log.folders:
-        if isinstance(folder, Path) and output.resolve().is_relative_to(folder.resolve()):
-            raise click.UsageError(f"OUTPUT {output} lies in {folder}, which is being read; choose another folder")
+    check_new_folder(output, log.folders, "OUTPUT")
     typed, redaction = typed_options(given), redaction_of(rules, key_file)
     rows = read_options(**given)
     wanted = [one for one in log.topics if topics or one not in (*INTERNAL_TOPICS, SCHEMAS)]

@@ -67,7 +67,13 @@ def check_start(found: ImageAt, offset: int | None) -> None:
 
 
 def note_end(found: ImageAt, offset: int | None) -> None:
-    """Say on standard error where the log ends, when an offset behind it was asked for."""
+    """Say on standard error where the log ends, when an offset behind it was asked for, or a snapshot is newer."""
+    if found.log_end_offset is not None:
+        print(
+            f"the log ends at offset {found.log_end_offset}, before the snapshot of {found.offset + 1}, "
+            "which the image is of",
+            file=sys.stderr,
+        )
     if offset is not None and offset > found.offset:
         print(f"the log ends at offset {found.offset}", file=sys.stderr)
 

@@ -360,7 +360,7 @@ MESSAGES_ONLY = applied(
         click.option(
             "--show-secrets",
             is_flag=True,
-            help="Show SCRAM credentials and passwords in messages; raw_value has them in any case.",
+            help="Show SCRAM credentials and passwords in messages, and in raw_value.",
         ),
         click.option(
             "--definitions",

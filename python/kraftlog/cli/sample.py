@@ -33,7 +33,7 @@ def sample(directory: Path) -> None:
     Example:
       kraftlog sample sample
     """  # noqa: D301  (\b keeps the example as it is)
-    check_new_folder(directory, "DIR")
+    check_new_folder(directory, option="DIR")
     disk().make_folder(directory)
     for name in CONTENTS:
         _copy(SAMPLE_LOGS / name, directory / name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from kraftlog.cli.metadata_options import CACHE
+from kraftlog.cli.metadata_options import CACHE, note_end
 from kraftlog.cli.options import ExistingPath
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.shell_commands import run_line
@@ -80,6 +80,7 @@ def _loader(directory: LogPath, faults: list[Fault], cache: ImageCache | None) -
         found: list[Fault] = []
         log = MetadataLog.open(directory)  # each time: it may have grown
         image = image_at(log, offset, found, cache=cache)
+        note_end(image, None)
         faults.extend(fault for fault in found if fault not in faults)
         return image
 

@@ -17,6 +17,7 @@ import click
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.remote_path import LogPath
+from kraftlog.layout.log_directory import refuse_inside
 
 if TYPE_CHECKING:
     from kraftlog.disk.writing import WritableFile
@@ -49,9 +50,7 @@ def check_target(
     if output is None or str(output) == STANDARD_OUTPUT:
         return
     target = Path(output).resolve()
-    for folder in folders:
-        if target.parent == folder.resolve() or target == folder.resolve():
-            raise click.UsageError(f"{option} {output} lies in {folder}, which is being read; choose another folder")
+    _refuse_inside(Path(output), folders, option)
     there, above = disk().entry(target), disk().entry(target.parent)
     if there is not None and there.is_file and not force:
         raise click.UsageError(f"{option} {output} exists; --force replaces it")
@@ -59,15 +58,25 @@ def check_target(
         raise click.UsageError(f"{option} {output}: there is no folder {target.parent}")
 
 
-def check_new_folder(folder: Path, option: str = "--output") -> None:
-    """Refuse a folder that holds something, and what is no folder.
+def _refuse_inside(target: Path, folders: Iterable[LogPath], option: str, *, is_folder: bool = False) -> None:
+    try:
+        refuse_inside(target, folders, is_folder=is_folder)
+    except ValueError as error:
+        raise click.UsageError(f"{option} {error}") from None
+
+
+def check_new_folder(folder: Path, folders: Iterable[LogPath] = (), option: str = "--output") -> None:
+    """Refuse a folder that holds something, what is no folder, and a place in a log directory.
 
     Parameters
     ----------
     folder : Path
+    folders : iterable of Path or RemotePath
+        Those that are read.
     option : str
         Which names it.
     """
+    _refuse_inside(folder, folders, option, is_folder=True)
     there = disk().entry(folder)
     if there is None:
         return

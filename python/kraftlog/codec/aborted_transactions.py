@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,53 @@ from kraftlog.types import Buffer, IsolationLevel
 _ABORT = CONTROL_TYPES.index("ABORT")
 
 
-def aborted_ranges(buffer: Buffer, transactions: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64] | None:
+def named_transactions(
+    isolation_level: IsolationLevel, transactions: Iterable[tuple[int, int]] | None
+) -> npt.NDArray[np.int64] | None:
+    """Return the transactions that a fetch response names, which are taken once, as an array of their own.
+
+    Parameters
+    ----------
+    isolation_level : {"read_uncommitted", "read_committed"}
+    transactions : iterable of (producer_id, first_offset), optional
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Rows, in order, of producer_id and first_offset; None when there are none.
+
+    Raises
+    ------
+    ValueError
+        When they do not go with the isolation level, or are no pairs of integers of 64 bits.
+
+    Examples
+    --------
+    >>> from kraftlog.codec.aborted_transactions import named_transactions
+    >>> named_transactions("read_committed", iter([(7, 3), (2, 0), (7, 3)])).tolist()
+    [[2, 0], [7, 3]]
+    """
+    if isolation_level == READ_COMMITTED and transactions is None:
+        raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")
+    named = () if transactions is None else transactions
+    pairs = sorted({_pair(i, given) for i, given in enumerate(named)})
+    if isolation_level == READ_UNCOMMITTED and pairs:
+        raise ValueError("aborted_transactions have no meaning with read_uncommitted")
+    return np.array(pairs, np.int64) if pairs else None
+
+
+def _pair(i: int, given: tuple[int, int]) -> tuple[int, int]:
+    try:
+        producer_id, first_offset = (operator.index(number) for number in given)
+    except (TypeError, ValueError):
+        raise ValueError(f"aborted_transactions[{i}] is {given!r}, not (producer_id, first_offset)") from None
+    for name, number in (("producer_id", producer_id), ("first_offset", first_offset)):
+        if not -NO_BOUND - 1 <= number <= NO_BOUND:
+            raise ValueError(f"aborted_transactions[{i}]: {name} {number} does not fit 64 bits")
+    return producer_id, first_offset
+
+
+def aborted_ranges(buffer: Buffer, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
     """Return where batches of aborted transactions stand, as Kafka's consumer finds them.
 
     A producer counts as aborted from the first batch of any producer whose last offset is not before the first offset
@@ -26,7 +73,8 @@ def aborted_ranges(buffer: Buffer, transactions: Sequence[tuple[int, int]]) -> n
     ----------
     buffer : buffer
         The batches of one partition in a fetch response.
-    transactions : sequence of (producer_id, first_offset)
+    pairs : numpy.ndarray
+        What ``named_transactions`` has made of those that the response names.
 
     Returns
     -------
@@ -36,17 +84,14 @@ def aborted_ranges(buffer: Buffer, transactions: Sequence[tuple[int, int]]) -> n
 
     Examples
     --------
-    >>> import pyarrow as pa, kraftlog
+    >>> import numpy as np, pyarrow as pa, kraftlog
     >>> from kraftlog.codec.aborted_transactions import aborted_ranges
     >>> rows = pa.table({"value": [b"a"]})
     >>> data = kraftlog.encode(rows, producer_id=7, producer_epoch=0, is_transactional=True)
     >>> marker = kraftlog.encode_marker("ABORT", producer_id=7, producer_epoch=0, base_offset=1)
-    >>> aborted_ranges(data.to_pybytes() + marker.to_pybytes(), [(7, 0)]).tolist() == [[7, 0, len(data)]]
+    >>> aborted_ranges(data.to_pybytes() + marker.to_pybytes(), np.array([(7, 0)])).tolist() == [[7, 0, len(data)]]
     True
     """
-    pairs = np.array(sorted({(int(producer_id), int(first)) for producer_id, first in transactions}), np.int64)
-    if not len(pairs):
-        return None
     headers = _with_producers(buffer)
     if not len(headers):
         return None
@@ -55,14 +100,6 @@ def aborted_ranges(buffer: Buffer, transactions: Sequence[tuple[int, int]]) -> n
     producers, first = pairs[is_reached, 0], reached[is_reached]
     ranges = np.stack([producers, headers["position"][first], _next_markers(headers, producers, first)], axis=1)
     return np.asarray(ranges[np.lexsort((ranges[:, 1], ranges[:, 0]))])
-
-
-def check_level(isolation_level: IsolationLevel, transactions: Sequence[tuple[int, int]] | None) -> None:
-    """Raise ValueError when the transactions that a fetch response names do not go with the isolation level."""
-    if isolation_level == READ_COMMITTED and transactions is None:
-        raise ValueError("read_committed needs aborted_transactions, as the fetch response has them; [] for none")
-    if isolation_level == READ_UNCOMMITTED and transactions:
-        raise ValueError("aborted_transactions have no meaning with read_uncommitted")
 
 
 def _with_producers(buffer: Buffer) -> Headers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from kraftlog import schema
 from kraftlog._native import decoder as native
 from kraftlog._native.chunk import Chunk
 from kraftlog._native.lookahead import Lookahead
-from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
+from kraftlog.codec.aborted_transactions import aborted_ranges, named_transactions
 from kraftlog.codec.buffer_stream import BufferStream, Progress
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.decode_plan import DecodePlan
@@ -22,6 +22,7 @@ from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.codec.records import (
     LAYOUTS,
+    MOST_ROWS,
     PLAIN,
     TRANSACTION_COLUMNS,
     VIEW,
@@ -34,7 +35,6 @@ from kraftlog.types import Buffer, InputFile, IsolationLevel
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
 BYTES_OF_A_TABLE = 64 << 20  # of input, that are decoded into one piece of memory when all rows are kept
 BYTES_OF_VIEWS = 8 << 20  # the same when keys and values are not copied, whether rows are kept or not
-MOST_ROWS = 2**31 - 2
 BatchObserver = Callable[[Headers], None]
 _import_rows = pa.RecordBatch._import_from_c
 _OPTIONS = (
@@ -139,7 +139,7 @@ class RecordDecoder:
             When the file cannot be read, after the rows before that.
         """
         plan = self.plan
-        most_rows = plan.selection.most_rows if self._whole else MOST_ROWS
+        most_rows = plan.selection.shared_rows if self._whole else plan.selection.most_rows
         for chunk in self._chunks(faults):
             if observe is not None:
                 observe(self._seen(chunk).headers)
@@ -220,7 +220,7 @@ def _kept(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_], layout: str) -> It
         yield batch.slice(first, end - first)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64, typed=True)
 def _plan_of(
     columns: tuple[str, ...],
     layout: str,
@@ -260,7 +260,7 @@ def decode(
     columns: Sequence[str] | None = None,
     start_offset: int | None = None,
     isolation_level: IsolationLevel = READ_UNCOMMITTED,
-    aborted_transactions: Sequence[tuple[int, int]] | None = None,
+    aborted_transactions: Iterable[tuple[int, int]] | None = None,
     include_control: bool = False,
     strict: bool = False,
     check_crc: bool = True,
@@ -286,8 +286,8 @@ def decode(
     isolation_level : {"read_uncommitted", "read_committed"}
         Whether records of ``aborted_transactions`` are left out. Open transactions are not in a fetch response that
         was asked for with read_committed; a log is read with ``kraftlog.open``, which finds both by itself.
-    aborted_transactions : sequence of (producer_id, first_offset), optional
-        As the fetch response has them; needed with read_committed, and empty when there are none.
+    aborted_transactions : iterable of (producer_id, first_offset), optional
+        As the fetch response has them, taken once; needed with read_committed, and empty when there are none.
     include_control : bool
         Whether records of control batches are shown.
     strict : bool
@@ -355,13 +355,12 @@ def decode(
         salvage,
         max_decompressed_bytes,
     )
-    check_level(isolation_level, aborted_transactions)
+    pairs = named_transactions(isolation_level, aborted_transactions)
     progress = Progress()
-
     has_size = batch_rows is not None or batch_bytes is not None
 
     def produce(faults: list[Fault], whole: bool = False) -> Iterator[pa.RecordBatch]:
-        aborted = aborted_ranges(buffer, aborted_transactions) if aborted_transactions else None
+        aborted = None if pairs is None else aborted_ranges(buffer, pairs)
         return progress.follow(RecordDecoder(buffer, 0, NO_BOUND, plan, aborted, whole), faults)
 
     return BufferStream(plan.schema, produce, progress, lambda faults: produce(faults, not has_size))

@@ -8,10 +8,11 @@ _NAMES = (
     *("3.3-IV3", "3.4-IV0", "3.5-IV0", "3.5-IV1", "3.5-IV2", "3.6-IV0", "3.6-IV1", "3.6-IV2"),
     *("3.7-IV0", "3.7-IV1", "3.7-IV2", "3.7-IV3", "3.7-IV4", "3.8-IV0", "3.9-IV0"),
     *("4.0-IV0", "4.0-IV1", "4.0-IV2", "4.0-IV3", "4.1-IV0", "4.1-IV1", "4.2-IV0", "4.2-IV1", "4.3-IV0"),
+    *("4.4-IV0", "4.4-IV1", "4.4-IV2"),
 )
 _FIRST_LEVEL = 7
 LEVELS = {name: level for level, name in enumerate(_NAMES, _FIRST_LEVEL)}
-NEWEST_LEVEL = LEVELS["4.3-IV0"]
+NEWEST_LEVEL = max(LEVELS.values())
 FIRST_WITH_TRANSACTIONS = LEVELS["3.6-IV1"]
 
 
@@ -32,7 +33,7 @@ def metadata_version_level(version: int | str | None) -> int:
     Examples
     --------
     >>> metadata_version_level("3.6-IV1"), metadata_version_level("3.5"), metadata_version_level(None)
-    (13, 11, 30)
+    (13, 11, 33)
     """
     if version is None:
         return NEWEST_LEVEL

@@ -16,8 +16,45 @@ NO_BOUND = 2**63 - 1
 READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS = get_args(IsolationLevel)
+MOST_DECOMPRESSED_BYTES = 2**31 - 1  # no batch holds more, as Arrow counts the bytes of a column in 32 bits
+_BOUNDS = {
+    "batch_rows": (1, 2**31 - 2),
+    "batch_bytes": (1, 512 << 20),
+    "max_decompressed_bytes": (1, MOST_DECOMPRESSED_BYTES),
+    "start_offset": (-NO_BOUND - 1, NO_BOUND),
+    "end_offset": (-NO_BOUND - 1, NO_BOUND),
+    "start_timestamp": (-NO_BOUND - 1, NO_BOUND),
+    "end_timestamp": (-NO_BOUND - 1, NO_BOUND),
+}
 
 TimestampLike: TypeAlias = datetime | str | SupportsIndex
+
+
+def checked_integer(name: str, value: SupportsIndex, least: int, most: int) -> int:
+    """Return an option that counts something.
+
+    Raises
+    ------
+    TypeError
+        When it is no integer.
+    ValueError
+        When it is not between ``least`` and ``most``.
+
+    Examples
+    --------
+    >>> from kraftlog.codec.options import checked_integer
+    >>> checked_integer("batch_rows", 5, 1, 10)
+    5
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} {value!r} is not an integer") from None
+    if least <= number <= most:
+        return number
+    if most == NO_BOUND and least < 0:
+        raise ValueError(f"{name} {number} does not fit 64 bits")
+    raise ValueError(f"{name} {number} is not between {least} and {most}")
 
 
 @dataclass(frozen=True)
@@ -48,8 +85,9 @@ class ReadOptions:
         Whether batches are searched for behind damage, where no header says how to go on. What is found may lie inside
         of another batch's value. It is never part of ``read_committed``.
     show_secrets : bool
-        Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs. Bytes of
-        records are not changed.
+        Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs, in raw
+        keys and values, too. Every interface takes its default from here. The table ``records`` is of bytes as they are
+        in the log; its redaction hides more.
     include_image : bool
         Whether changes of a metadata log begin with the image that they start from, as what was added.
     holds : HeldTexts, optional
@@ -69,23 +107,15 @@ class ReadOptions:
     batch_bytes: int = CACHE_BYTES // 4 * 7  # measured: below, each chunk costs more; above, most is read from memory
     include_deleted: bool = False
     salvage: bool = False
-    show_secrets: bool = True
+    show_secrets: bool = False
     include_image: bool = False
     holds: HeldTexts | None = None
 
     def __post_init__(self) -> None:
         if self.isolation_level not in ISOLATION_LEVELS:
             raise ValueError(f"isolation_level {self.isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
-        for name, most in (
-            ("batch_rows", 2**31 - 2),
-            ("batch_bytes", 512 << 20),
-            ("max_decompressed_bytes", 2**31 - 1),
-        ):
-            if not 1 <= getattr(self, name) <= most:
-                raise ValueError(f"{name} {getattr(self, name)} is not between 1 and {most}")
-        for name in ("start_offset", "end_offset", "start_timestamp", "end_timestamp"):
-            if not -NO_BOUND - 1 <= getattr(self, name) <= NO_BOUND:
-                raise ValueError(f"{name} {getattr(self, name)} does not fit 64 bits")
+        for name, (least, most) in _BOUNDS.items():
+            checked_integer(name, getattr(self, name), least, most)
 
     @property
     def searches(self) -> bool:

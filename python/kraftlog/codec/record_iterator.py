@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from kraftlog import schema
 from kraftlog._native.record_objects import Record, RecordIterator, iterate
-from kraftlog.codec.aborted_transactions import aborted_ranges, check_level
+from kraftlog.codec.aborted_transactions import aborted_ranges, named_transactions
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
-from kraftlog.codec.options import ISOLATION_LEVELS, NO_BOUND, READ_UNCOMMITTED, ReadOptions
+from kraftlog.codec.options import (
+    ISOLATION_LEVELS,
+    MOST_DECOMPRESSED_BYTES,
+    NO_BOUND,
+    READ_UNCOMMITTED,
+    ReadOptions,
+    checked_integer,
+)
 from kraftlog.errors import Fault
 from kraftlog.types import Buffer, IsolationLevel
 
@@ -25,6 +32,7 @@ def _take_over(records: RecordIterator, position: int) -> tuple[RecordDecoder, I
         isolation_level=records.isolation_level,
         include_control=records.include_control,
         strict=records.strict,
+        check_crc=records.check_crc,
         max_decompressed_bytes=records.max_decompressed_bytes,
     )
     aborted = None if records.aborted is None else np.frombuffer(records.aborted, np.int64).reshape(-1, 3)
@@ -46,9 +54,10 @@ def records(
     *,
     start_offset: int | None = None,
     isolation_level: IsolationLevel = READ_UNCOMMITTED,
-    aborted_transactions: Sequence[tuple[int, int]] | None = None,
+    aborted_transactions: Iterable[tuple[int, int]] | None = None,
     include_control: bool = False,
     strict: bool = False,
+    check_crc: bool = True,
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
 ) -> RecordIterator:
     """Iterate over the records of a buffer as Python objects.
@@ -66,12 +75,14 @@ def records(
         Records before it are left out: the first batch of a fetch response begins at or before the offset asked for.
     isolation_level : {"read_uncommitted", "read_committed"}
         Whether records of ``aborted_transactions`` are left out.
-    aborted_transactions : sequence of (producer_id, first_offset), optional
-        As the fetch response has them; needed with read_committed, and empty when there are none.
+    aborted_transactions : iterable of (producer_id, first_offset), optional
+        As the fetch response has them, taken once; needed with read_committed, and empty when there are none.
     include_control : bool
         Whether records of control batches are shown.
     strict : bool
         Raise at the first fault instead of noting it in ``faults``.
+    check_crc : bool
+        Whether the checksum of each batch is compared.
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
 
@@ -84,7 +95,9 @@ def records(
     Raises
     ------
     ValueError
-        When ``aborted_transactions`` do not go with the isolation level.
+        When an option is not what it should be, or ``aborted_transactions`` do not go with the isolation level.
+    TypeError
+        When a number is none, or is no integer.
     RecordError
         While records are read, with ``strict``.
 
@@ -102,11 +115,14 @@ def records(
     Record(offset=7, timestamp_ms=5, key=b'k', value=b'a', headers=(), is_control=False)
     """
     aborted = None
-    if isolation_level != READ_UNCOMMITTED or aborted_transactions:
+    if start_offset is not None:
+        start_offset = checked_integer("start_offset", start_offset, -NO_BOUND - 1, NO_BOUND)
+    checked_integer("max_decompressed_bytes", max_decompressed_bytes, 1, MOST_DECOMPRESSED_BYTES)
+    if isolation_level != READ_UNCOMMITTED or aborted_transactions is not None:
         if isolation_level not in ISOLATION_LEVELS:
             raise ValueError(f"isolation_level {isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
-        check_level(isolation_level, aborted_transactions)
-        ranges = aborted_ranges(buffer, aborted_transactions or ())
+        pairs = named_transactions(isolation_level, aborted_transactions)
+        ranges = None if pairs is None else aborted_ranges(buffer, pairs)
         aborted = None if ranges is None else ranges.tobytes()
     return iterate(
         buffer,
@@ -115,6 +131,7 @@ def records(
         aborted,
         include_control,
         strict,
+        check_crc,
         max_decompressed_bytes,
         _take_over,
     )

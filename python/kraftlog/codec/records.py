@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog._native.chunk import COLUMNS, SHARED_ROWS, Chunk
+from kraftlog._native.chunk import COLUMNS, MOST_NAMED_ROWS, SHARED_ROWS, Chunk
 from kraftlog._native.decoder import VIEWS, WANT
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec import headers as batch_headers
@@ -22,6 +22,7 @@ from kraftlog.stream import rows_of
 TRANSACTION_STATES = ["aborted", "committed", "open", "unknown"]
 TRANSACTION_COLUMNS = frozenset({"transaction_state", "visible_at"})
 LAYOUTS = PLAIN, VIEW = ("plain", "view")
+MOST_ROWS = 2**31 - 2
 NO_TRANSACTION = -1
 NEVER = -1
 
@@ -198,10 +199,19 @@ class Selection:
     native: tuple[int, ...] | None
 
     @cached_property
+    def has_names(self) -> bool:
+        """Whether a column may have the same few names in all rows."""
+        return self.native is None or COLUMNS["timestamp_type"] in self.native
+
+    @property
     def most_rows(self) -> int:
+        """Rows of a record batch beyond which the bytes of a column cannot be counted in 32 bits."""
+        return MOST_NAMED_ROWS if self.has_names else MOST_ROWS
+
+    @property
+    def shared_rows(self) -> int:
         """Rows of a record batch beyond which a column would take memory that is shared up to there."""
-        repeats = self.native is None or COLUMNS["timestamp_type"] in self.native
-        return SHARED_ROWS if repeats else 2**31 - 2
+        return SHARED_ROWS if self.has_names else MOST_ROWS
 
 
 @lru_cache(maxsize=64)

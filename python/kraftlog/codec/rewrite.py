@@ -78,6 +78,9 @@ def rewrite_batches(
     if found is None:
         return next_offset
     fault = fault_from_native(found)
+    last_offset_delta = found[3]
+    if CODES[found[0]] == "offset_overflow" and base_offset is not None and last_offset_delta >= 0:
+        raise ValueError(f"base_offset {base_offset} leaves no offsets for the batch at byte {fault.position}")
     if CODES[found[0]] == "bad_magic":
         raise ValueError(f"batch at byte {fault.position}: magic {found[4]}; only magic 2 is changed in place")
     raise error_from_fault(fault)

@@ -9,10 +9,19 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kraftlog.coordinator.record_counts import Count, Kind, RecordCounts, TagKind
-from kraftlog.coordinator.releases import Reader, Release, Tag, name_of_type, readers, skips_unknown_types, tags
+from kraftlog.coordinator.releases import (
+    NEWEST_RELEASE,
+    Reader,
+    Release,
+    Tag,
+    name_of_type,
+    readers,
+    skips_unknown_types,
+    tags,
+)
 from kraftlog.messages.format_of import CONSUMER_OFFSETS, METADATA, SHARE_GROUP_STATE
 
-FAILS, SKIPPED, FIELD_IGNORED = "fails", "skipped", "field_ignored"
+FAILS, SKIPPED, FIELD_IGNORED, UNKNOWN = "fails", "skipped", "field_ignored", "unknown"
 
 # in the form of kraftlog.schema once it is a table of the command line
 COLUMNS = pa.schema(
@@ -84,7 +93,8 @@ def downgrade_check(
     -------
     pyarrow.Table
         ``outcome`` is ``fails`` (the partition cannot be loaded), ``skipped`` (what the record says is not known there,
-        the rest is) or ``field_ignored``. Without rows when the release reads everything.
+        the rest is), ``field_ignored`` or ``unknown`` (no known release has the field: what is lost nobody can say).
+        Without rows when the release reads everything.
     """
     check = Check(format_name, release, readers(format_name, release), tags(format_name))
     rows: list[tuple[object, ...]] = []
@@ -113,10 +123,10 @@ def _found(check: Check, counts: RecordCounts) -> dict[Found, Count]:
             )
             found[key] = count if key not in found else found[key] + count
     for tag, count in counts.tags.items():
-        message = _ignored(check, tag)
-        if message is not None:
+        ignored = _ignored(check, tag)
+        if ignored is not None:
             name, key_version = _name(check, tag.api_key), _key_version(check, tag.api_key)
-            found[Found(name, key_version, tag.value_version, tag.tag, tag.field, FIELD_IGNORED, message)] = count
+            found[Found(name, key_version, tag.value_version, tag.tag, tag.field, *ignored)] = count
     return found
 
 
@@ -150,6 +160,8 @@ def _unknown_type(check: Check, api_key: int) -> tuple[str, str]:
     if not skips_unknown_types(release):
         return FAILS, f"{release} does not know records of type {api_key}, and is from before KIP-915"
     message = f"{release} does not know records of type {api_key}"
+    if name_of_type(check.format_name, api_key) is None:
+        return SKIPPED, f"{message}, nor does any release up to {NEWEST_RELEASE}: what is lost nobody can say"
     if check.format_name != CONSUMER_OFFSETS:
         return SKIPPED, message
     lost = next((text for types, text in _LOST_STATE if api_key in types), None)
@@ -158,15 +170,17 @@ def _unknown_type(check: Check, api_key: int) -> tuple[str, str]:
     return SKIPPED, message + (_NEW_GROUP_COORDINATOR if is_early_access else "")
 
 
-def _ignored(check: Check, kind: TagKind) -> str | None:
-    """Return what comes of ignoring a tagged field; None when the release knows it, or does not read the record."""
+def _ignored(check: Check, kind: TagKind) -> tuple[str, str] | None:
+    """Return the outcome of ignoring a tagged field, and why; None when it is known, or the record is not read."""
     reader = check.readers.get(kind.api_key)
     if reader is None or kind.value_version not in reader.versions or reader.is_other_layout:
         return None
     known = next((tag for tag in check.tags.get(kind.api_key, ()) if tag.field == kind.field), None)
     if known is not None and check.release < known.since:
-        return f"{check.release} does not know {known.field}: {known.loss}"
-    return None if kind.name else "no release up to 4.3 knows this tagged field: what it means is lost"
+        return FIELD_IGNORED, f"{check.release} does not know {known.field}: {known.loss}"
+    if kind.name:
+        return None
+    return UNKNOWN, f"no release up to {NEWEST_RELEASE} knows this tagged field: what it means is lost"
 
 
 def _name(check: Check, api_key: int | None) -> str | None:

@@ -1,6 +1,6 @@
 """The records of the internal topics and of the metadata log that each release of Kafka reads.
 
-The rows of 3.3 to 4.3 are from the classes of these releases: the lowest and the highest version and the tagged fields
+The rows of 3.3 to 4.4 are from the classes of these releases: the lowest and the highest version and the tagged fields
 of each message, and the types that their serdes take. The rows of 3.0 to 3.2, and of the patch releases that KIP-915
 names (of which 3.4.1 was published, but not 3.0.3, 3.1.3, 3.2.4 and 3.3.3), are from KIP-915. Other patch releases
 read what the first release of their line reads.
@@ -60,7 +60,7 @@ class Reader:
     is_other_layout: bool
 
 
-_OLDEST, _NEWEST = Release(3, 0), Release(4, 3)
+_OLDEST, _NEWEST = Release(3, 0), Release(4, 4)
 _KIP_915 = {Release(3, 0): 3, Release(3, 1): 3, Release(3, 2): 4, Release(3, 3): 3, Release(3, 4): 1}
 _KIP_915_EVERYWHERE = Release(3, 5)
 _KIP_915_MARK = "KIP-915"
@@ -142,6 +142,7 @@ _READERS = {
         26 RemoveDelegationTokenRecord             0   3.6     -
         27 RegisterControllerRecord                0   3.7     -
         28 ClearElrRecord                          0   4.0     -
+        29 UnregisterControllerRecord              0   4.4     -
     """,
 }
 
@@ -159,6 +160,8 @@ _TAGS = {
         12 0 assignmentTimestamp         4.3 the next assignment need not wait
         17 0 validatedTopologyEpoch      4.2 the topology is validated again
         17 1 lastAssignmentConfigs       4.2 the group is assigned anew
+        17 2 storedDescriptionTopologyEpoch 4.4 the description of the topology is asked for again
+        17 3 failedDescriptionTopologyEpoch 4.4 a description of the topology that was refused is asked for again
         20 0 assignmentTimestamp         4.3 the next assignment need not wait
         22 0 activeTasks.assignmentEpochs                   4.2 {_REVOCATION}
         22 0 standbyTasks.assignmentEpochs                  4.2 {_REVOCATION}
@@ -195,7 +198,7 @@ def release_of(name: str) -> Release:
     Raises
     ------
     ValueError
-        It is none of 3.0 to 4.3.
+        It is none of 3.0 to 4.4.
 
     Examples
     --------
@@ -250,6 +253,7 @@ def tags(format_name: str) -> dict[int, tuple[Tag, ...]]:
 
 
 FORMATS = tuple(_READERS)
+NEWEST_RELEASE = f"{_NEWEST.major}.{_NEWEST.minor}"
 
 
 def _is_at_least(release: Release, bound: str) -> bool:

@@ -85,9 +85,10 @@ class LogDirectoryLock:
 
     def _give_up(self) -> None:
         while self._locked:
-            file, ids = self._locked.pop()
-            _held.difference_update(ids)
+            file, ids = self._locked[-1]  # which is still in the list when an exception comes between, for another try
             file.close()
+            _held.difference_update(ids)
+            self._locked.pop()
 
     def close(self) -> None:
         """Give the locks up; a second time does nothing."""

@@ -10,6 +10,7 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 _VERSION = 0
 

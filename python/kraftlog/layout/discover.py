@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptions, log_path
 from kraftlog.layout import names
+from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.listing import Listing, local_matches
-from kraftlog.layout.log_start import LogStartOffsets
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
@@ -80,7 +80,7 @@ def discover(
         When a folder holds no log files.
     """
     found, listing = Discovery(), Listing()
-    starts = LogStartOffsets(listing, found.unread)
+    checkpoints = Checkpoints(listing, found.unread)
     each = each_path(paths)
     tiers = [path for path in each if isinstance(path, RemoteTier)]
     others = [path for path in each if not isinstance(path, RemoteTier)]
@@ -89,9 +89,9 @@ def discover(
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]
     for path in expanded:
         if listing.is_dir(path):
-            _discover_folder(path, listing, starts, found)
+            _discover_folder(path, listing, checkpoints, found)
         else:
-            _discover_file(path, listing, starts, found)
+            _discover_file(path, listing, checkpoints, found)
     if len(expanded) > 1:  # one path does not lead to a file twice
         found.segments = _unique(found.segments)
     for tier in tiers:
@@ -181,7 +181,7 @@ def expanded_paths(
     return expanded
 
 
-def _discover_file(path: LogPath, listing: Listing, starts: LogStartOffsets, found: Discovery) -> None:
+def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, found: Discovery) -> None:
     """Take a file that was named: as a log, unless its name says that it is something else."""
     entry = listing.file(path)
     if entry is None:
@@ -192,7 +192,7 @@ def _discover_file(path: LogPath, listing: Listing, starts: LogStartOffsets, fou
         found.unread.append(Unread(path, entry.size or 0, "not a file of record batches", topic, partition))
         return
     state = parsed.state if parsed else ".checkpoint" if names.parse_checkpoint_file(path.name) is not None else ""
-    start = 0 if state else starts.of_folder(path.parent)
+    start = 0 if state else checkpoints.of_folder(path.parent).log_start_offset
     base_offset = parsed.base_offset if parsed else None
     segment = Segment(path.parent, path.name, entry.size or 0, base_offset, topic, partition, state, (), start)
     if parsed:
@@ -202,13 +202,13 @@ def _discover_file(path: LogPath, listing: Listing, starts: LogStartOffsets, fou
     found.segments.append(segment)
 
 
-def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets, found: Discovery) -> None:
+def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints, found: Discovery) -> None:
     entries = listing.entries(folder)
     is_partition = any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)
     parsed = {entry.name: names.parse_partition_folder(entry.name) for entry in entries if entry.is_dir}
     partitions = {name: partition for name, partition in parsed.items() if partition is not None}
     if is_partition or (names.parse_partition_folder(folder.absolute().name) and not partitions):
-        _take_partition(PartitionFolder.of(folder, listing, starts.of_folder(folder)), found)
+        _take_partition(PartitionFolder.of(folder, listing, checkpoints.of_folder(folder)), found)
         return
     before = len(found.segments)
     for entry in entries:
@@ -216,16 +216,16 @@ def _discover_folder(folder: LogPath, listing: Listing, starts: LogStartOffsets,
             reason = f"the folder of a partition that Kafka marked {transition}"
             found.unread.append(Unread(folder / entry.name, 0, reason, *partitions[entry.name]))
         elif entry.name in partitions:
-            _discover_inner(folder / entry.name, listing, starts.of(folder, entry.name), found)
+            _discover_inner(folder / entry.name, listing, checkpoints.of(folder, entry.name), found)
         elif not is_known(entry):
             found.unread.append(Unread(folder / entry.name, entry.size or 0, NOT_KAFKAS))
     if len(found.segments) == before and all(map(names.transition_of, partitions)):
         raise ValueError(f"{folder}: neither a partition's folder nor a log directory: no log files in it")
 
 
-def _discover_inner(folder: LogPath, listing: Listing, log_start_offset: int, found: Discovery) -> None:
+def _discover_inner(folder: LogPath, listing: Listing, checkpointed: CheckpointedOffsets, found: Discovery) -> None:
     try:
-        partition_folder = PartitionFolder.of(folder, listing, log_start_offset)
+        partition_folder = PartitionFolder.of(folder, listing, checkpointed)
     except FileNotFoundError:
         return  # a topic that was deleted since the log directory was listed
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
@@ -12,9 +13,11 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
+from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets
 from kraftlog.layout.listing import Listing
 from kraftlog.layout.segment import Segment
 
+UNKNOWN = CheckpointedOffsets()
 LISTINGS = 20  # of a folder that changes while it is listed
 
 
@@ -66,8 +69,8 @@ class PartitionFolder:
         Of the folder.
     entries : sequence of Entry
         What a listing of the folder found, by name.
-    log_start_offset : int
-        Of the partition, for its segments.
+    checkpointed : CheckpointedOffsets
+        What the log directory says of the partition, for its segments.
 
     Raises
     ------
@@ -114,7 +117,7 @@ class PartitionFolder:
         "unknown",
     )
 
-    def __init__(self, path: LogPath, entries: Sequence[Entry], log_start_offset: int = 0) -> None:
+    def __init__(self, path: LogPath, entries: Sequence[Entry], checkpointed: CheckpointedOffsets = UNKNOWN) -> None:
         self.path = path
         self._listed = entries
         self._by_name: dict[str, Entry] | None = None
@@ -126,10 +129,12 @@ class PartitionFolder:
         self.replacements: list[Replacement] = []
         self.metadata_snapshots: list[MetadataSnapshot] = []
         self.unknown: list[Entry] = []
-        self._take(entries, log_start_offset)
+        self._take(entries, checkpointed)
 
     @classmethod
-    def of(cls, path: LogPath, listing: Listing | None = None, log_start_offset: int = 0) -> PartitionFolder:
+    def of(
+        cls, path: LogPath, listing: Listing | None = None, checkpointed: CheckpointedOffsets = UNKNOWN
+    ) -> PartitionFolder:
         """List a folder; again, when files were made, renamed or removed meanwhile.
 
         A listing may lack a file that is renamed while it is made, by both of its names.
@@ -143,7 +148,7 @@ class PartitionFolder:
         entries = listing.entries(path)
         for _ in range(LISTINGS):
             try:
-                folder = cls(path, entries, log_start_offset)
+                folder = cls(path, entries, checkpointed)
             except FileNotFoundError:  # a .swap got its name
                 folder = None
             again = listing.entries(path)
@@ -164,7 +169,7 @@ class PartitionFolder:
         entry = self.entries.get(name)
         return self.path / name if entry is not None and entry.is_file else None
 
-    def _take(self, entries: Sequence[Entry], log_start_offset: int) -> None:
+    def _take(self, entries: Sequence[Entry], checkpointed: CheckpointedOffsets) -> None:
         logs: dict[tuple[int, str], tuple[str, int]] = {}
         others: dict[tuple[int, str], tuple[str, ...]] = {}
         for entry in entries:
@@ -180,14 +185,15 @@ class PartitionFolder:
                 logs[base_offset, state] = name, size
         for of in sorted(logs):
             (base_offset, state), (name, size) = of, logs[of]
-            start, beside = 0 if state else log_start_offset, others.get(of, ())
+            start, beside = 0 if state else checkpointed.log_start_offset, others.get(of, ())
             segment = Segment(self.path, name, size, base_offset, self.topic, self.partition, state, beside, start)
             (self.set_aside if state else self.segments).append(segment)
         if any(state == names.SWAP for _, state in logs):
             unfinished = [base_offset for base_offset, state in (*logs, *others) if state == names.CLEANED]
-            self._take_swaps(min(unfinished, default=None), log_start_offset)
-        for number, segment in enumerate(self.segments[:-1]):
-            self.segments[number] = replace(segment, is_closed=True)
+            self._take_swaps(min(unfinished, default=None), checkpointed.log_start_offset)
+        for number, (segment, following) in enumerate(pairwise(self.segments)):
+            is_settled = (following.base_offset or 0) <= checkpointed.settled_offset and not segment.is_swap
+            self.segments[number] = replace(segment, is_closed=True, is_settled=is_settled)
         self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
 
     def _take_swaps(self, unfinished: int | None, log_start_offset: int) -> None:

@@ -58,6 +58,9 @@ class Segment:
         records before it.
     is_closed : bool
         Whether a live segment follows it in its folder.
+    is_settled : bool
+        Whether the files beside it are as the broker wrote them: it is closed, and its end is not behind the recovery
+        point, or the broker was stopped in order, or a remote tier holds it.
     stored : tuple of (kind, path)
         Where its files are, the log by the kind ``log``, when a remote tier holds them.
     """
@@ -72,6 +75,7 @@ class Segment:
     kinds_beside: tuple[str, ...] = ()
     log_start_offset: int = 0
     is_closed: bool = False
+    is_settled: bool = False
     stored: tuple[tuple[str, LogPath], ...] = ()
 
     @property

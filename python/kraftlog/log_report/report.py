@@ -12,6 +12,7 @@ from kraftlog.codec.options import milliseconds
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions, log_path
 from kraftlog.layout.discover import LogPaths, each_path
+from kraftlog.layout.log_directory import refuse_inside
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.log_report.facts import Facts, collect
 from kraftlog.log_report.finding import Finding
@@ -63,6 +64,7 @@ class Report:
 
     def write(self, path: PathLike) -> None:
         """Write the page to a file, which gets its name when it is complete; one that is there is replaced."""
+        refuse_inside(Path(path))
         with new_file(Path(path)) as file:
             for piece in self.pieces():
                 file.append(piece)

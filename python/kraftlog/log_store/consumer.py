@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import wraps
+from threading import get_ident
 from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED, ReadOptions
 from kraftlog.errors import RecordError
-from kraftlog.log_store.errors import UnknownTopicOrPartitionError
+from kraftlog.log_store.errors import ConcurrentModificationError, UnknownTopicOrPartitionError
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.parts import StoreParts
@@ -26,11 +29,36 @@ from kraftlog.types import IsolationLevel
 EARLIEST, LATEST = "earliest", "latest"
 MOST_RECORDS = 500_000
 
+_THREAD = "thread"
+
 _PAUSE = 0.005  # seconds between two looks for new records
 
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def _alone(
+    method: Callable[Concatenate[Consumer, _Arguments], _Result],
+) -> Callable[Concatenate[Consumer, _Arguments], _Result]:
+    """Refuse a call while another thread is inside of the consumer, as Kafka's does, and in a child process."""
+
+    @wraps(method)
+    def checked(self: Consumer, /, *args: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        self._enter()
+        try:
+            return method(self, *args, **options)
+        finally:
+            self._user = {}
+
+    return checked
+
+
 class Consumer:
-    """Reads partitions of a store. ``LogStore.consumer`` makes it; it is for one thread at a time.
+    """Reads partitions of a store. ``LogStore.consumer`` makes it; it refuses a thread while another one uses it.
+
+    Positions move when ``poll`` returns. When an exception such as that of Ctrl-C has come out of it, the next ``poll``
+    returns the same records.
 
     Attributes
     ----------
@@ -46,6 +74,9 @@ class Consumer:
         self._store = store
         self._isolation_level: IsolationLevel = isolation_level
         self._reset = reset
+        self._user: dict[str, int] = {}  # the thread that is inside of a method
+        self._moved: dict[TopicPartition, int] = {}  # the positions when what is being read will be returned
+        self._is_halfway = False  # while iterators may be behind the positions
         self._positions: dict[TopicPartition, int] = {}
         self._reading: dict[TopicPartition, tuple[Iterator[pa.RecordBatch], int]] = {}
         self._changes: dict[TopicPartition, int] = {}  # of partitions when their reading began
@@ -54,6 +85,7 @@ class Consumer:
         self._member: GroupMetadata | None = None
         self._subscription: tuple[str, ...] | re.Pattern[str] = ()
 
+    @_alone
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions; those that were read before keep their positions.
 
@@ -68,6 +100,7 @@ class Consumer:
         self._leave()
         self._take(partitions)
 
+    @_alone
     def subscribe(self, topics: Iterable[str] | re.Pattern[str]) -> None:
         """Read all partitions of topics. Consumers of one group share them, as Kafka's range assignor does.
 
@@ -94,6 +127,7 @@ class Consumer:
         self._member = self._store.members.join(self.group, names)
         self._rebalance()
 
+    @_alone
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read."""
         self._rebalance()
@@ -136,13 +170,31 @@ class Consumer:
         UnknownTopicOrPartitionError
             Once, when a topic of the subscription was deleted; the next call reads the others.
         """
-        deadline = time.monotonic() + timeout
+        self._enter()
+        try:
+            table = self._polled(max_records, time.monotonic() + timeout)
+            self._positions, self._is_halfway = self._moved, False  # nothing behind it lets a signal's handler run
+            return table
+        finally:
+            self._user = {}
+
+    def _enter(self) -> None:
+        self._store.owner.check()
+        own = get_ident()
+        user = self._user.setdefault(_THREAD, own)
+        if user != own:
+            raise ConcurrentModificationError(
+                f"a consumer is for one thread at a time: thread {user} uses it, and thread {own} wants to"
+            )
+
+    def _polled(self, max_records: int, deadline: float) -> pa.Table:
         while True:
             self._store.transactions.abort_timed_out()
             self._rebalance()
             self._tell_deleted()
             if self._unstable:
                 self._take([*self._positions, *self._unstable])
+            self._begin_moving()
             batches: list[pa.RecordBatch] = []
             count = 0
             for key in sorted(self._positions):
@@ -156,12 +208,22 @@ class Consumer:
                     break  # what was read counts as consumed; the next call meets the error again
             if batches or time.monotonic() >= deadline:
                 return pa.Table.from_batches(batches, RECORDS.select())
+            self._positions, self._is_halfway = self._moved, False
             time.sleep(_PAUSE)
 
+    def _begin_moving(self) -> None:
+        """Let positions move without effect: they count when what lies before them is returned."""
+        if self._is_halfway:
+            self._reading = {}  # an exception has left iterators that are ahead of the positions
+        self._is_halfway = True
+        self._moved = dict(self._positions)
+
+    @_alone
     def position(self) -> dict[TopicPartition, int]:
         """Return the offset of the next record of each partition, for ``send_offsets_to_transaction``."""
         return dict(self._positions)
 
+    @_alone
     def seek(self, key: TopicPartition, offset: int) -> None:
         """Go on at an offset.
 
@@ -175,6 +237,7 @@ class Consumer:
         self._reading.pop(key, None)
         self._positions[key] = offset
 
+    @_alone
     def commit(self, offsets: OffsetsToCommit | None = None) -> None:
         """Commit offsets of the group, by default the positions; they are on disk then.
 
@@ -193,17 +256,24 @@ class Consumer:
                 raise UnknownTopicOrPartitionError(f"topic {key[0]!r} is another one than that which was read")
         self._store.groups.commit(member, with_metadata(self._positions if offsets is None else offsets))
 
+    @_alone
     def committed(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets that the group has committed."""
         return self._store.groups.committed(self._own_group())
 
+    @_alone
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many offsets lie between each position and the end that the consumer can see."""
         starts = {key: self._store.partition_of(key).log_start_offset for key in self._positions}
         return {key: max(0, self._end_of(key) - max(at, starts[key])) for key, at in self._positions.items()}
 
     def close(self) -> None:
-        """Leave the group; nothing is committed."""
+        """Leave the group; nothing is committed. In a child process that has inherited the consumer it does nothing."""
+        if self._store.owner.is_here:
+            self._close()
+
+    @_alone
+    def _close(self) -> None:
         self._leave()
         self._forget_positions()
 
@@ -234,10 +304,8 @@ class Consumer:
             return
         generation, partitions = self._store.members.assignment(self._member)
         if partitions is not None:
-            self._member = replace(self._member, generation=generation)
-            if self.group is not None:
-                self._forget_positions()
-            self._take(partitions)
+            self._take(partitions, {} if self.group is not None else self._positions)
+            self._member = replace(self._member, generation=generation)  # last: an exception lets it be taken again
 
     def _tell_deleted(self) -> None:
         deleted = self._store.members.deleted(self._member) if self._member is not None else []
@@ -249,7 +317,7 @@ class Consumer:
         self._reading.clear()
         self._unstable.clear()
 
-    def _take(self, partitions: list[TopicPartition]) -> None:
+    def _take(self, partitions: list[TopicPartition], known: dict[TopicPartition, int] | None = None) -> None:
         """Read these partitions: where they were read, at the committed offset, or where ``auto_offset_reset`` says.
 
         At read_committed a partition waits while a transaction is open that would commit another offset for it, as
@@ -259,18 +327,19 @@ class Consumer:
         unstable: set[TopicPartition] = set()
         if self.group is not None:
             committed, unstable = self._store.groups.fetch(self.group)
+        known = self._positions if known is None else known
         positions: dict[TopicPartition, int] = {}
-        self._unstable = []
+        waiting: list[TopicPartition] = []
         for key in partitions:
-            if key in self._positions:
-                positions[key] = self._positions[key]
+            if key in known:
+                positions[key] = known[key]
             elif key in unstable and self._isolation_level == READ_COMMITTED:
-                self._unstable.append(key)
+                waiting.append(key)
             else:
                 self._topic_ids[key] = self._store.topic_of(key[0]).topic_id
                 positions[key] = committed[key].offset if key in committed else self._reset_offset(key)
-        self._positions = positions
-        self._reading = {key: reading for key, reading in self._reading.items() if key in positions}
+        reading = {key: reading for key, reading in self._reading.items() if key in positions and key in known}
+        self._positions, self._reading, self._unstable = positions, reading, waiting
 
     def _reset_offset(self, key: TopicPartition) -> int:
         return self._store.partition_of(key).log_start_offset if self._reset == EARLIEST else self._end_of(key)
@@ -281,11 +350,11 @@ class Consumer:
     def _check_position(self, key: TopicPartition) -> None:
         """Begin anew in a partition of a topic that was created again, or that does not reach to the position."""
         partition, topic_id = self._store.partition_of(key), self._store.topic_of(key[0]).topic_id
-        is_in_range = partition.log_start_offset <= self._positions[key] <= partition.next_offset
+        is_in_range = partition.log_start_offset <= self._moved[key] <= partition.next_offset
         if not is_in_range or topic_id != self._topic_ids[key]:
             self._topic_ids[key] = topic_id
             self._reading.pop(key, None)
-            self._positions[key] = self._reset_offset(key)
+            self._moved[key] = self._reset_offset(key)
 
     def _end_of(self, key: TopicPartition) -> int:
         partition = self._store.partition_of(key)
@@ -295,7 +364,7 @@ class Consumer:
         """Return the next rows of a partition, and move its position behind them."""
         self._check_position(key)
         end = self._end_of(key)
-        while key in self._reading or self._positions[key] < end:
+        while key in self._reading or self._moved[key] < end:
             if key not in self._reading:
                 self._reading[key] = self._read(key, end)
             batches, reached = self._reading[key]
@@ -309,9 +378,9 @@ class Consumer:
                 raise
             if batch is None:
                 del self._reading[key]
-                self._positions[key] = reached  # what lies before it are markers, and what is not shown
+                self._moved[key] = reached  # what lies before it are markers, and what is not shown
             elif batch.num_rows:
-                self._positions[key] = batch.column("offset")[-1].as_py() + 1
+                self._moved[key] = batch.column("offset")[-1].as_py() + 1
                 return batch
         return None
 
@@ -320,7 +389,7 @@ class Consumer:
 
         The last segment is read from where the partition knows a batch to be; earlier ones by their index files.
         """
-        start, partition = self._positions[key], self._store.partition_of(key)
+        start, partition = self._moved[key], self._store.partition_of(key)
         self._changes[key] = partition.changes
         part = partition.tail(start, end)
         if part is None:

@@ -110,6 +110,16 @@ class StorageError(StoreError):
     is_fatal = True
 
 
+class ForkedStoreError(StoreError):
+    """A store that another process has opened, of which this one is a fork."""
+
+    is_fatal = True
+
+
+class ConcurrentModificationError(StoreError):
+    """A consumer that another thread is using (Kafka: ConcurrentModificationException)."""
+
+
 class ProducerFencedError(StoreError):
     """A producer after which another one has begun with the same transactional id (Kafka: PRODUCER_FENCED)."""
 

@@ -13,6 +13,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED, write_file
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
+from kraftlog.layout.log_directory import refuse_inside
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
 from kraftlog.log_store.partition_folders import PARTITION_METADATA
@@ -255,9 +256,7 @@ def _check_target(target: Path, log: Log) -> None:
     held = sorted(entry.name for entry in disk().entries(target)) if there is not None else []
     if held:
         raise ValueError(f"{target} holds {held[0]}; give a new or empty folder")
-    for folder in log.folders:
-        if isinstance(folder, Path) and target.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{target} lies in {folder}, which is being read; choose another folder")
+    refuse_inside(target, log.folders)
 
 
 def _copy_topic_id(segment: Segment, folder: Path) -> None:

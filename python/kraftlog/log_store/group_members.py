@@ -90,8 +90,9 @@ class GroupMembers:
     def leave(self, member: GroupMetadata) -> None:
         """Remove a member."""
         with self._lock:
-            left = self._groups[member.group]
-            del left.members[member.member_id]
+            left = self._groups.get(member.group)
+            if left is None or left.members.pop(member.member_id, None) is None:
+                return  # it has left; an exception came out of what it did next
             left.generation += 1
             if member.group.startswith(_ALONE):
                 del self._groups[member.group]

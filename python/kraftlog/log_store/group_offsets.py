@@ -118,11 +118,11 @@ class GroupOffsets:
 
     def finish(self, commit: Commit) -> None:
         """Let a commit count."""
-        self.drop(commit)
         known = self._committed.setdefault(commit.group, {})
         for key, offset in commit.offsets.items():
             if key not in known or known[key][1] <= commit.record_offset:
                 known[key] = offset, commit.record_offset
+        self.drop(commit)  # last: it counts in all partitions then, or an exception leaves it to be finished again
 
     def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
         """Commit or drop what waits for the transactions of a producer up to an epoch."""

@@ -96,28 +96,38 @@ class Partition:
         self.topic = topic
         self.leader_epoch = topic.leader_epochs[key[1]]
         self._open_files = open_files
+        self._options = options
+        self._recovery_points = recovery_points
         self._syncs = options.fsync != "close"
         finish_replacing(folder)
-        point = RecoveryPoint(folder, file=recovery_points)
-        end = clean_log_end(folder, point.offset) if was_clean else None
-        if end is None:
-            end = find_log_end(folder, recovery_point=point.offset)
-        states = end.producers.states()
-        self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
         self._housekeeping = threading.Lock()
         self.changes = 0
-        first = (end.segments[0].base_offset or 0) if end.segments else end.start_offset
-        self.log_start_offset = max(log_start_offset, first)
-        self._log = PartitionLog(end, options, point)
-        self.producers = ProducerEntries(states)
+        self.log_start_offset = log_start_offset
         self._lock = threading.RLock()
         self._one_waits = threading.Lock()
-        self._is_closed = False
+        self._is_closed = self._is_halfway = False
+        self._open_log(was_clean=was_clean)
+
+    def _open_log(self, *, was_clean: bool) -> None:
+        """Open the log, and take what it says of producers and transactions."""
+        point = RecoveryPoint(self.folder, file=self._recovery_points)
+        end = clean_log_end(self.folder, point.offset) if was_clean else None
+        if end is None:
+            end = find_log_end(self.folder, recovery_point=point.offset)
+        states = end.producers.states()
+        self._aborted = AbortedTransactions(end.checked[-1].txnindex if end.checked else b"")
+        first = (end.segments[0].base_offset or 0) if end.segments else end.start_offset
+        self.log_start_offset = max(self.log_start_offset, first)
+        self._log = PartitionLog(end, self._options, point)
+        self.producers = ProducerEntries(states)
         self._synced = self._log.next_offset
 
     @property
     def next_offset(self) -> int:
         """Of the record that is appended next: Kafka's log end offset."""
+        if self._is_halfway:
+            with self._lock:
+                self._make_whole()
         return self._log.next_offset
 
     @property
@@ -129,13 +139,14 @@ class Partition:
     def last_stable_offset(self) -> int:
         """The offset of the first record whose transaction is open."""
         with self._lock:
+            self._make_whole()
             unstable = self.producers.first_unstable_offset()
             return self.next_offset if unstable is None else unstable
 
     @property
     def has_failed(self) -> bool:
         """Whether a write has failed; the partition must be opened again."""
-        return self._log.failure is not None
+        return self._is_halfway or self._log.failure is not None
 
     @property
     def waits_for_disk(self) -> bool:
@@ -173,14 +184,18 @@ class Partition:
             self._check_keys(rows, where)
         self._open_files.use(self)
         with self._lock:
+            self._make_whole()
             written = self.producers.check(stamp, rows.num_rows, where)
             if written is not None:
                 return written.base_offset, written.last_offset + 1
-            base_offset = self.next_offset
-            self._append(self._encoded(rows, stamp, options, timestamp_ms))
-            self.producers.add(stamp, base_offset, self.next_offset - 1, timestamp_ms)
+            base_offset = self._log.next_offset
+            batches = self._encoded(rows, stamp, options, timestamp_ms)
+            self._is_halfway = True
+            self._append(batches)
+            self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
             self._expire(timestamp_ms)
-            return base_offset, self.next_offset
+            self._is_halfway = False
+            return base_offset, self._log.next_offset
 
     def append_staged(self, path: Path, staged: Headers, stamp: Stamp, timestamp_ms: int) -> int:
         """Append a staged file: a large one becomes a segment by a rename, the batches of a small one are copied.
@@ -213,21 +228,25 @@ class Partition:
         self._open_files.use(self)
         with self._lock:
             self._check_open()
+            self._make_whole()
             count = int(last_offsets(staged)[-1]) + 1 - int(staged["base_offset"][0])
             written = self.producers.check(stamp, count, "-".join(map(str, self.key)))
             if written is not None:
                 return written.base_offset
-            base_offset = self.next_offset
+            base_offset = self._log.next_offset
             headers = placed_headers(
                 staged, base_offset=base_offset, stamp=stamp, partition_leader_epoch=self.leader_epoch
             )
-            if is_large(headers):
+            small = None if is_large(headers) else placed_bytes(disk().read_bytes(path), headers)
+            self._is_halfway = True
+            if small is None:
                 write_headers(path, headers)
                 with _storage_errors():
                     self._log.adopt(path, headers)
             else:
-                self._append(placed_bytes(disk().read_bytes(path), headers))
-            self.producers.add(stamp, base_offset, self.next_offset - 1, timestamp_ms)
+                self._append(small)
+            self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
+            self._is_halfway = False
             return base_offset
 
     def roll(self) -> int:
@@ -235,14 +254,18 @@ class Partition:
         self._open_files.use(self)
         with self._lock, _storage_errors():
             self._check_open()
+            self._make_whole()
+            self._is_halfway = True
             self._log.roll()
-            return self.next_offset
+            self._is_halfway = False
+            return self._log.next_offset
 
     def delete_before(self, offset: int, producer_id: int) -> None:
         """Delete what lies before a segment, with all producers but one, which has written behind it."""
         self._open_files.use(self)
         with self._lock, _storage_errors():
             self._check_open()
+            self._make_whole()
             self._log.delete_before(offset, producer_id)
             self.log_start_offset = max(self.log_start_offset, offset)
             self.producers.keep(producer_id)
@@ -251,7 +274,11 @@ class Partition:
         """Append batches that a function makes for an offset and a leader epoch."""
         self._open_files.use(self)
         with self._lock:
-            self._append(encode(self.next_offset, self.leader_epoch))
+            self._make_whole()
+            batches = encode(self._log.next_offset, self.leader_epoch)
+            self._is_halfway = True
+            self._append(batches)
+            self._is_halfway = False
 
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, is_commit: bool, raises_epoch: bool, timestamp_ms: int
@@ -270,6 +297,7 @@ class Partition:
         """
         self._open_files.use(self)
         with self._lock:
+            self._make_whole()
             entry = self.producers.get(producer_id)
             if entry is not None and entry.has_marker(producer_epoch, raises_epoch=raises_epoch):
                 return
@@ -277,15 +305,17 @@ class Partition:
                 "COMMIT" if is_commit else "ABORT",
                 producer_id=producer_id,
                 producer_epoch=producer_epoch,
-                base_offset=self.next_offset,
+                base_offset=self._log.next_offset,
                 partition_leader_epoch=self.leader_epoch,
                 timestamp_ms=timestamp_ms,
             )
+            self._is_halfway = True
             if not is_commit and entry is not None and entry.is_in_transaction:
-                self._aborted.add(producer_id, entry.transaction_start, self.next_offset)
+                self._aborted.add(producer_id, entry.transaction_start, self._log.next_offset)
             self._append(marker)
             self.producers.end(producer_id, producer_epoch, timestamp_ms)
             self._expire(timestamp_ms)
+            self._is_halfway = False
 
     def tail(self, offset: int, end: int) -> Range | None:
         """Return what is to be read of the last segment for offsets [offset, end), aborted transactions left out.
@@ -296,6 +326,7 @@ class Partition:
             None when the offset lies in an earlier segment.
         """
         with self._lock:
+            self._make_whole()
             found = self._log.last_segment(offset)
             if found is None:
                 return None
@@ -316,13 +347,20 @@ class Partition:
             return
         wanted = self.next_offset
         with self._one_waits:
-            self._check_open()
-            if self._synced >= wanted:
-                return
-            try:
-                self._synced = self._log.sync(self._lock)
-            except OSError as error:
-                raise storage_error(error) from error
+            while True:
+                self._check_open()
+                if self._synced >= wanted:
+                    return
+                log = self._log
+                try:
+                    end = log.sync(self._lock)
+                except OSError as error:
+                    raise storage_error(error) from error
+                with self._lock:
+                    self._make_whole()
+                    if log is self._log:  # else the end may be one that was taken back
+                        self._synced = end
+                        return
 
     @contextmanager
     def housekeeping(self) -> Iterator[None]:
@@ -337,6 +375,7 @@ class Partition:
     def producer_states(self) -> list[ProducerState]:
         """Return the producers as the log has them."""
         with self._lock:
+            self._make_whole()
             return self._log.producer_states()
 
     def segments_changed(self) -> None:
@@ -353,13 +392,15 @@ class Partition:
         with suppress(StorageError):  # the next append raises it, and a commit
             self.sync()
         with self._one_waits, self._lock:
-            if not self._is_closed:
+            if not self._is_closed and not self._is_halfway:
                 self._log.rest()
 
     def close(self) -> None:
         """Complete the files beside the log."""
         self._open_files.forget(self)
         with self._one_waits, self._lock:
+            if not self._is_closed:
+                self._make_whole()
             self._is_closed = True
             self._log.close()
 
@@ -369,6 +410,27 @@ class Partition:
         with self._lock:
             self._is_closed = True
             self._log.abandon()
+
+    def next_sequence(self, producer_id: int, producer_epoch: int, otherwise: int) -> int:
+        """Return the sequence of a producer's next batch; ``otherwise`` where nothing is known of the producer."""
+        with self._lock:
+            self._make_whole()
+            entry = self.producers.get(producer_id)
+            return otherwise if entry is None else entry.next_sequence(producer_epoch)
+
+    def _make_whole(self) -> None:
+        """Take back an append that an exception has left halfway, such as that of Ctrl-C; the lock is held.
+
+        Log and state of the producers change in one step: ``_is_halfway`` says so from before the first byte until the
+        producers have the batch. What the disk refused stays refused until the store is opened again.
+        """
+        if not self._is_halfway or isinstance(self._log.failure, OSError) or self._is_closed:
+            return
+        with _storage_errors():
+            self._log.take_back()
+            self._open_log(was_clean=False)
+        self.changes += 1
+        self._is_halfway = False
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -397,7 +459,7 @@ class Partition:
                 compression=options.compression,
                 compression_level=options.compression_level,
                 max_batch_bytes=max_batch_bytes,
-                base_offset=self.next_offset,
+                base_offset=self._log.next_offset,
                 partition_leader_epoch=self.leader_epoch,
                 producer_id=stamp.producer_id,
                 producer_epoch=stamp.producer_epoch,

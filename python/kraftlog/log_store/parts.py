@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
+from kraftlog.log_store.owner import Owner
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.topics import Topic
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
@@ -33,6 +34,8 @@ class StoreParts:
     folder_of : callable
         Returns the folder of a partition.
     new_producer_id, clock : callable
+    owner : Owner
+        The process that may use the store.
     unwritten : set
         Producers of which single records wait to be written together.
     """
@@ -45,4 +48,5 @@ class StoreParts:
     folder_of: Callable[[TopicPartition], Path]
     new_producer_id: Callable[[], int]
     clock: Callable[[], int]
+    owner: Owner
     unwritten: set[HasUnwritten] = field(default_factory=set)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from kraftlog.codec.encode import Encoder
+from kraftlog.errors import RecordError
 from kraftlog.log_store.errors import InvalidTransactionError, StoreError
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
@@ -19,14 +22,33 @@ from kraftlog.log_store.parts import StoreParts
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.sent_rows import Sent, Waiting, arrow_batches, routed
 from kraftlog.log_store.topics import check_not_internal
-from kraftlog.log_store.transaction_state import NONE, TopicPartition
+from kraftlog.log_store.transaction_state import NONE, TopicPartition, TransactionState
 from kraftlog.transactions.producer_state import SEQUENCES
 
 OffsetsToCommit: TypeAlias = Mapping[TopicPartition, "int | OffsetAndMetadata"]
 
 
+@dataclass(slots=True)
+class _Piece:
+    """Rows of one partition that wait to be written.
+
+    Attributes
+    ----------
+    sequence : int
+        Of its first record; -1 as long as nobody tried to write it. With it the partition knows what it has already.
+    """
+
+    key: TopicPartition
+    rows: pa.RecordBatch
+    sequence: int = NONE
+
+
 class Producer:
-    """Writes to the topics of a store. ``LogStore.producer`` makes it; it is for one thread at a time.
+    """Writes to the topics of a store. ``LogStore.producer`` makes it; it is for any thread, as Kafka's is.
+
+    An exception such as that of Ctrl-C may come out of any method. What it interrupts is done or not; records that were
+    sent before wait on. In a transaction it can then only be aborted, except behind the decision to commit:
+    ``commit_transaction`` can be called again then, and nothing else, as with Kafka's producer.
 
     What ``send`` is given is in the log at the latest after ``flush``, which waits for the disk. In a transaction it
     counts when ``commit_transaction`` returns.
@@ -46,7 +68,9 @@ class Producer:
         self._timeout_ms = transaction_timeout_ms
         self._options = options
         self._sequences: dict[TopicPartition, int] = {}
+        self._lock = threading.RLock()
         self._waiting = Waiting()
+        self._pieces: deque[_Piece] = deque()  # of what waited, taken to be written
         self._spread = 0
         self._written: set[TopicPartition] = set()  # since the last flush
         self._is_in_transaction = self._is_closed = False
@@ -60,16 +84,18 @@ class Producer:
 
         ``LogStore.producer`` has done it; a producer that was fenced takes its id back with it.
         """
-        self._forget_waiting()
-        self._sequences.clear()
-        self._written.clear()
-        self._is_in_transaction, self._failure, self._abort_needed = False, None, None
-        if self.transactional_id is None:
-            self._state = None
-            self.producer_id, self.producer_epoch = self._store.new_producer_id(), 0
-        else:
-            self._state = self._store.transactions.init_producer_id(self.transactional_id, self._timeout_ms)
-            self.producer_id, self.producer_epoch = self._state.producer_id, self._state.producer_epoch
+        self._store.owner.check()
+        with self._lock:
+            if self.transactional_id is None:
+                state, producer_id, producer_epoch = None, self._store.new_producer_id(), 0
+            else:
+                state = self._store.transactions.init_producer_id(self.transactional_id, self._timeout_ms)
+                producer_id, producer_epoch = state.producer_id, state.producer_epoch
+            self._forget_waiting()
+            self._sequences.clear()
+            self._written.clear()
+            self.producer_id, self.producer_epoch, self._state = producer_id, producer_epoch, state
+            self._is_in_transaction, self._failure, self._abort_needed = False, None, None
 
     def send(
         self,
@@ -121,30 +147,35 @@ class Producer:
         ...     kraftlog.open(path, topics=["orders"]).records(["value"]).to_table()["value"].to_pylist()
         [b'one']
         """
-        self._check_may_write()
-        check_not_internal(topic)
-        partitions = self._store.topic_of(topic).partitions
-        if rows is None:
-            self._waiting.add(topic, partitions, key, value, headers, partition, timestamp_ms)
-            self._store.unwritten.add(self)
-            if self._waiting.is_full:
-                self._write_waiting()
-            return
-        if key is not None or value is not None or headers is not None or timestamp_ms is not None:
-            raise ValueError("key, value, headers and timestamp_ms are of one record; rows have columns for them")
-        self._write_waiting()
-        with self._noted():
-            for batch in arrow_batches(rows):
-                self._write(topic, batch, partitions, partition)
+        self._store.owner.check()
+        with self._lock:
+            self._check_may_write()
+            check_not_internal(topic)
+            partitions = self._store.topic_of(topic).partitions
+            if rows is None:
+                self._store.unwritten.add(self)
+                self._waiting.add(topic, partitions, key, value, headers, partition, timestamp_ms)
+                if self._waiting.is_full:
+                    self._write_waiting()
+                return
+            if key is not None or value is not None or headers is not None or timestamp_ms is not None:
+                raise ValueError("key, value, headers and timestamp_ms are of one record; rows have columns for them")
+            self._write_waiting()
+            with self._noted():
+                for batch in arrow_batches(rows):
+                    for piece in self._routed(topic, batch, partitions, partition):
+                        self._write(piece)
 
     def flush(self) -> None:
         """Wait until all that was sent is on disk; in a transaction that happens with its commit."""
-        self._check_may_write(outside=True)
-        self._write_waiting()
-        if not self._is_in_transaction:
-            for key in sorted(self._written):
-                self._store.partition_of(key).sync()
-            self._written.clear()
+        self._store.owner.check()
+        with self._lock:
+            self._check_may_write(outside=True)
+            self._write_waiting()
+            if not self._is_in_transaction:
+                for key in sorted(self._written):
+                    self._store.partition_of(key).sync()
+                self._written.clear()
 
     def begin_transaction(self) -> None:
         """Begin a transaction; nothing is written before its first record.
@@ -154,15 +185,20 @@ class Producer:
         InvalidTransactionError
             Without a transactional id, or inside of a transaction.
         """
-        self._check_may_write(outside=True)
-        if self.transactional_id is None:
-            raise InvalidTransactionError("a producer without a transactional id has no transactions")
-        if self._is_in_transaction:
-            raise InvalidTransactionError(f"{self._name()} is inside of a transaction")
-        self._is_in_transaction = True
+        self._store.owner.check()
+        with self._lock:
+            self._check_may_write(outside=True)
+            if self.transactional_id is None:
+                raise InvalidTransactionError("a producer without a transactional id has no transactions")
+            if self._is_in_transaction:
+                raise InvalidTransactionError(f"{self._name()} is inside of a transaction")
+            self._is_in_transaction = True
 
     def commit_transaction(self) -> None:
         """Commit: all that was sent since the beginning counts, in all partitions, or nothing of it does.
+
+        When an exception such as that of Ctrl-C has come out of it, it can be called again; when it returns then, the
+        transaction counts, once. Kafka's producer says so of its InterruptException and TimeoutException.
 
         Raises
         ------
@@ -171,28 +207,47 @@ class Producer:
         StorageError
             When the disk fails. Whether the transaction counts is known when the store has been opened again.
         """
-        self._check_in_transaction()
-        self._check_complete()
-        self._write_waiting()
-        self._end(is_commit=True)
+        self._store.owner.check()
+        with self._lock:
+            self._check_in_transaction()
+            if not self._is_decided():
+                self._check_complete()
+                self._write_waiting()
+            self._end(is_commit=True)
 
     def abort_transaction(self) -> None:
-        """Abort: nothing that was sent since the beginning counts."""
-        self._check_in_transaction()
-        self._forget_waiting()
-        self._end(is_commit=False)
+        """Abort: nothing that was sent since the beginning counts.
+
+        Raises
+        ------
+        InvalidTransactionError
+            When its commit was interrupted behind the decision: then only ``commit_transaction`` can be called again.
+        """
+        self._store.owner.check()
+        with self._lock:
+            self._check_in_transaction()
+            if not self._is_decided():
+                self._abort_needed = self._abort_needed or InvalidTransactionError("its abort has begun")
+                self._forget_waiting()
+            self._end(is_commit=False)
 
     @contextmanager
     def transaction(self) -> Iterator[Producer]:
-        """Commit at the end of a ``with`` block, and abort when it raises, or cannot be committed."""
-        self.begin_transaction()
+        """Commit at the end of a ``with`` block, and abort when it raises, or cannot be committed.
+
+        What interrupts the commit behind the decision aborts nothing: ``commit_transaction`` can be called again.
+        """
         try:
+            self.begin_transaction()
             yield self
             if self._is_in_transaction:
                 self.commit_transaction()
         except BaseException:
-            if self._is_in_transaction and self._failure is None:
-                self.abort_transaction()
+            if not self._store.owner.is_here:
+                raise
+            with self._lock:
+                if self._is_in_transaction and self._failure is None and not self._is_decided():
+                    self.abort_transaction()
             raise
 
     def send_offsets_to_transaction(self, offsets: OffsetsToCommit, group: str | GroupMetadata) -> None:
@@ -210,28 +265,44 @@ class Producer:
         IllegalGenerationError, UnknownMemberIdError
             When the partitions may be another member's by now; the transaction can only be aborted.
         """
-        self._check_in_transaction()
-        if not offsets:
-            return
-        member = group if isinstance(group, GroupMetadata) else GroupMetadata(group)
-        key = self._store.groups.partition_for(member.group)
-        self._store.partition_of(key)  # it is there before a transaction names it
-        with self._noted():
-            self._add({key})
-            stamp = Stamp(self.producer_id, self.producer_epoch, NONE, is_transactional=True)
-            self._store.groups.commit_in_transaction(member, with_metadata(offsets), stamp)
+        self._store.owner.check()
+        with self._lock:
+            self._check_in_transaction()
+            if not offsets:
+                return
+            member = group if isinstance(group, GroupMetadata) else GroupMetadata(group)
+            key = self._store.groups.partition_for(member.group)
+            self._store.partition_of(key)  # it is there before a transaction names it
+            with self._noted():
+                self._add({key})
+                stamp = Stamp(self.producer_id, self.producer_epoch, NONE, is_transactional=True)
+                self._store.groups.commit_in_transaction(member, with_metadata(offsets), stamp)
 
     def close(self) -> None:
-        """Flush, or abort an open transaction; a second time does nothing."""
-        if self._is_closed:
+        """Flush, or abort an open transaction; a second time does nothing.
+
+        A transaction whose commit was interrupted behind the decision is committed.
+        """
+        if not self._store.owner.is_here:
             return
-        try:
-            if self._failure is None and self._is_in_transaction:
-                self.abort_transaction()
-            elif self._failure is None:
-                self.flush()
-        finally:
-            self._is_closed = True
+        with self._lock:
+            if self._is_closed:
+                return
+            try:
+                if self._failure is None and self._is_in_transaction:
+                    self._end_transaction()
+                elif self._failure is None:
+                    self.flush()
+            except Exception:
+                self._is_closed = True
+                raise
+            self._is_closed = True  # else, such as behind Ctrl-C, it can be closed again
+
+    def _end_transaction(self) -> None:
+        if self._is_decided():
+            self.commit_transaction()
+        else:
+            self.abort_transaction()
 
     def __enter__(self) -> Producer:
         return self
@@ -243,20 +314,37 @@ class Producer:
 
     def write_unwritten(self) -> None:
         """Write what waits, when the store is closed; a transaction is aborted then, with what waits for it."""
-        if self._is_in_transaction:
-            self._forget_waiting()
-        else:
-            self._write_waiting()
+        with self._lock:
+            if self._is_in_transaction:
+                self._forget_waiting()
+            else:
+                self._write_waiting()
 
     def _forget_waiting(self) -> None:
         self._waiting.clear()
+        self._pieces.clear()
         self._store.unwritten.discard(self)
 
     def _write_waiting(self) -> None:
-        self._store.unwritten.discard(self)
+        """Write the single records that wait; those that are not in the log stay when an exception interrupts it."""
+        if not self._pieces and self._waiting.is_empty:
+            return
         with self._noted():
-            for topic, rows in self._waiting.take():
-                self._write(topic, rows, self._store.topic_of(topic).partitions, None)
+            if not self._waiting.is_empty:
+                pieces = [
+                    piece
+                    for topic, rows in self._waiting.batches()
+                    for piece in self._routed(topic, rows, self._store.topic_of(topic).partitions, None)
+                ]
+                self._pieces, self._waiting = deque([*self._pieces, *pieces]), Waiting()
+            try:
+                while self._pieces:
+                    self._write(self._pieces[0])
+                    self._pieces.popleft()
+            except (StoreError, RecordError, ValueError):  # refused: they would be refused again
+                self._forget_waiting()
+                raise
+            self._store.unwritten.discard(self)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -270,36 +358,49 @@ class Producer:
                 self._abort_needed = error
             raise
 
-    def _write(self, topic: str, rows: pa.RecordBatch, partitions: int, partition: int | None) -> None:
+    def _routed(self, topic: str, rows: pa.RecordBatch, partitions: int, partition: int | None) -> list[_Piece]:
+        """Return the rows of each partition; in a transaction all of these are in it then."""
         self._spread += 1
-        parts = list(routed(topic, rows, partitions, partition, self._spread))
-        keys = {(topic, number) for number, _ in parts}
+        pieces = [
+            _Piece((topic, number), part) for number, part in routed(topic, rows, partitions, partition, self._spread)
+        ]
         if self._is_in_transaction:
-            self._add(keys)
-        now = self._store.clock()
-        for number, part in parts:
-            key = topic, number
-            sequence = self._sequences.get(key, 0)
-            stamp = Stamp(self.producer_id, self.producer_epoch, sequence, is_transactional=self._is_in_transaction)
-            self._written.add(key)
-            self._store.partition_of(key).append_rows(part, stamp, self._options, now)
-            self._sequences[key] = (sequence + part.num_rows) % SEQUENCES
+            self._add({piece.key for piece in pieces})
+        return pieces
+
+    def _write(self, piece: _Piece) -> None:
+        key, partition = piece.key, self._store.partition_of(piece.key)
+        if piece.sequence == NONE:  # the log knows it better than a producer whose last append was interrupted
+            otherwise = self._sequences.get(key, 0)
+            piece.sequence = partition.next_sequence(self.producer_id, self.producer_epoch, otherwise)
+        stamp = Stamp(self.producer_id, self.producer_epoch, piece.sequence, is_transactional=self._is_in_transaction)
+        self._written.add(key)
+        partition.append_rows(piece.rows, stamp, self._options, self._store.clock())
+        self._sequences[key] = (piece.sequence + piece.rows.num_rows) % SEQUENCES
 
     def _add(self, keys: set[TopicPartition]) -> None:
         """Take partitions into the transaction, before anything of it is written to them."""
         assert self._state is not None
         self._state = self._store.transactions.add_partitions(self._state, frozenset(keys))
 
+    def _is_decided(self) -> bool:
+        return self._is_in_transaction and self._state is not None and self._store.transactions.has_decided(self._state)
+
     def _end(self, *, is_commit: bool) -> None:
         assert self._state is not None
+        known = self._store.transactions.state(self._state.transactional_id)
+        if known is not None and known.is_ongoing and _producer(known) == _producer(self._state):
+            self._state = known  # what was interrupted may have begun the transaction
         if self._state.is_ongoing:  # else nothing was written
             with self._noted():
-                self._state = self._store.transactions.end(self._state, is_commit=is_commit)
-            if (self._state.producer_id, self._state.producer_epoch) != (self.producer_id, self.producer_epoch):
+                ended = self._store.transactions.end(self._state, is_commit=is_commit)
+            if _producer(ended) != (self.producer_id, self.producer_epoch):
                 self._sequences.clear()
-            self.producer_id, self.producer_epoch = self._state.producer_id, self._state.producer_epoch
-        self._is_in_transaction, self._abort_needed = False, None
-        self._written.clear()
+            self.producer_id, self.producer_epoch = ended.producer_id, ended.producer_epoch
+            self._written.clear()
+            self._state, self._is_in_transaction, self._abort_needed = ended, False, None  # no signal comes between
+        else:
+            self._is_in_transaction, self._abort_needed = False, None
 
     def _check_may_write(self, *, outside: bool = False) -> None:
         if self._is_closed:
@@ -327,6 +428,10 @@ class Producer:
 
     def _name(self) -> str:
         return "the producer" if self.transactional_id is None else f"transactional id {self.transactional_id!r}"
+
+
+def _producer(state: TransactionState) -> tuple[int, int]:
+    return state.producer_id, state.producer_epoch
 
 
 def with_metadata(offsets: Mapping[TopicPartition, Any]) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -68,6 +68,12 @@ class ProducerEntry:
         """Whether its transaction is open here."""
         return self.transaction_start != NONE
 
+    def next_sequence(self, producer_epoch: int) -> int:
+        """Return the sequence that a batch of an epoch has to have."""
+        if producer_epoch != self.producer_epoch or not self.batches:
+            return 0
+        return (self.batches[-1].last_sequence + 1) % SEQUENCES
+
     def has_marker(self, producer_epoch: int, *, raises_epoch: bool) -> bool:
         """Whether a marker of an epoch was written; ``raises_epoch`` as ``Partition.append_marker`` has it."""
         if self.producer_epoch != producer_epoch:

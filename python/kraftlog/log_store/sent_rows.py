@@ -152,11 +152,14 @@ class Waiting:
         self._count += 1
         self._bytes += len(key or b"") + len(value or b"")
 
-    def take(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Return topic and rows of all that wait, and forget them."""
-        rows = self._rows
-        self.clear()
-        for topic, records in rows.items():
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._rows
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Return topic and rows of all that wait; they wait on."""
+        for topic, records in self._rows.items():
             columns = [list(column) for column in zip(*records, strict=True)]
             arrays = [pa.array(column, field.type) for column, field in zip(columns, _WAITING, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=_WAITING)

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError, containing_directories
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN
 from kraftlog.layout.names import STORE_FOLDER
 from kraftlog.log_store.cluster import META_PROPERTIES
 from kraftlog.log_store.coordinator_file import read_known
@@ -29,7 +30,6 @@ from kraftlog.log_store.staging import StagedFile, WriteEndedError, headers_path
 from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.log_store.write_id import WriteId, row_name
-from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN
 
 LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
 _LOCK_PAUSE = 0.05

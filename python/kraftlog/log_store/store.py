@@ -16,6 +16,7 @@ from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import PathLike
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import Consumer
@@ -29,6 +30,7 @@ from kraftlog.log_store.housekeeping import Freed, apply_retention, clean
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.options import StoreOptions
 from kraftlog.log_store.overwrites import decided_overwrites
+from kraftlog.log_store.owner import Owner
 from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, Partition
 from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder
 from kraftlog.log_store.parts import StoreParts
@@ -41,7 +43,7 @@ from kraftlog.metadata.uuids import uuid_text
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
-from kraftlog.write.log_directory_state import CLEAN_SHUTDOWN, LOG_STARTS, LogDirectoryState, remove_clean_shutdown
+from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
 
@@ -57,7 +59,8 @@ class LogStore:
     written: such a node can open the directory afterwards, and a store the directory of such a node. Opening finishes
     transactions that are prepared and aborts those under way, as a coordinator does.
 
-    Threads may share a store. A producer or a consumer is for one thread at a time.
+    Threads may share a store and its producers, and a consumer when one uses it at a time. Processes may not: a child
+    that inherits a store by ``fork`` is refused, and what it closes stays open for its parent.
 
     Parameters
     ----------
@@ -92,6 +95,7 @@ class LogStore:
     def __init__(self, path: PathLike, **options: object) -> None:
         self.path = Path(path)
         self.options = StoreOptions(**options)  # type: ignore[arg-type]
+        self._owner = Owner(self.path)
         self._open_files = OpenFiles(self.options.open_files)
         self._partitions: dict[TopicPartition, Partition] = {}
         self._guard = threading.RLock()
@@ -144,6 +148,7 @@ class LogStore:
             self._folder,
             self._next_producer_id,
             self.options.clock,
+            self._owner,
         )
         known = read_known(self.path, self._ends_of_coordinators()) if was_clean else None
         if known is not None:
@@ -185,6 +190,7 @@ class LogStore:
     @property
     def topics(self) -> dict[str, Topic]:
         """The topics by name, but for those that Kafka keeps its own state in."""
+        self._owner.check()
         return {name: topic for name, topic in sorted(self._cluster.topics.items()) if name not in INTERNAL}
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> None:
@@ -225,7 +231,7 @@ class LogStore:
                 remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
             keys = [(name, number) for number in range(topic.partitions)]
             self._log_directory.recovery_points.remove(keys)
-            for checkpoint in (LOG_STARTS, CLEANER_OFFSETS):
+            for checkpoint in (LOG_START_OFFSETS, CLEANER_OFFSETS):
                 set_offsets(self.path / checkpoint, dict.fromkeys(keys))
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
@@ -292,6 +298,7 @@ class LogStore:
 
     def transactional_ids(self) -> list[TransactionState]:
         """Return the state of each transactional id."""
+        self._owner.check()
         return self._parts.transactions.states()
 
     def abort_transaction(self, transactional_id: str) -> None:
@@ -301,10 +308,12 @@ class LogStore:
 
     def groups(self) -> list[str]:
         """Return the groups that have committed offsets."""
+        self._owner.check()
         return self._parts.groups.groups()
 
     def committed(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the committed offsets of a group."""
+        self._owner.check()
         return self._parts.groups.committed(group)
 
     # retention and compaction
@@ -360,36 +369,44 @@ class LogStore:
 
         A broker that opens the directory afterwards recovers nothing.
 
+        In a child process that has inherited the store by ``fork`` it does nothing. When an exception such as that of
+        Ctrl-C comes out of it, what opens the directory next recovers it; it can be called again to give up the lock.
+
         Raises
         ------
         StoreError
             When single records that producers were given could not be written; the store is closed nevertheless.
         """
-        if not self._is_open:
+        if not self._owner.is_here or self._is_abandoned:
             return
         with ExitStack() as waiting:
             waiting.callback(self._close)
-            for producer in list(self._parts.unwritten):
+            for producer in list(self._parts.unwritten) if self._is_open else ():
                 waiting.callback(producer.write_unwritten)  # before the store is closed, each of them
 
     def _close(self) -> None:
         with self._guard:
-            if not self._is_open or self._is_abandoned:
+            if self._is_abandoned:
                 return
-            self._is_open = False
+            was_open, self._is_open = self._is_open, False
         try:
-            self._parts.transactions.recover()
-            self._parts.transactions.settle()
-            for partition in self._partitions.values():
-                partition.close()
-            self._cluster.close()
-            self._log_directory.recovery_points.close()
-            if any(partition.has_failed for partition in self._partitions.values()):
-                return  # what opens the directory next is to recover it
-            self._write_known()
-            write_file(self.path / CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
+            if was_open:  # else an exception, such as that of Ctrl-C, came out of it; what opens it next recovers it
+                self._finish()
         finally:
             self._abandon()
+
+    def _finish(self) -> None:
+        """Bring all to disk, and say that the directory is closed in order."""
+        self._parts.transactions.recover()
+        self._parts.transactions.settle()
+        for partition in self._partitions.values():
+            partition.close()
+        self._cluster.close()
+        self._log_directory.recovery_points.close()
+        if any(partition.has_failed for partition in self._partitions.values()):
+            return  # what opens the directory next is to recover it
+        self._write_known()
+        write_file(self.path / CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
 
     def __enter__(self) -> LogStore:
         return self
@@ -400,7 +417,8 @@ class LogStore:
         self.close()
 
     def _abandon(self) -> None:
-        self._is_abandoned = True
+        """Give everything up as it is, and the lock last; an exception in it lets it be done again."""
+        self._is_open = False
         parts = getattr(self, "_parts", None)
         if parts is not None:
             parts.transactions.close()
@@ -410,8 +428,10 @@ class LogStore:
         if executor is not None:
             executor.shutdown()
         self._log_directory.close()
+        self._is_abandoned = True
 
     def _check_open(self) -> None:
+        self._owner.check()
         if not self._is_open:
             raise ValueError(f"{self.path}: the store is closed")
 

@@ -66,6 +66,11 @@ class _Id:
         The completed state, whose record is written when the markers are on disk.
     marked : set of Partition
         Whose markers may not be on disk.
+    is_written : bool
+        Whether the record of the state is in the log. The state moves first: an exception between the two, such as that
+        of Ctrl-C, leaves it false, and whoever uses the id next writes the record.
+    ended : (int, int, bool) or None
+        Producer id and epoch that asked last to end a transaction, and whether to commit it.
     """
 
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -73,6 +78,8 @@ class _Id:
     state: TransactionState | None = None
     unwritten: TransactionState | None = None
     marked: set[Partition] = field(default_factory=set)
+    is_written: bool = True
+    ended: tuple[int, int, bool] | None = None
 
 
 class TransactionCoordinator:
@@ -147,7 +154,8 @@ class TransactionCoordinator:
                 f"transactional id {transactional_id!r}: a timeout of {timeout_ms} ms is not between 1 and "
                 f"{LONGEST_TIMEOUT_MS}"
             )
-        with self._held(transactional_id) as known:
+        known = self._id(transactional_id)
+        with known.lock:
             if known.state is not None and known.state.status == ONGOING:
                 self._abort(known)
             elif known.state is not None and known.state.status in PREPARED:
@@ -163,7 +171,8 @@ class TransactionCoordinator:
     def add_partitions(self, state: TransactionState, partitions: frozenset[TopicPartition]) -> TransactionState:
         """Take partitions into the transaction of a producer, and begin it when it has none."""
         self.abort_timed_out()
-        with self._held(state.transactional_id) as known:
+        known = self._id(state.transactional_id)
+        with known.lock:
             event = AddPartitions(state.producer_id, state.producer_epoch, partitions, self._clock(), self._version)
             return self._write(state.transactional_id, known, event)
 
@@ -171,6 +180,9 @@ class TransactionCoordinator:
         self, state: TransactionState, *, is_commit: bool, on_decision: Callable[[], None] | None = None
     ) -> TransactionState:
         """Commit or abort the transaction of a producer; return the state with which its next one begins.
+
+        When an exception such as that of Ctrl-C has come out of it, it can be called again, and goes on where it was.
+        PrepareCommit is the state before its record is appended: from then on nothing can abort the transaction.
 
         Parameters
         ----------
@@ -183,22 +195,32 @@ class TransactionCoordinator:
         ------
         ProducerFencedError
             When another producer has begun with the id.
+        InvalidTransactionError
+            When there is nothing to end, or an abort comes behind the decision to commit.
         StorageError
             When the disk fails. Whether a commit counts is known when the store has been opened again.
         """
         self.abort_timed_out()
-        with self._held(state.transactional_id) as known:
-            new_id = -1
-            if known.state is not None and known.state.is_exhausted:
-                new_id = self._next_producer_id()
-            event = EndTransaction(state.producer_id, state.producer_epoch, is_commit, self._clock(), new_id)
-            prepared = transition(state.transactional_id, known.state, event)
-            if is_commit:
-                self._sync(self._there(prepared))
-            self._append_state(prepared)
+        request = state.producer_id, state.producer_epoch, is_commit
+        known = self._id(state.transactional_id)
+        with known.lock:
+            if not _has_ended(known, request):
+                self._check_undecided(known, state)
+                new_id = -1
+                if known.state is not None and known.state.is_exhausted:
+                    new_id = self._next_producer_id()
+                event = EndTransaction(state.producer_id, state.producer_epoch, is_commit, self._clock(), new_id)
+                prepared = transition(state.transactional_id, known.state, event)
+                if is_commit:
+                    self._sync(self._there(prepared))
+                self._settle(known)
+                self._move(known, prepared, request)
+            assert known.state is not None
+            if known.state.status not in PREPARED:
+                return known.state  # asked again, behind an exception that came when all was done
+            self._write_state(known)
             if is_commit:
                 self._log_of(state.transactional_id).sync()
-            self._take(known, prepared)
             if on_decision is not None:
                 on_decision()
             completed = self._complete(known)
@@ -210,6 +232,20 @@ class TransactionCoordinator:
                 self._settler.submit(self._settle_one, state.transactional_id)
         return completed
 
+    def has_decided(self, state: TransactionState) -> bool:
+        """Whether the commit of a producer's transaction may be decided: it can be committed again, and not aborted."""
+        known = self._id(state.transactional_id)
+        with known.lock:
+            return _has_ended(known, (state.producer_id, state.producer_epoch, True))
+
+    @staticmethod
+    def _check_undecided(known: _Id, state: TransactionState) -> None:
+        if _has_ended(known, (state.producer_id, state.producer_epoch, True)):
+            raise InvalidTransactionError(
+                f"transactional id {state.transactional_id!r}: the commit of the transaction was interrupted when it "
+                "was decided; it cannot be aborted, call commit_transaction again"
+            )
+
     def abort(self, transactional_id: str) -> None:
         """Abort the transaction that an id has under way, and fence its producer, as an administrator does.
 
@@ -218,7 +254,8 @@ class TransactionCoordinator:
         InvalidTransactionError
             When it has none.
         """
-        with self._held(transactional_id) as known:
+        known = self._id(transactional_id)
+        with known.lock:
             if known.state is None or known.state.status != ONGOING:
                 raise InvalidTransactionError(f"transactional id {transactional_id!r} has no transaction under way")
             self._abort(known)
@@ -230,7 +267,8 @@ class TransactionCoordinator:
         """
         now = self._clock()
         for name in [name for name, end in list(self._ongoing.items()) if end < now]:
-            with self._held(name) as known, _logged(f"transactional id {name!r}: its transaction has timed out"):
+            known = self._id(name)
+            with known.lock, _logged(f"transactional id {name!r}: its transaction has timed out"):
                 if self._ongoing.get(name, now) < now:
                     self._abort(known)
         if now >= self._expires_at:
@@ -246,7 +284,8 @@ class TransactionCoordinator:
         self._expires_at, oldest = now + EXPIRED_EVERY_MS, now - EXPIRATION_MS
         expired = []
         for name in sorted(self._ids):
-            with self._held(name) as known:
+            known = self._id(name)
+            with known.lock:
                 state = known.state
                 if state is not None and not state.is_pending and state.last_update_timestamp < oldest:
                     self._settle(known)
@@ -258,7 +297,8 @@ class TransactionCoordinator:
     def recover(self) -> None:
         """Finish what is prepared, and abort what is under way: nobody is there any more to end it."""
         for name in sorted(self._ids):
-            with self._held(name) as known:
+            known = self._id(name)
+            with known.lock:
                 if known.state is not None and known.state.status in PREPARED:
                     self._complete(known)
                 elif known.state is not None and known.state.status == ONGOING:
@@ -286,14 +326,15 @@ class TransactionCoordinator:
             self._settler.shutdown(cancel_futures=True)
 
     def _settle_one(self, transactional_id: str) -> None:
-        with self._held(transactional_id) as known:
+        known = self._id(transactional_id)
+        with known.lock:
             self._settle(known)
 
     def _abort(self, known: _Id) -> None:
         assert known.state is not None
         prepared = transition(known.state.transactional_id, known.state, Fence(self._clock()))
-        self._append_state(prepared)
-        self._take(known, prepared)
+        self._settle(known)
+        self._move(known, prepared)
         self._complete(known)
 
     def _complete(self, known: _Id) -> TransactionState:
@@ -304,9 +345,14 @@ class TransactionCoordinator:
         prepared = known.state
         assert prepared is not None
         is_commit = prepared.status == PREPARE_COMMIT
+        if not known.is_written:
+            self._write_state(known)
+            if is_commit:
+                self._log_of(prepared.transactional_id).sync()
         raises_epoch = prepared.transaction_version >= EPOCH_BUMP_VERSION
         now = self._clock()
         for partition in self._there(prepared):
+            known.marked.add(partition)
             partition.append_marker(
                 prepared.producer_id,
                 prepared.producer_epoch,
@@ -314,11 +360,10 @@ class TransactionCoordinator:
                 raises_epoch=raises_epoch,
                 timestamp_ms=now,
             )
-            known.marked.add(partition)
         self._on_end(prepared.producer_id, prepared.producer_epoch - raises_epoch, is_commit)
         completed = transition(prepared.transactional_id, prepared, Complete(now))
+        known.unwritten = completed  # first: else an exception could leave a state that nobody writes
         self._take(known, completed)
-        known.unwritten = completed
         return completed
 
     def _there(self, state: TransactionState) -> list[Partition]:
@@ -340,18 +385,31 @@ class TransactionCoordinator:
         state = transition(transactional_id, known.state, event)
         if state is not known.state:
             self._settle(known)
-            self._append_state(state)
-            self._take(known, state)
+            self._move(known, state)
+        self._write_state(known)
         return state
+
+    def _move(self, known: _Id, state: TransactionState, ended: tuple[int, int, bool] | None = None) -> None:
+        """Take a state whose record is yet to be written; ``ended`` is the request of a producer that led to it."""
+        known.is_written = False
+        known.ended = ended
+        self._take(known, state)
+
+    def _write_state(self, known: _Id) -> None:
+        """Append the record of the state, unless it is there."""
+        if not known.is_written and known.state is not None:
+            self._append_state(known.state)
+            known.is_written = True
 
     def _settle(self, known: _Id) -> None:
         """Wait for the markers of the last transaction, write that it is complete, and wait for that."""
         self._sync(sorted(known.marked, key=lambda partition: partition.key))
-        known.marked.clear()
-        completed, known.unwritten = known.unwritten, None
+        completed = known.unwritten
         if completed is not None:
             self._append_state(completed)
             self._log_of(completed.transactional_id).sync()
+        known.unwritten = None  # behind the disk: an exception before it lets the next one do it again
+        known.marked.clear()
 
     def _append_state(self, state: TransactionState) -> None:
         self._append(state.transactional_id, transaction_record(state, self._version))
@@ -389,11 +447,10 @@ class TransactionCoordinator:
         with self._guard:
             return self._ids.setdefault(transactional_id, _Id())
 
-    @contextmanager
-    def _held(self, transactional_id: str) -> Iterator[_Id]:
-        known = self._id(transactional_id)
-        with known.lock:
-            yield known
+
+def _has_ended(known: _Id, request: tuple[int, int, bool]) -> bool:
+    """Whether this was asked for, and the state has moved since: a transaction under way was not ended by it."""
+    return known.ended == request and known.state is not None and known.state.status != ONGOING
 
 
 @contextmanager

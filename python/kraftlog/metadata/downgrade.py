@@ -2,18 +2,19 @@
 
 Kafka's controller writes a snapshot at the lower level, without records and fields that the level does not have. By
 KIP-778 a downgrade is safe when metadata changed at none of the levels above the lower one, and must be forced
-otherwise. Kafka 4 refuses to force it.
+otherwise. Kafka 4 refuses to force it. Of what is newer than the levels, features and records that are known nobody can
+say what a downgrade loses: it is unknown, never safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog.codec.metadata_version import METADATA_VERSION, has_metadata_transactions
+from kraftlog.codec.metadata_version import METADATA_VERSION, NEWEST_LEVEL, has_metadata_transactions
 from kraftlog.metadata import levels, schemas
 from kraftlog.metadata.absent_fields import fields_without_place, loses_content
 from kraftlog.metadata.record_keys import record_keys, topic_names
@@ -21,7 +22,7 @@ from kraftlog.metadata.versions import record_version
 
 DROPPED, LOSSY, REFUSED = "dropped", "lossy", "refused"
 KEPT, KEPT_IN_OLDER_VERSION = "kept", "kept_in_older_version"
-SAFE, NEEDS_FORCE, IMPOSSIBLE = "safe", "needs force", "impossible"
+SAFE, NEEDS_FORCE, UNKNOWN, IMPOSSIBLE = "safe", "needs force", "unknown", "impossible"
 
 FEATURES = "FeatureLevelRecord"
 
@@ -43,13 +44,13 @@ class DowngradeReport:
     Attributes
     ----------
     from_level, to_level : int
-    verdict : {"safe", "needs force", "impossible"}
+    verdict : {"safe", "needs force", "unknown", "impossible"}
     reasons : tuple of str
         Why, one sentence each, and what else is to be done.
     table : pyarrow.Table
         What happens to records: ``kind`` is their type. ``outcome`` is ``dropped`` (not in the snapshot), ``lossy`` (a
-        field is not), ``refused`` (it has to be lowered first), ``kept`` (as it is, but see the message) or
-        ``kept_in_older_version`` (all of a type, nothing is lost by it).
+        field is not), ``refused`` (it has to be lowered first), ``unknown`` (newer than what is known), ``kept`` (as it
+        is, but see the message) or ``kept_in_older_version`` (all of a type, nothing is lost by it).
     """
 
     from_level: int
@@ -61,7 +62,7 @@ class DowngradeReport:
     @property
     def is_lossless(self) -> bool:
         """Whether the downgrade is safe and loses nothing."""
-        lost = pc.is_in(self.table.column("outcome"), value_set=pa.array([DROPPED, LOSSY, REFUSED]))
+        lost = pc.is_in(self.table.column("outcome"), value_set=pa.array([DROPPED, LOSSY, REFUSED, UNKNOWN]))
         return self.verdict == SAFE and not pc.any(lost, min_count=0).as_py()
 
 
@@ -73,9 +74,9 @@ def downgrade_report(tables: Mapping[str, pa.Table], from_level: int, to_level: 
     tables : Mapping of str to pyarrow.Table
         Of the image: the records of each type, uuids as 16 bytes.
     from_level, to_level : int
-        Of ``metadata.version``.
+        Of ``metadata.version``; the same when the features alone are judged.
     """
-    verdict, reasons = _verdict(from_level, to_level)
+    verdict, reasons = _verdict(from_level, to_level, list(_newer(tables, from_level)))
     rows: list[pa.Table] = []
     if verdict != IMPOSSIBLE:
         for name, table in tables.items():
@@ -110,9 +111,28 @@ def downgraded(tables: Mapping[str, pa.Table], to_level: int) -> dict[str, tuple
     return written
 
 
-def _verdict(from_level: int, to_level: int) -> tuple[str, tuple[str, ...]]:
+def newer_features(tables: Mapping[str, pa.Table]) -> list[tuple[str, int]]:
+    """Return the features of an image, and their levels, that are newer than those that are known."""
+    features = tables.get(FEATURES, schemas.schema_of(FEATURES).empty_table())
+    return [
+        (feature, level)
+        for feature, level in _feature_levels(features)
+        if feature != METADATA_VERSION and not levels.is_known_feature(feature, level)
+    ]
+
+
+def _newer(tables: Mapping[str, pa.Table], from_level: int) -> Iterator[str]:
+    """Return a sentence for each level that is newer than those that are known."""
+    newest = levels.name_of(NEWEST_LEVEL)
+    if levels.is_newer(from_level):
+        yield f"metadata.version {from_level} is not known, the newest is {newest}: what it has nobody can say"
+    for feature, level in newer_features(tables):
+        yield f"level {level} of {feature} is not known: what depends on it nobody can say"
+
+
+def _verdict(from_level: int, to_level: int, unknown: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     before, after = levels.name_of(from_level), levels.name_of(to_level)
-    if to_level >= from_level:
+    if to_level > from_level or (to_level == from_level and not unknown):
         return IMPOSSIBLE, (f"{after} is not below {before}",)
     if to_level < levels.OLDEST_LEVEL:
         return IMPOSSIBLE, (
@@ -120,7 +140,8 @@ def _verdict(from_level: int, to_level: int) -> tuple[str, tuple[str, ...]]:
         )
     changes = levels.metadata_changes(from_level, to_level)
     if not changes:
-        return SAFE, (f"metadata did not change from {after} to {before}",)
+        safe = f"metadata did not change from {after} to {before}"
+        return (UNKNOWN, tuple(unknown)) if unknown else (SAFE, (safe,))
     names = ", ".join(levels.name_of(level) for level in changes)
     reasons = [
         f"metadata changed with {names}: the downgrade has to be forced",
@@ -131,7 +152,7 @@ def _verdict(from_level: int, to_level: int) -> tuple[str, tuple[str, ...]]:
         reasons.append(
             f"{after} has no metadata transactions: what lies before the snapshot has to go, with its markers"
         )
-    return NEEDS_FORCE, tuple(reasons)
+    return (UNKNOWN if unknown else NEEDS_FORCE), (*unknown, *reasons)
 
 
 def _of_features(table: pa.Table, to_level: int) -> Iterator[pa.Table]:
@@ -141,7 +162,9 @@ def _of_features(table: pa.Table, to_level: int) -> Iterator[pa.Table]:
         needs = levels.feature_level(feature, level)
         if feature == METADATA_VERSION:
             continue
-        if needs.depends_on > to_level:
+        if not levels.is_known_feature(feature, level):
+            yield _row(FEATURES, feature, "featureLevel", UNKNOWN, f"level {level} is not known; it stays")
+        elif needs.depends_on > to_level:
             message = f"level {level} depends on metadata.version {levels.name_of(needs.depends_on)}; lower it first"
             yield _row(FEATURES, feature, "featureLevel", REFUSED, message)
         elif needs.bootstrap > to_level:

@@ -18,7 +18,7 @@ METADATA_CHANGED = tuple(
     LEVELS[name]
     for name in (
         *("3.3-IV3", "3.4-IV0", "3.5-IV2", "3.6-IV1", "3.6-IV2"),
-        *("3.7-IV0", "3.7-IV2", "4.0-IV1", "4.3-IV0"),
+        *("3.7-IV0", "3.7-IV2", "4.0-IV1", "4.3-IV0", "4.4-IV1", "4.4-IV2"),
     )
 )
 
@@ -46,6 +46,7 @@ FEATURE_LEVELS = {
     (KRAFT_VERSION, 1): FeatureLevel(LEVELS["3.9-IV0"]),
     (ELR_VERSION, 1): FeatureLevel(LEVELS["4.1-IV0"], LEVELS["4.0-IV1"]),
     ("share.version", 1): FeatureLevel(LEVELS["4.2-IV0"]),
+    ("share.version", 2): FeatureLevel(LEVELS["4.4-IV0"]),
     ("streams.version", 1): FeatureLevel(LEVELS["4.2-IV1"]),
 }
 
@@ -81,6 +82,28 @@ def level_of(version: str) -> int:
 def name_of(level: int) -> str:
     """Return a level's name; its number where it has none."""
     return _NAMES.get(level, str(level))
+
+
+def is_newer(level: int) -> bool:
+    """Return whether a level is above the newest that is known: what metadata has there nobody can say.
+
+    Examples
+    --------
+    >>> is_newer(NEWEST_LEVEL), is_newer(NEWEST_LEVEL + 1)
+    (False, True)
+    """
+    return level > NEWEST_LEVEL
+
+
+def is_known_feature(feature: str, level: int) -> bool:
+    """Return whether it is known what a level of a feature other than ``metadata.version`` needs.
+
+    Examples
+    --------
+    >>> is_known_feature("group.version", 1), is_known_feature("group.version", 99), is_known_feature("new", 1)
+    (True, False, False)
+    """
+    return level == 0 or (feature, level) in FEATURE_LEVELS
 
 
 def metadata_changes(from_level: int, to_level: int) -> list[int]:

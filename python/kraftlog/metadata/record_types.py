@@ -69,7 +69,12 @@ BROKERS = ImageType(
     numbers=_SECURITY_PROTOCOL,
 )
 CONTROLLERS = ImageType(
-    "RegisterControllerRecord", "controller", ("controller_id",), shown=("incarnation_id",), numbers=_SECURITY_PROTOCOL
+    "RegisterControllerRecord",
+    "controller",
+    ("controller_id",),
+    remover="UnregisterControllerRecord",
+    shown=("incarnation_id",),
+    numbers=_SECURITY_PROTOCOL,
 )
 TOPICS = ImageType("TopicRecord", "topic", ("topic_id",), remover="RemoveTopicRecord", shown=("topic_id",))
 PARTITIONS = ImageType(

@@ -56,6 +56,11 @@ def rows_with_secrets(name: str, fields: pa.RecordBatch) -> Iterable[int]:
     return range(fields.num_rows)
 
 
+def has_secrets(name: str, text: str) -> bool:
+    """Whether the JSON of a record of one of ``TYPES_WITH_SECRETS`` has something to hide."""
+    return name != CONFIGS.name or is_password(json.loads(text)["name"])
+
+
 def json_without_secrets(name: str, text: str) -> str:
     """Return the JSON of a record that has secrets, with ``REDACTED`` in their place.
 

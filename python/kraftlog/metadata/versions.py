@@ -30,6 +30,7 @@ _SINCE: dict[str, tuple[tuple[int, int], ...]] = {
     "EndTransactionRecord": ((LEVELS["3.6-IV1"], 0),),
     "AbortTransactionRecord": ((LEVELS["3.6-IV1"], 0),),
     "ClearElrRecord": ((LEVELS["4.0-IV1"], 0),),
+    "UnregisterControllerRecord": ((LEVELS["4.4-IV2"], 0),),
 }
 _EVERYWHERE = ((FIRST_LEVEL, 0),)
 

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.errors import Fault
 from kraftlog.metadata.changed import ChangedByType
+from kraftlog.metadata.diff.images import changed_records
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.batches import Batches
 from kraftlog.metadata_log.files import MetadataLog
-from kraftlog.metadata_log.image import take_faults
+from kraftlog.metadata_log.image import image_at, take_faults
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.replay import Replay
 from kraftlog.read.records import Progress
@@ -106,10 +107,26 @@ class ChangeReader:
             replay.batches.forget(int(records.offsets.min()))
         if len(waiting):
             yield _changes(waiting, image)
-        if batches_seen.last is not None:
+        ahead = log.snapshot_ahead
+        if ahead is not None and self.offset < ahead.end_offset - 1 < end:
+            reported: list[Fault] = []
+            after = image_at(log, None, reported)
+            faults += [fault for fault in reported if fault not in faults]
+            if after.offset > max(self.offset, log.end_offset - 1):
+                yield self._to_snapshot(after)
+                return
+        if batches_seen.last is not None and batches_seen.last.last_offset >= self.offset:
             self.offset, self.epoch = min(batches_seen.last.last_offset, end - 1), batches_seen.last.epoch
             open_since = replay.open_at(self.offset)
             self.start, self._knows_start = self.offset + 1 if open_since is None else open_since, True
+
+    def _to_snapshot(self, after: ImageAt) -> Changes:
+        """Go on with a snapshot that ends behind the log: all that changed up to it is one step, as Kafka loads it."""
+        changed = changed_records(self._image, after.image, after.offset)
+        self._image = after.image.copy()
+        self._image.begin_notes()
+        self.offset, self.epoch, self.start, self._knows_start = after.offset, after.epoch, after.offset + 1, True
+        return Changes(np.array([after.offset]), np.array([after.epoch]), np.array([after.timestamp]), changed)
 
 
 def changes(

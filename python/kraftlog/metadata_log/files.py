@@ -16,12 +16,16 @@ from kraftlog.disk.remote_path import LogPath, log_path
 from kraftlog.layout import names
 from kraftlog.layout.discover import discover
 from kraftlog.layout.segment import Segment
+from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.messages.format_of import format_of_topic
-from kraftlog.read.metadata_decisions import SNAPSHOT
+from kraftlog.read.messages import typed_chunks
+from kraftlog.read.metadata_decisions import SNAPSHOT, is_last_segment
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import segment_file
 from kraftlog.topics import CLUSTER_METADATA
+
+HEADER = "SnapshotHeaderRecord"
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,22 @@ class MetadataLog:
         return self.start_offset
 
     @cached_property
+    def snapshot_ahead(self) -> Snapshot | None:
+        """The newest snapshot, when it ends behind the log.
+
+        A node that fetched it and died has such files. Kafka's ``truncateToLatestSnapshot`` drops the log then: the
+        snapshot is what the node knows.
+        """
+        newest = self.snapshots[0] if self.snapshots and not self.is_snapshot else None
+        if newest is None or newest.end_offset <= (self.segments[-1].base_offset or 0):
+            return None
+        if newest.end_offset <= self.end_offset:
+            return None
+        folder = self.segments[-1].path.absolute().parent
+        is_last = is_last_segment(self.segments[-1], (entry.name for entry in disk().entries(folder)))
+        return newest if is_last else None
+
+    @cached_property
     def snapshots(self) -> list[Snapshot]:
         """The finished snapshots beside the segments, the latest first."""
         folder = self.segments[0].path.absolute().parent
@@ -165,17 +185,27 @@ class MetadataLog:
     def offset_at(self, timestamp: int) -> int:
         """Return the last offset that was appended at a time, in milliseconds, or before it.
 
+        Where a snapshot ends behind the log, it is the snapshot's last one from its time on, and before that the one
+        before it: what the records between say is not there.
+
         Raises
         ------
         ValueError
             When the log begins later.
         """
-        found = None
+        found = latest = None
         for segment in self.segments:
             for headers in _headers(segment):
+                latest = max(int(headers["max_timestamp"].max()), -1 if latest is None else latest)
                 stamps = headers["max_timestamp"]
                 at = np.flatnonzero((stamps >= 0) & (stamps <= timestamp))
                 found = int(last_offsets(headers)[at[-1]]) if len(at) else found
+        ahead = self.snapshot_ahead
+        if ahead is not None and (latest is None or latest <= timestamp):
+            stamp = last_contained_timestamp(ahead.segment)
+            if 0 <= stamp <= timestamp:
+                return ahead.end_offset - 1
+            found = None if found is None else ahead.end_offset - 2
         if found is None:
             raise ValueError(f"timestamp {timestamp} is before the first one of the log")
         return found
@@ -186,6 +216,16 @@ def snapshot_of(segment: Segment) -> Snapshot:
     identity = segment.path.name.split(".")[0].split("-")
     end_offset, epoch = (int(part) for part in identity) if len(identity) == 2 else (0, 0)
     return Snapshot(segment, end_offset, epoch)
+
+
+def last_contained_timestamp(snapshot: Segment) -> int:
+    """Return what a snapshot's header says of when the last record that it stands for was appended; else -1."""
+    options = ReadOptions(include_control=True, end_offset=1)
+    for chunk in typed_chunks([snapshot], [], options, [], uuid=UUID_BINARY):
+        if HEADER in chunk.messages.types_there:
+            stamps = chunk.messages.typed(HEADER).fields.column("last_contained_log_timestamp")
+            return int(stamps[0].as_py()) if len(stamps) else -1
+    return -1
 
 
 def _headers(segment: Segment, start: int = 0) -> Iterator[Headers]:

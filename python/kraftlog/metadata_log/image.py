@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kraftlog.codec.options import NO_BOUND, ReadOptions
+from kraftlog.codec.options import NO_BOUND
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
-from kraftlog.messages.arrow_types import UUID_BINARY
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.batches import BatchAt, Batches
 from kraftlog.metadata_log.faults import unfinished
-from kraftlog.metadata_log.files import MetadataLog, snapshot_of
+from kraftlog.metadata_log.files import MetadataLog, last_contained_timestamp, snapshot_of
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_cache import ImageCache
 from kraftlog.metadata_log.replay import Replay
-from kraftlog.read.messages import typed_chunks
 from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import located
 
 INCOMPLETE = "incomplete_image"
-HEADER = "SnapshotHeaderRecord"
 
 
 def image_at(
@@ -65,9 +62,13 @@ def image_at(
     replay = Replay(log, start, end, Batches(end, before.quorum), is_start_known=before.offset >= 0)
     _replay(replay, image, end, faults, on_progress)
     at = _at(log, image, replay.batches.last, end, faults)
-    if at is None:
-        at = replace(before, image=image)
-    at = replace(at, open_since=replay.open_at(at.offset), quorum=replay.batches.quorum)
+    ahead = log.snapshot_ahead
+    log_end = log.end_offset if ahead is not None and before.offset + 1 > log.end_offset else None
+    if at is None or log_end is not None:
+        image.offset = before.offset
+        at = replace(before, image=image, log_end_offset=log_end)
+    quorum = before.quorum if log_end is not None else replay.batches.quorum
+    at = replace(at, open_since=replay.open_at(at.offset), quorum=quorum)
     if cache is not None and len(faults) == known:
         cache.keep(log, at, at.offset + 1 - start)
     return at
@@ -92,8 +93,8 @@ def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bo
     """Return the image from which to replay."""
     empty = ImageAt(Image.empty(), -1, -1, -1)
     for snapshot in log.snapshots:
-        if snapshot.end_offset > end or (snapshot.end_offset and snapshot.end_offset > log.end_offset):
-            continue  # one of later records than those of the log is no image of this log
+        if snapshot.end_offset > end or (snapshot.end_offset > log.end_offset and log.snapshot_ahead is None):
+            continue  # the segments are not the last ones of the log: they are read alone
         if snapshot.end_offset < log.start_offset:
             break
         if not use_snapshots and log.start_offset == 0 and snapshot.end_offset > 0:
@@ -119,23 +120,13 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
     snapshot = snapshot_of(segment)
     image.offset = snapshot.end_offset - 1
     quorum = replay.batches.quorum
-    return ImageAt(image, image.offset, snapshot.epoch, _last_contained_timestamp(log), quorum=quorum)
+    return ImageAt(image, image.offset, snapshot.epoch, last_contained_timestamp(segment), quorum=quorum)
 
 
 def _replay(replay: Replay, image: Image, end: int, faults: list[Fault], on_progress: Progress | None) -> None:
     """Apply the records that are visible before an offset; the next ones of a large log are read meanwhile."""
     for records in replay.visible(faults, on_progress, ahead=True):
         image.apply(records.tables(records.before(end)))
-
-
-def _last_contained_timestamp(log: MetadataLog) -> int:
-    """Return what the snapshot's header says of when the last record that it stands for was appended."""
-    options = ReadOptions(include_control=True, end_offset=1)
-    for chunk in typed_chunks(log.segments, [], options, [], uuid=UUID_BINARY):
-        if HEADER in chunk.messages.types_there:
-            stamps = chunk.messages.typed(HEADER).fields.column("last_contained_log_timestamp")
-            return int(stamps[0].as_py()) if len(stamps) else -1
-    return -1
 
 
 def take_faults(log: MetadataLog, image: Image, faults: list[Fault]) -> None:

@@ -28,6 +28,8 @@ class ImageAt:
         The offset of the Begin of the transaction that is open there; nothing of it is in the image.
     quorum : tuple of tuple
         The control records that say who the voters of a dynamic quorum are, type and value.
+    log_end_offset : int or None
+        Behind the last record of the log, when that ends before the snapshot that the image is of; else None.
     faults : tuple of Fault
         What could not be read or applied; ``Log.image`` notes it here.
     """
@@ -39,4 +41,5 @@ class ImageAt:
     is_offset_batch_aligned: bool = True
     open_since: int | None = None
     quorum: QuorumRecords = ()
+    log_end_offset: int | None = None
     faults: tuple[Fault, ...] = ()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kraftlog.codec.metadata_version import NEWEST_LEVEL
+from kraftlog.codec.metadata_version import NEWEST_LEVEL, metadata_version_name
 from kraftlog.errors import InvalidTransactionStateError
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
@@ -55,6 +55,12 @@ def write_image(folder: Path, at: ImageAt, records: Records | None = None) -> Pa
     if not at.is_offset_batch_aligned:
         raise InvalidTransactionStateError(f"no snapshot can be made at offset {at.offset}: it is inside a batch")
     level = at.image.metadata_version or NEWEST_LEVEL
+    if records is None and level > NEWEST_LEVEL:
+        newest = metadata_version_name(NEWEST_LEVEL)
+        raise ValueError(
+            f"no snapshot can be made at metadata.version {level}: the newest that is known is {newest} "
+            f"({NEWEST_LEVEL}), and how records are written above it is not"
+        )
     values = [_values(*record) for record in (at.image.snapshot_records(level) if records is None else records)]
     folder.mkdir(parents=True, exist_ok=True)
     path = snapshot_path(folder, at.offset + 1, at.epoch)

@@ -92,9 +92,11 @@ def scan(
         stream = rows(columns, filter)
 
         def produce(_: object) -> Iterator[pa.RecordBatch]:
-            yield from stream
-            for fault in stream.faults:
-                warnings.warn(fault.message, stacklevel=2)
+            try:
+                yield from stream
+            finally:  # a query with a limit leaves the rest
+                for fault in stream.faults:
+                    warnings.warn(fault.message, stacklevel=2)
 
         return Stream(stream.schema, produce)
 

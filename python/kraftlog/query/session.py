@@ -84,7 +84,7 @@ class SqlSession:
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
         on_progress: Progress | None = None,
-        show_secrets: bool = False,
+        show_secrets: bool = ReadOptions.show_secrets,
         typed: TypedOptions | None = None,
         redaction: Redaction | None = None,
     ) -> None:

@@ -99,11 +99,19 @@ class MetadataDecisions:
         self._report(segment, found, unsupported(stretch, self._levels.refused(stretch, block.levels)))
         return found
 
-    def finish(self) -> Found:
-        """Return the transaction that is open behind the last batch, if there is one."""
-        found = Found() if self._fold is None else self._fold.finish(self.segments[-1].base_offset or 0)
+    def finish(self, *, is_at_end: bool = True) -> Found:
+        """Return the transaction that is open behind the last batch, if there is one.
+
+        Parameters
+        ----------
+        is_at_end : bool
+            Whether the last batch is the log's last one: a snapshot may end behind it.
+        """
+        begin = self.segments[-1].base_offset or 0
+        snapshot = self._end_of_newest_snapshot if is_at_end and self._fold is not None else 0
+        found = Found() if self._fold is None else self._fold.finish(max(begin, snapshot))
         self._is_finished = True
-        self._report(self.segments[-1], found)
+        self._report(self.segments[-1], found, snapshot_end=snapshot if snapshot > begin else None)
         return found
 
     def keep(self, found: Found) -> None:
@@ -145,15 +153,26 @@ class MetadataDecisions:
         """Return the offsets at which the snapshots beside the segments end, by their names."""
         return [end for end, _ in self._snapshots]
 
+    @property
+    def _end_of_newest_snapshot(self) -> int:
+        """Where the newest snapshot of the log ends; 0 without one, and where the segments are not the log's last."""
+        ends = self._ends_of_snapshots()
+        return max(ends, default=0) if ends and is_last_segment(self.segments[-1], self._names) else 0
+
+    @cached_property
+    def _names(self) -> list[str]:
+        folder = self.segments[0].path.absolute().parent
+        try:
+            return [entry.name for entry in disk().entries(folder)]
+        except OSError as error:
+            self._note_unreadable(folder, error)
+            return []
+
     @cached_property
     def _snapshots(self) -> list[tuple[int, LogPath]]:
         """Where the finished snapshots beside the segments end, in order, and their files."""
         folder = self.segments[0].path.absolute().parent
-        try:
-            found = [entry.name for entry in disk().entries(folder)]
-        except OSError as error:
-            self._note_unreadable(folder, error)
-            return []
+        found = self._names
         finished = sorted(name for name in found if names.parse_checkpoint_file(name) == "" and name[0].isdigit())
         return [(int(name.split("-")[0]), folder / name) for name in finished]
 
@@ -176,14 +195,23 @@ class MetadataDecisions:
         what = names.printable(f"{path.parent.name}/{path.name}")
         self._faults.append(Fault("unreadable_file", f"{what}: {error.strerror or error}"))
 
-    def _report(self, segment: Segment, found: Found, refused: Iterable[Fault] = ()) -> None:
+    def _report(
+        self, segment: Segment, found: Found, refused: Iterable[Fault] = (), snapshot_end: int | None = None
+    ) -> None:
         if segment.state == SNAPSHOT:
             faults = list(in_snapshot(segment, found.misplaced))
         else:
-            faults = list(faults_of(self.segments, segment, found, self._bounds, refused))
+            faults = list(faults_of(self.segments, segment, found, self._bounds, refused, snapshot_end))
         if faults and self._strict:
             raise error_from_fault(faults[0])
         self._faults += faults
+
+
+def is_last_segment(segment: Segment, beside: Iterable[str]) -> bool:
+    """Return whether a segment is the last one of its folder, of which the names of the files are given."""
+    last = segment.base_offset or 0
+    found = (names.parse_segment_file(name) for name in beside)
+    return not any(one and one.kind == "log" and not one.state and one.base_offset > last for one in found)
 
 
 def behind(stretch: Stretch, offset: int) -> Stretch:

@@ -27,6 +27,7 @@ def faults_of(
     found: Found,
     bounds: tuple[int, int],
     refused: Iterable[Fault] = (),
+    snapshot_end: int | None = None,
 ) -> Iterator[Fault]:
     """Return what is wrong with a stretch of a log, as far as it concerns offsets in [start, end).
 
@@ -41,12 +42,15 @@ def faults_of(
     bounds : tuple of int
     refused : iterable of Fault
         Of other markers of the stretch.
+    snapshot_end : int, optional
+        Where the newest snapshot ends, when the stretch ends the log.
     """
     start, end = bounds
     for first, after in found.gaps:
         first = max(first, 0)  # behind a batch whose base offset is damaged, more than the log ever had seems to lack
         if first < min(end, after) and after > start:
-            yield located(segment, Fault(MISSING, f"offsets {first} to {after - 1} are missing"))
+            why = f": the log ends before its snapshot of {after}" if after == snapshot_end else ""
+            yield located(segment, Fault(MISSING, f"offsets {first} to {after - 1} are missing{why}"))
     broken = found.transactions[~found.transactions["is_whole"]]
     for transaction in broken[(broken["first_offset"] < end) & (broken["last_offset"] >= start)]:
         first = int(transaction["first_offset"])

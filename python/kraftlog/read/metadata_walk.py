@@ -119,6 +119,7 @@ class MetadataWalk:
         self._on_progress = on_progress
         self._wanted = {segment.path for segment in relevant(list(segments), options)}
         self._waiting: deque[_Waiting] = deque()
+        self._is_at_end = False
         self._reached = 0  # the place of the last ones that begin before the end of the bounds
         self.decisions = MetadataDecisions(
             segments, faults, strict=False, start_offset=start_offset, bounds=bounds, observe=observe
@@ -135,7 +136,7 @@ class MetadataWalk:
             with segment_file(segment, missing, strict=False) as file:
                 yield from self._segment(number, segment, file)
             self._note(missing)
-        self.decisions.keep(self.decisions.finish())
+        self.decisions.keep(self.decisions.finish(is_at_end=self._is_at_end))
         yield from self._decided()
 
     def _is_behind_bounds(self, segment: Segment) -> bool:
@@ -157,6 +158,7 @@ class MetadataWalk:
         while self._waiting and position < file.size:
             position = self._look(number, file, position, NO_BOUND, is_wanted=False)
             yield from self._decided()
+        self._is_at_end = position >= file.size
 
     @property
     def _waits_too_long(self) -> bool:

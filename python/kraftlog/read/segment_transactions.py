@@ -179,9 +179,11 @@ def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened
     Returns
     -------
     SegmentTransactions or None
-        None when a file is missing or damaged, or contradicts the snapshots: only the headers tell then.
+        None when a file is missing or damaged, contradicts the snapshots, or may have been left unfinished by a crash:
+        only the headers tell then.
     """
-    if "index" not in segment.beside:  # a .txnindex is there only when it has entries; an .index always
+    # a .txnindex is there only when it has entries; an .index always
+    if not segment.is_settled or "index" not in segment.beside:
         return None
     base_offset, path = segment.base_offset or 0, segment.beside.get("txnindex")
     ended = np.empty(0, ENDED_DTYPE)

@@ -153,7 +153,11 @@ class TransactionMap:
     @property
     def why_headers(self) -> str:
         """Why headers are needed where the files beside segments were asked for."""
-        return "visible_at needs it" if self._every else "a file beside a segment is missing or damaged"
+        return (
+            "visible_at needs it"
+            if self._every
+            else "a file beside a segment is missing, damaged, or not known to be on disk"
+        )
 
     def header_passes(self, numbers: Sequence[int]) -> list[int]:
         """Return which of these segments need a pass over their headers; the files beside all of them are read."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.layout.log_directory import refuse_inside
 from kraftlog.spark.counters import Counters
 from kraftlog.spark.export_part import Receipt, WrittenFile, receipt_path, write_empty, write_part
 from kraftlog.spark.export_plan import PARTITION_COLUMNS, ExportPlan, FileOptions, identity
@@ -137,6 +138,7 @@ def to_parquet(
     True
     """
     folder = local_folder("output", output).absolute()
+    refuse_inside(folder, is_folder=True)
     given = option_texts(path, options)
     file_options = FileOptions(compression, compression_level, row_group_rows, max_rows_per_file)
     file_options.check()

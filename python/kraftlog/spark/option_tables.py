@@ -61,7 +61,7 @@ READING = (
     Option("includeDeleted", "false", "Whether to read what lies before the log start offset."),
     Option("includeImage", "false", "Of `metadata_changes`: whether the first rows are what the log's snapshot holds."),
     Option("salvage", "false", "Whether to search for batches behind damage that leaves no header to go on with."),
-    Option("showSecrets", "true", "Of messages: whether passwords and SCRAM credentials are shown."),
+    Option("showSecrets", "false", "Of messages: whether passwords and SCRAM credentials are shown."),
     Option("checkCrc", "true", "Whether checksums are compared; of the table `batches` by default not."),
     Option("definitions", None, "A folder of Kafka's JSON definitions of messages, in place of those of this package."),
     Option("valueFormat", None, "What values are: `avro`, `json`, `string`, `long` ...; by the schema of planning."),

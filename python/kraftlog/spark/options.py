@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.offsets import is_number, parse_interval
 from kraftlog.spark.option_tables import READING, STREAMS, WITHOUT_EFFECT
@@ -96,7 +97,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             include_control=flag(given, "includeControl", default=False),
             include_deleted=flag(given, "includeDeleted", default=False) or table in TABLES_OF_FILES,
             salvage=flag(given, "salvage", default=False),
-            show_secrets=flag(given, "showSecrets", default=True),
+            show_secrets=flag(given, "showSecrets", default=ReadOptions.show_secrets),
             include_image=flag(given, "includeImage", default=False),
             check_crc=flag(given, "checkCrc", default=table != "batches"),
             strict=on_error == "fail" and table != "errors",

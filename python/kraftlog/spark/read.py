@@ -42,7 +42,7 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
     if isinstance(part.work, Range):
         return _read_range(request, part, part.work, faults)
     if isinstance(part.work, LeftAlone):
-        return _read_left_alone(request)
+        return _read_left_alone(request, faults)
     return _read_partition(request, part, part.work, faults)
 
 
@@ -85,11 +85,13 @@ def _scan(log: Log, request: Request, part: Part, faults: list[Fault]) -> Iterat
     faults += stream.faults
 
 
-def _read_left_alone(request: Request) -> Iterator[pa.RecordBatch]:
+def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     """Return files that are not read, in the table errors; set aside ones in segments."""
     log = request.log()
     if request.table == "errors":
         yield from errors_table(log.left_alone()).select(list(request.columns)).to_batches()
     else:
         aside = Log(Discovery(set_aside=log.found.set_aside))
-        yield from aside.scan("segments", request.columns, request.options).batches()
+        stream = aside.scan("segments", request.columns, request.options)
+        yield from stream.batches()
+        faults += stream.faults

@@ -66,6 +66,8 @@ def read_part(
     if counters is not None:
         counters.add(bytes_read=bytes_read, batches=batches, rows=rows, errors=len(faults))
     seconds = time.perf_counter() - began
+    if faults:
+        _log.warning("part %d: %d errors, the first: %s", part.number, len(faults), faults[0].message)
     _log.info(
         "part %d: %s, %d bytes, %d rows, %d errors, %.3f s",
         part.number,

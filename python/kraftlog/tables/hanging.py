@@ -19,14 +19,18 @@ from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
 from kraftlog.disk.disk import disk
-from kraftlog.errors import Fault
-from kraftlog.layout.discover import discover
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery, discover
+from kraftlog.layout.names import parse_partition_folder
 from kraftlog.layout.segment import Segment
+from kraftlog.layout.unread import Unread
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
 from kraftlog.tables.coordinator_tables import last_transactional_ids, replicas
 from kraftlog.tables.producer_tables import producer_states
+from kraftlog.tables.table_rows import unreadable
 from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions.producer_state import ProducerState
 
@@ -51,7 +55,8 @@ def hanging_rows(
     for group in by_partition(segments):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
-        for state in producer_states(_whole(group), everything, faults, on_progress):
+        whole = _whole(group, everything, faults)
+        for state in producer_states(whole, everything, faults, on_progress):
             if state.current_transaction_first_offset is None:
                 continue
             known = by_producer.get(state.producer_id)
@@ -62,11 +67,32 @@ def hanging_rows(
         yield _columns(rows, arrow_schema)
 
 
-def _whole(group: list[Segment]) -> list[Segment]:
+def _whole(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
     """Return all segments of a partition, whichever of them are asked for."""
     if group[0].state or group[0].topic is None or any(segment.stored for segment in group):
         return group  # of a remote tier, it is not in one folder
-    return discover(group[0].folder.absolute()).segments
+    return _listed([group[0].folder.absolute()], options, faults)
+
+
+def _listed(folders: list[LogPath], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
+    """Return the segments of folders; a folder that cannot be listed is a fault, as it is for every table."""
+    found = Discovery()
+    for folder in folders:
+        try:
+            one = discover(folder)
+        except OSError as error:  # of a folder that is named it is raised; of one that was found it is a fault
+            topic, partition = parse_partition_folder(folder.name) or (None, None)
+            reason = str(error.strerror or error)
+            found.unread.append(Unread(folder, 0, reason, topic, partition, error="unreadable_file"))
+        else:
+            found.segments += one.segments
+            found.unread += one.unread
+    for fault in unreadable(found):
+        if options.strict:
+            raise error_from_fault(fault)
+        if fault not in faults:
+            faults.append(fault)
+    return found.segments
 
 
 def _transactional_ids(
@@ -78,7 +104,7 @@ def _transactional_ids(
     """
     directories = sorted({segment.folder.absolute().parent for segment in segments if segment.topic is not None})
     folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
-    partitions = replicas(discover(folders).segments, TRANSACTION_STATE) if folders else []
+    partitions = replicas(_listed(folders, options, faults), TRANSACTION_STATE) if folders else []
     found: dict[int, TransactionalId] = {}
     for group in partitions:
         rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)

@@ -14,7 +14,8 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
-from kraftlog.stream import Stream
+from kraftlog.stream import Stream, raising
+from kraftlog.tables.log_files import whole
 from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.table_rows import (
     check_type,
@@ -28,15 +29,44 @@ if TYPE_CHECKING:
 
 
 class Log(RecordTables):
-    """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them."""
+    """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them.
 
-    def segments(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return a row for each segment."""
-        return self.scan("segments", columns).to_table()
+    Methods that return a ``pyarrow.Table`` take ``strict`` and ``faults``. Where a fault may change the answer, such as
+    the offset of a group, ``strict`` is True by default: the first fault raises a ``RecordError``. With
+    ``strict=False`` the table has what can be read, and each fault is appended to the list ``faults``; without such a
+    list, a warning says how many there were. Tables that show what is in the files (``segments``, ``batches``,
+    ``index_entries``) are not strict by default.
 
-    def batches(self, columns: Sequence[str] | None = None, *, check_crc: bool = False, **bounds: object) -> pa.Table:
-        """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well."""
-        return self.scan("batches", columns, read_options(check_crc=check_crc, **bounds)).to_table()  # type: ignore[arg-type]
+    Examples
+    --------
+    >>> import kraftlog
+    >>> log = kraftlog.open("tests/golden/coordinator_future/log")
+    >>> faults = []
+    >>> log.offsets(strict=False, faults=faults).num_rows, len(faults)
+    (20, 59)
+    """
+
+    def segments(
+        self, columns: Sequence[str] | None = None, *, strict: bool = False, faults: list[Fault] | None = None
+    ) -> pa.Table:
+        """Return a row for each segment; ``strict`` and ``faults`` as ``Log`` says."""
+        return self._table("segments", columns, read_options(strict=strict), faults)
+
+    def batches(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        check_crc: bool = False,
+        strict: bool = False,
+        faults: list[Fault] | None = None,
+        **bounds: object,
+    ) -> pa.Table:
+        """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well.
+
+        ``strict`` and ``faults`` are as ``Log`` says.
+        """
+        options = read_options(check_crc=check_crc, strict=strict, **bounds)  # type: ignore[arg-type]
+        return self._table("batches", columns, options, faults)
 
     def messages(
         self, columns: Sequence[str] | None = None, *, type: str | None = None, workers: int = 1, **bounds: object
@@ -52,8 +82,9 @@ class Log(RecordTables):
         workers : int
             Threads that decode messages, beside the one that reads the log.
         **bounds
-            As ``records`` has them; and ``show_secrets``, which is True by default: whether salt and keys of SCRAM
-            credentials, and passwords in configs, are shown.
+            As ``records`` has them; and ``show_secrets``, which is False by default: whether salt and keys of SCRAM
+            credentials, and passwords in configs, are shown. Without it, ``raw_key`` and ``raw_value`` are null where
+            there is one.
 
         Returns
         -------
@@ -114,13 +145,33 @@ class Log(RecordTables):
             raise error_from_fault(faults[0])
         return replace(found, faults=tuple(faults))
 
-    def transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
-        """Return producers' transactions, from batch headers: ended ones by their markers, then open ones."""
-        return self.scan("transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+    def transactions(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **bounds: object,
+    ) -> pa.Table:
+        """Return producers' transactions, from batch headers: ended ones by their markers, then open ones.
 
-    def metadata_transactions(self, columns: Sequence[str] | None = None, **bounds: object) -> pa.Table:
-        """Return the transactions of the metadata log (KIP-868)."""
-        return self.scan("metadata_transactions", columns, read_options(**bounds)).to_table()  # type: ignore[arg-type]
+        ``strict`` and ``faults`` are as ``Log`` says.
+        """
+        return self._table("transactions", columns, read_options(strict=strict, **bounds), faults)  # type: ignore[arg-type]
+
+    def metadata_transactions(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **bounds: object,
+    ) -> pa.Table:
+        """Return the transactions of the metadata log (KIP-868).
+
+        ``strict`` and ``faults`` are as ``Log`` says.
+        """
+        return self._table("metadata_transactions", columns, read_options(strict=strict, **bounds), faults)  # type: ignore[arg-type]
 
     def metadata_changes(
         self,
@@ -151,7 +202,7 @@ class Log(RecordTables):
             the log begins.
         **bounds
             As ``records`` has them, of the offset at which a change becomes visible, and of the timestamp of that
-            record's batch; ``show_secrets``, which is True by default; and ``strict``.
+            record's batch; ``show_secrets``, which is False by default; and ``strict``.
 
         Returns
         -------
@@ -176,15 +227,32 @@ class Log(RecordTables):
         options = read_options(include_image=include_image, **bounds)  # type: ignore[arg-type]
         return self.scan("metadata_changes", columns, options, where=where)
 
-    def producers(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the state of each producer in each partition, as a broker would rebuild it from the log."""
-        return self.scan("producers", columns).to_table()
+    def producers(
+        self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
+    ) -> pa.Table:
+        """Return the state of each producer in each partition, as a broker would rebuild it from the log.
 
-    def hanging_transactions(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files."""
-        return self.scan("hanging_transactions", columns).to_table()
+        ``strict`` and ``faults`` are as ``Log`` says.
+        """
+        return self._table("producers", columns, read_options(strict=strict), faults)
 
-    def offsets(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
+    def hanging_transactions(
+        self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
+    ) -> pa.Table:
+        """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files.
+
+        ``strict`` and ``faults`` are as ``Log`` says.
+        """
+        return self._table("hanging_transactions", columns, read_options(strict=strict), faults)
+
+    def offsets(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        at: int | None = None,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+    ) -> pa.Table:
         """Return the offsets that groups have committed, and those that open transactions would.
 
         Parameters
@@ -192,34 +260,71 @@ class Log(RecordTables):
         columns : sequence of str, optional
         at : int, optional
             The last offset that counts, in each partition of ``__consumer_offsets``.
+        strict : bool
+            Raise when something cannot be read: any fault may change an offset.
+        faults : list of Fault, optional
+            Receives what could not be read, with ``strict=False``; without it there is a warning.
+
+        Raises
+        ------
+        RecordError
+            With ``strict``, for the first fault.
         """
-        return self.scan("offsets", columns, read_until(at)).to_table()
+        return self._table("offsets", columns, read_until(at, strict=strict), faults)
 
-    def groups(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
-        """Return the groups and their members as ``__consumer_offsets`` has them; ``at`` as in ``offsets``."""
-        return self.scan("groups", columns, read_until(at)).to_table()
+    def groups(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        at: int | None = None,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+    ) -> pa.Table:
+        """Return the groups and their members as ``__consumer_offsets`` has them; parameters as of ``offsets``."""
+        return self._table("groups", columns, read_until(at, strict=strict), faults)
 
-    def transactional_ids(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
-        """Return the transactional ids as ``__transaction_state`` has them; ``at`` as in ``offsets``."""
-        return self.scan("transactional_ids", columns, read_until(at)).to_table()
+    def transactional_ids(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        at: int | None = None,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+    ) -> pa.Table:
+        """Return the transactional ids as ``__transaction_state`` has them; parameters as of ``offsets``."""
+        return self._table("transactional_ids", columns, read_until(at, strict=strict), faults)
 
-    def schemas(self, columns: Sequence[str] | None = None, *, at: int | None = None) -> pa.Table:
-        """Return the schemas that the topic ``_schemas`` of a registry has; ``at`` as in ``offsets``.
+    def schemas(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        at: int | None = None,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+    ) -> pa.Table:
+        """Return the schemas that the topic ``_schemas`` of a registry has; parameters as of ``offsets``.
 
         One that was deleted softly is there, and values that name its id can be read; one that was deleted for good is
         not.
         """
-        return self.scan("schemas", columns, read_until(at)).to_table()
+        return self._table("schemas", columns, read_until(at, strict=strict), faults)
 
-    def last_stable_offsets(self) -> pa.Table:
+    def last_stable_offsets(self, *, strict: bool = True, faults: list[Fault] | None = None) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
 
         It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
-        record. A broker's own is never behind its high watermark, which the log does not hold.
+        record. A broker's own is never behind its high watermark, which the log does not hold. ``strict`` and
+        ``faults`` are as ``Log`` says; without ``strict`` it is null where it is not known.
         """
-        from kraftlog.tables.partition_offsets import last_stable_offsets
+        from kraftlog.tables.partition_offsets import last_stable_offset_rows
 
-        return last_stable_offsets(self.found.segments)
+        def produce(found: list[Fault]) -> Iterator[pa.RecordBatch]:
+            note_unreadable(self.found, found, strict=strict)
+            rows = last_stable_offset_rows(self.found.segments, found)
+            return raising(rows, found) if strict else rows
+
+        stream = Stream(schema.LAST_STABLE_OFFSETS.select(), produce)
+        return whole(stream, "last_stable_offsets", faults, stacklevel=3)
 
     def partition_offsets(
         self,
@@ -227,7 +332,7 @@ class Log(RecordTables):
         columns: Sequence[str] | None = None,
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
-        strict: bool = False,
+        strict: bool = True,
         on_progress: Progress | None = None,
     ) -> Stream:
         """Stream the offset of each partition at a time, as a broker answers ListOffsets.
@@ -242,6 +347,7 @@ class Log(RecordTables):
             ``log_start_offset``, ``last_stable_offset`` and ``log_end_offset`` on request.
         isolation_level : {"read_uncommitted", "read_committed"}
         strict : bool
+            Raise at the first fault while rows are read. Without it, faults are on the stream.
         on_progress : callable, optional
 
         Returns
@@ -265,7 +371,8 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            return partition_offset_rows(self.found.segments, at, arrow_schema, options, faults, on_progress)
+            rows = partition_offset_rows(self.found.segments, at, arrow_schema, options, faults, on_progress)
+            return raising(rows, faults) if strict else rows
 
         return Stream(arrow_schema, produce)
 
@@ -275,7 +382,7 @@ class Log(RecordTables):
         *,
         groups: Sequence[str] | None = None,
         topics: Sequence[str] | None = None,
-        strict: bool = False,
+        strict: bool = True,
         on_progress: Progress | None = None,
     ) -> Stream:
         """Stream what groups have committed against the ends of the logs, as kafka-consumer-groups describes it.
@@ -287,6 +394,7 @@ class Log(RecordTables):
         groups, topics : sequence of str, optional
             Only these.
         strict : bool
+            Raise at the first fault while rows are read. Without it, faults are on the stream.
         on_progress : callable, optional
 
         Returns
@@ -310,10 +418,13 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            return lag_rows(self.found.segments, wanted, arrow_schema, options, faults, on_progress)
+            rows = lag_rows(self.found.segments, wanted, arrow_schema, options, faults, on_progress)
+            return raising(rows, faults) if strict else rows
 
         return Stream(arrow_schema, produce)
 
-    def index_entries(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the entries of the index files."""
-        return self.scan("index_entries", columns).to_table()
+    def index_entries(
+        self, columns: Sequence[str] | None = None, *, strict: bool = False, faults: list[Fault] | None = None
+    ) -> pa.Table:
+        """Return the entries of the index files; ``strict`` and ``faults`` as ``Log`` says."""
+        return self._table("index_entries", columns, read_options(strict=strict), faults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +16,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
-from kraftlog.stream import Stream
+from kraftlog.stream import Stream, raising
 from kraftlog.tables.partition import Partition, as_html, as_text, partitions_of, summary
 from kraftlog.tables.table_rows import Pass, left_alone, not_needed, record_ranges, table_rows, table_schema, unreadable
 
@@ -26,6 +27,30 @@ if TYPE_CHECKING:
     from kraftlog.tables.redaction import Redaction
     from kraftlog.tables.search import Search
     from kraftlog.values.typed_options import ResolvedTypes, TypedOptions
+
+
+def whole(stream: Stream, table: str, faults: list[Fault] | None, *, stacklevel: int) -> pa.Table:
+    """Read a stream for a method that returns a table, which has no place for faults.
+
+    Parameters
+    ----------
+    stream : Stream
+    table : str
+    faults : list of Fault, optional
+        Receives the faults of the stream. Without it, a warning says that there were some.
+    stacklevel : int
+        Where the warning points to, as ``warnings.warn`` counts.
+    """
+    rows = stream.to_table()
+    if faults is not None:
+        faults += stream.faults
+    elif stream.faults:
+        first, count = stream.faults[0].message, len(stream.faults)
+        found = first if count == 1 else f"{first} (the first of {count} faults)"
+        warnings.warn(
+            f"{table} may lack rows, or show old ones: {found}; faults=[] receives them", stacklevel=stacklevel
+        )
+    return rows
 
 
 class LogFiles:
@@ -132,10 +157,16 @@ class LogFiles:
             return filtered.rows(self.found, options, read)
 
         def left(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            return rows(faults) if behind is None else behind.stream(rows(faults), stream.notes)
+            found_rows = raising(rows(faults), faults) if options.strict else rows(faults)
+            return found_rows if behind is None else behind.stream(found_rows, stream.notes)
 
         stream = Stream(arrow_schema, left)
         return stream
+
+    def _table(
+        self, table: str, columns: Sequence[str] | None, options: ReadOptions, faults: list[Fault] | None
+    ) -> pa.Table:
+        return whole(self.scan(table, columns, options), table, faults, stacklevel=4)
 
     def ranges(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.codec.arrow_arrays import array_of
@@ -45,10 +46,11 @@ def message_rows(
     wanted = [name for name in arrow_schema.names if name in _OF_RECORDS]
 
     def rows(chunk: TypedChunk, noted: list[Fault]) -> pa.RecordBatch:
-        json = dict(zip(("key", "value"), chunk.messages.json(), strict=True))
+        made = dict(zip(("key", "value"), chunk.messages.json(), strict=True))
         if not options.show_secrets:
-            json["value"] = _without_secrets(chunk.messages, json["value"])
-        columns = [json[name] if name in json else _column(chunk, name) for name in arrow_schema.names]
+            made |= _raw_without_secrets(chunk, arrow_schema)
+            made["value"] = _without_secrets(chunk.messages, made["value"])
+        columns = [made[name] if name in made else _column(chunk, name) for name in arrow_schema.names]
         chunk.take_faults(noted, strict=options.strict)
         return rows_of(columns, arrow_schema, chunk.records.num_rows)
 
@@ -56,21 +58,41 @@ def message_rows(
     return made_of_chunks(rows, segments, wanted, options, faults, notes, **how)
 
 
-def _without_secrets(messages: Messages, values: pa.StringArray) -> pa.StringArray:
+def _with_secrets(messages: Messages) -> dict[int, str]:
+    """Return the rows of messages that have something to hide, and their types."""
     if messages.format.name != METADATA:
-        return values
-    hidden = {
+        return {}
+    return {
         int(typed.rows[row]): name
         for name in TYPES_WITH_SECRETS.intersection(messages.types_there)
         for typed in [messages.typed(name)]
         for row in rows_with_secrets(name, typed.fields)
     }
+
+
+def _without_secrets(messages: Messages, values: pa.StringArray) -> pa.StringArray:
+    hidden = _with_secrets(messages)
     if not hidden:
         return values
     texts = values.to_pylist()
     for row, name in hidden.items():
         texts[row] = json_without_secrets(name, texts[row])
     return pa.array(texts, pa.string())
+
+
+def _raw_without_secrets(chunk: TypedChunk, arrow_schema: pa.Schema) -> dict[str, pa.Array]:
+    """Return the raw columns that are asked for; null where a record has something to hide, or cannot be read."""
+    asked_for = [name for name in ("raw_key", "raw_value") if name in arrow_schema.names]
+    messages = chunk.messages
+    if not asked_for or messages.format.name != METADATA:
+        return {}
+    is_shown = np.ones(chunk.records.num_rows, bool)
+    is_shown[list(_with_secrets(messages))] = False
+    for name in TYPES_WITH_SECRETS.intersection(messages.types_there) if messages.faults else ():
+        is_shown[np.setdiff1d(messages.rows_of(name), messages.typed(name).rows)] = False
+    columns = {name: chunk.records.column(name.removeprefix("raw_")) for name in asked_for}
+    shown = pa.array(is_shown)
+    return {name: pc.if_else(shown, column, pa.scalar(None, column.type)) for name, column in columns.items()}
 
 
 def _column(chunk: TypedChunk, name: str) -> pa.Array:
@@ -165,15 +187,18 @@ def _rows_of_type(
     rows = chunk.messages.rows_of(name) if chunk.messages.faults else typed.rows
     if not len(rows):
         return None
-    fields = typed.fields
+    fields, raw = typed.fields, dict[str, pa.Array]()
     if hides_secrets and chunk.messages.format.name == METADATA and name in TYPES_WITH_SECRETS:
+        raw = _raw_without_secrets(chunk, arrow_schema)
         fields = without_secrets(name, fields)
     if len(typed.rows) < len(rows):
         is_good = np.isin(rows, typed.rows)
         fields = fields.take(pa.array(np.cumsum(is_good) - 1, mask=~is_good))
     own = set(fields.schema.names)
     columns = [
-        fields.column(name) if name in own else _some(_column(chunk, name), rows, is_constant=name in _OF_SEGMENTS)
+        fields.column(name)
+        if name in own
+        else _some(raw[name] if name in raw else _column(chunk, name), rows, is_constant=name in _OF_SEGMENTS)
         for name in arrow_schema.names
     ]
     return rows_of(columns, arrow_schema, len(rows))

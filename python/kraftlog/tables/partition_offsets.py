@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP, last_offsets, timestamps
-from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions, milliseconds
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions, milliseconds
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import end_offset
@@ -24,8 +24,9 @@ from kraftlog.read.partitions import by_partition, log_start_offset, longest_rep
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.read.segment_reader import segment_headers
-from kraftlog.read.transaction_map import TransactionMap
+from kraftlog.read.transaction_map import OpenTransaction, TransactionMap
 from kraftlog.stream import rows_of
+from kraftlog.transactions.producer import TransactionFold
 
 EARLIEST, LATEST, MAX_TIMESTAMP = TIMES = ("earliest", "latest", "max-timestamp")
 _COLUMNS = ["offset", "timestamp_ms"]
@@ -67,7 +68,7 @@ class PartitionEnds:
         """The offset behind the last sound batch; None when the last segment cannot be read."""
         last, faults = self.segments[-1], list[Fault]()
         found = end_offset(last, faults, check_crc=True)
-        self._faults += faults
+        self._note(faults)
         if any(fault.error == "unreadable_file" for fault in faults):
             return None
         return max(found, self.log_start_offset)
@@ -80,12 +81,35 @@ class PartitionEnds:
         """
         found = TransactionMap(self.segments)
         opened = found.open_at_end()
-        unread = [fault for fault in found.faults if fault.error == "unreadable_file"]
-        if unread:
-            self._faults += unread
+        self._note(found.faults)
+        if any(fault.error == "unreadable_file" for fault in found.faults):
             return None
+        self._note(self._left_out(found, opened))
         stable = opened[0].first_offset if opened else self.log_end_offset
         return None if stable is None else max(stable, self.log_start_offset)
+
+    def _left_out(self, found: TransactionMap, opened: list[OpenTransaction]) -> list[Fault]:
+        """Return the damaged batches that the map leaves out without a word, of the segments whose headers decide.
+
+        Markers are always compared with their crc. The data of a transaction is where the headers alone would say
+        another thing than the map: it left out the batch with which a transaction begins.
+        """
+        faults: list[Fault] = []
+        fold = TransactionFold()
+        walked = [n for n in range(len(self.segments)) if found.is_known(n) and found.found(n).has_positions]
+        for number in walked:
+            for headers in segment_headers(self.segments[number], faults, check_control=True):
+                fold.add(headers)
+        believed = set(zip(fold.open["producer_id"].tolist(), fold.open["first_offset"].tolist(), strict=True))
+        if believed - {(one.producer_id, one.first_offset) for one in opened}:
+            faults = []
+            for number in walked:
+                for _ in segment_headers(self.segments[number], faults, check_crc=True):
+                    pass
+        return faults
+
+    def _note(self, faults: list[Fault]) -> None:
+        self._faults += [fault for fault in faults if fault not in self._faults]
 
     def at(self, time: Time, options: ReadOptions, on_progress: Progress | None = None) -> Found:
         """Return the offset at a time, as a broker answers a consumer of the options' isolation level.
@@ -130,13 +154,16 @@ class PartitionEnds:
 
     def _first(self, options: ReadOptions, on_progress: Progress | None) -> Found:
         """Return the first record within bounds."""
+        least = options.start_timestamp
+        if least == NO_BOUND:  # no bound of readers lies behind it, so that they would leave such a record out
+            options = replace(options, start_timestamp=-NO_BOUND)
         options = replace(options, include_control=True, isolation_level=READ_UNCOMMITTED)
         ranges = plan(self.segments, options, None)
         wanted = schema.RECORDS.select(_COLUMNS)
         for batch in read_ranges(ranges, wanted, options, self._faults, 1, on_progress):
             stamps = batch.column("timestamp_ms")
             for row in range(batch.num_rows):
-                if stamps[row].is_valid:
+                if stamps[row].is_valid and stamps[row].as_py() >= least:
                     return Found(batch.column("offset")[row].as_py(), stamps[row].as_py())
         return Found()
 
@@ -194,21 +221,11 @@ def partitions_of(segments: Iterable[Segment]) -> list[list[Segment]]:
     return [*named, *by_partition(segment for segment in live if segment.topic is None)]
 
 
-def last_stable_offsets(segments: list[Segment]) -> pa.Table:
-    """Return the last stable offset of each folder's partition, as far as its log tells.
-
-    Raises
-    ------
-    CorruptRecordError
-        When a segment cannot be read that decides it.
-    """
-    rows = []
+def last_stable_offset_rows(segments: list[Segment], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+    """Return the last stable offset of each folder's partition, as far as its log tells; null where it is not known."""
     for group in by_partition(segments):
         if group[0].state:
             continue
-        faults: list[Fault] = []
         stable = PartitionEnds(group, faults).last_stable_offset
-        if stable is None:
-            raise error_from_fault(next(fault for fault in faults if fault.error == "unreadable_file"))
-        rows.append({"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable})
-    return pa.Table.from_pylist(rows, schema=schema.LAST_STABLE_OFFSETS.select())
+        row = {"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable}
+        yield pa.RecordBatch.from_pylist([row], schema=schema.LAST_STABLE_OFFSETS.select())

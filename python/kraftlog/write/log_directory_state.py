@@ -8,11 +8,7 @@ from pathlib import Path
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import delete_file
 from kraftlog.errors import CorruptRecordError
-from kraftlog.layout.checkpoints import read_offset_checkpoint
-
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-RECOVERY_POINTS = "recovery-point-offset-checkpoint"
-LOG_STARTS = "log-start-offset-checkpoint"
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, LOG_START_OFFSETS, RECOVERY_POINTS, read_offset_checkpoint
 
 TopicPartition = tuple[str, int]
 
@@ -39,7 +35,7 @@ class LogDirectoryState:
     def of(cls, log_directory: Path) -> LogDirectoryState:
         """Read them; a checkpoint that is missing or damaged counts as empty, as for a broker."""
         is_clean = disk().entry(log_directory / CLEAN_SHUTDOWN) is not None
-        return cls(is_clean, *(_offsets(log_directory / name) for name in (RECOVERY_POINTS, LOG_STARTS)))
+        return cls(is_clean, *(_offsets(log_directory / name) for name in (RECOVERY_POINTS, LOG_START_OFFSETS)))
 
 
 def remove_clean_shutdown(log_directory: Path) -> None:

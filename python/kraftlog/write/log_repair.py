@@ -76,13 +76,25 @@ def cut_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) 
     """
     path = segment_file(folder, base_offset)
     try:
-        for each in reversed(started):
-            with suppress(FileNotFoundError):
-                disk().unlink(segment_file(folder, each))
-        if started:
-            disk().sync_folder(folder)
-        if base_offset not in started:
-            write_again(path, size, size)
+        take_back(folder, base_offset, size, started)
     except OSError as error:
         return f"{path} could not be cut back to {size} bytes: {error}"
     return f"{path} was cut back to {size} bytes, and nothing more is written to it"
+
+
+def take_back(folder: Path, base_offset: int, size: int, started: Sequence[int]) -> None:
+    """Undo an append as ``cut_back`` does it; a second time does nothing.
+
+    Raises
+    ------
+    OSError
+        When the disk refuses it.
+    """
+    for each in reversed(started):
+        with suppress(FileNotFoundError):
+            disk().unlink(segment_file(folder, each))
+    if started:
+        disk().sync_folder(folder)
+    path = segment_file(folder, base_offset)
+    if base_offset not in started and (size or disk().entry(path) is not None):
+        write_again(path, size, size)

@@ -19,7 +19,7 @@ from kraftlog.write.log_directory_state import remove_clean_shutdown
 from kraftlog.write.log_end import LogEnd
 from kraftlog.write.log_files import segment_file
 from kraftlog.write.log_options import LogOptions
-from kraftlog.write.log_repair import cut_back, repair
+from kraftlog.write.log_repair import cut_back, repair, take_back
 from kraftlog.write.older_segments import delete_segments_before, forget_producers
 from kraftlog.write.producers import LogProducers
 from kraftlog.write.recovery_points import RecoveryPoint
@@ -83,6 +83,7 @@ class PartitionLog:
         self._interval_bytes = end.index_interval_bytes
         self._last_timestamp = NO_TIMESTAMP  # of the segments before the last one
         self._started: list[int] = []  # base offsets of the segments that the append under way has begun
+        self._before: tuple[int, int] | None = None  # base offset and size of the last segment before that append
         remove_clean_shutdown(self._folder.parent)
         repair(end)
         self.epochs.write()
@@ -133,8 +134,7 @@ class PartitionLog:
         check_offsets(headers, self.next_offset, self._folder, allows_gaps=self._options.allows_gaps)
         if self._segment.is_open:
             self._segment.open()
-        before = self._segment.base_offset, self._segment.state.size
-        self._started.clear()
+        before = self._begun()
         try:
             while len(headers):
                 self._open_segment()
@@ -172,6 +172,7 @@ class PartitionLog:
             When a step fails; nothing more is written then.
         """
         self.check()
+        self._before = None
         check_offsets(headers, self.next_offset, self._folder)
         base_offset = self.next_offset
         if last_offsets(headers)[-1] - base_offset > LARGEST_RELATIVE_OFFSET:
@@ -206,8 +207,7 @@ class PartitionLog:
             When a step fails; nothing more is written then.
         """
         self.check()
-        before = self._segment.base_offset, self._segment.state.size
-        self._started.clear()
+        before = self._begun()
         try:
             self._open_segment()
             if self._segment.state.size:
@@ -249,13 +249,13 @@ class PartitionLog:
         try:
             if file is not None:
                 file.sync()
-        except BaseException as error:
-            with lock:
-                self.failure = error
-                segment.release()
+        except OSError as error:
+            self.failure = error  # at once: another fsync would succeed, and what was lost would count as on disk
             raise
+        finally:
+            with lock:
+                segment.release()
         with lock:
-            segment.release()
             if self._recovery_point is not None:
                 self._recovery_point.advance(end)
         return end
@@ -302,6 +302,15 @@ class PartitionLog:
         self._producers = LogProducers([each for each in self.producer_states() if each.producer_id == producer_id])
         forget_producers(self._folder, offset, producer_id)
         delete_segments_before(self._folder, offset)
+
+    def take_back(self) -> None:
+        """Cut the log back to where it was before the last append, and close it: its state may be that of halfway.
+
+        For an append that an exception of something else than the disk has left, such as that of Ctrl-C.
+        """
+        self.abandon()
+        if self._before is not None:
+            take_back(self._folder, *self._before, self._started)
 
     def check(self) -> None:
         """Raise when an earlier write failed."""
@@ -392,6 +401,13 @@ class PartitionLog:
         state = empty_segment(base_offset, self._interval_bytes)
         state.last_timestamp = self._last_timestamp
         return ActiveSegment(self._folder, base_offset, state)
+
+    def _begun(self) -> tuple[int, int]:
+        """Note where the log ends before an append, for ``take_back``."""
+        self._before = None  # while the two belong to different appends
+        self._started.clear()
+        self._before = self._segment.base_offset, self._segment.state.size
+        return self._before
 
     def _undo(self, error: BaseException, base_offset: int, size: int) -> None:
         self.failure = error

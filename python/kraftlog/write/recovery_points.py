@@ -125,13 +125,13 @@ class RecoveryPointFile:
     def _open(self) -> None:
         path = self._log_directory / RECOVERY_POINT_FILE
         at = 0
+        self._file = disk().open_update(path)  # before the first position: an exception may come between
         for line in disk().read_bytes(path).splitlines(keepends=True):
             topic, _, rest = line.decode().rstrip("\n").partition(" ")
             number, _, offset = rest.partition(" ")
             if len(offset) == _DIGITS:
                 self._positions[topic, int(number)] = at + len(line) - 1 - _DIGITS
             at += len(line)
-        self._file = disk().open_update(path)
 
     def _close(self) -> None:
         self._positions.clear()

@@ -75,8 +75,8 @@ class Release:
         self.log = home / "log"
         self.expiration_ms = 40_000 if version in EXPIRING else 3_600_000
         self.is_kraft = int(version.split(".")[0]) >= 3
-        self._class_paths = {name: _class_path(name) for name in {version, CLIENT, TOOL}}
-        self.port, other = _free_ports()
+        self._class_paths = {name: class_path(name) for name in {version, CLIENT, TOOL}}
+        self.port, other = free_ports(2)
         listeners = f"PLAINTEXT://127.0.0.1:{self.port}"
         if self.is_kraft:
             listeners += f",CONTROLLER://127.0.0.1:{other}"
@@ -128,7 +128,7 @@ class Release:
         with (self.home / output).open("ab") as out:
             process = subprocess.Popen(self.java(*arguments), stdout=out, stderr=out)
         try:
-            _wait_for(port, process)
+            wait_for(port, process)
             yield process
             process.wait(60)
         finally:
@@ -229,30 +229,33 @@ def keep(log: Path, target: Path) -> None:
             os.truncate(path, LARGEST_INDEX)
 
 
-def _class_path(version: str) -> str:
+def class_path(version: str, *, with_tools: bool = False) -> str:
+    """Return the class path of a release, which Maven resolves once."""
     folder = Path(tempfile.gettempdir()) / "kraftlog-class-paths"
-    path = folder / version
+    path = folder / (f"{version}-tools" if with_tools else version)
     if not path.exists():
         folder.mkdir(exist_ok=True)
         maven = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), f"-Dkafka.version={version}"]
         maven += [
             f"-Dscala.version={SCALA.get(version, '2.13')}",
-            *(["-Dartifact=kafka-tools"] if version == TOOL else []),
+            *(["-Dartifact=kafka-tools"] if with_tools or version == TOOL else []),
         ]
         maven += [f"-Dclass.path={path}", "generate-resources"]
         subprocess.run(maven, check=True, timeout=600)
     return path.read_text()
 
 
-def _free_ports() -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+def free_ports(count: int) -> list[int]:
+    """Return ports that nothing listens on."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
         each.close()
     return ports
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process listens on a port."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -56,6 +56,11 @@ def _decoder_class(side: str) -> Callable[[Callable[..., None]], Callable[..., N
 @click.option("--max-bytes", type=click.IntRange(min=0), help="Read no more of each log file; whole batches count.")
 @click.option("--index-sanity-check", is_flag=True, help="Check index files only as a broker does when it starts.")
 @click.option("--verify-index-only", is_flag=True, help="Compare index files with the log, and print no entries.")
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Of the metadata log, print SCRAM credentials and passwords, as kafka-dump-log.",
+)
 @click.option("--max-message-size", type=int, hidden=True)  # batches of any size are read
 def dump(
     paths: tuple[str, ...],
@@ -68,6 +73,7 @@ def dump(
     max_bytes: int | None,
     index_sanity_check: bool,
     verify_index_only: bool,
+    show_secrets: bool,
     max_message_size: int | None,
     **decoders: bool,
 ) -> None:
@@ -89,7 +95,7 @@ def dump(
     classes = (key_decoder_class, value_decoder_class)
     parser = None
     if topic is not None:
-        parser = parser_of_topic(topic)
+        parser = parser_of_topic(topic, show_secrets=show_secrets)
     elif print_data_log or any(classes):
         parser = parser_of_classes(*(name or STRING_DECODER for name in classes))
     wanted = Wanted(deep_iteration or parser is not None, parser, skip_record_metadata, max_bytes)

@@ -18,6 +18,7 @@ from kraftlog.messages.format_of import METADATA, REMOTE_LOG_METADATA
 from kraftlog.messages.frames import FRAME_VERSION
 from kraftlog.messages.reader import MessageReader, Messages
 from kraftlog.messages.record_type import VALUE
+from kraftlog.metadata.secrets import TYPES_WITH_SECRETS, has_secrets, json_without_secrets
 
 LARGEST_NUMBER = 2**15 - 1
 _WITH_DOUBLE = "CLIENT_QUOTA_RECORD"
@@ -32,11 +33,14 @@ _NULL_VALUE = (
 )
 
 
-def metadata_texts(records: pa.RecordBatch) -> Texts:
-    """Return the payloads of records of the metadata log."""
+def metadata_texts(records: pa.RecordBatch, *, show_secrets: bool = False) -> Texts:
+    """Return the payloads of records of the metadata log; Kafka's tool shows secrets, this one where it is asked to."""
 
     def shown(messages: Messages, row: int, data: str) -> str:
-        name = snake_case(messages.format.types[int(messages.types[row])].name).upper()
+        type_name = messages.format.types[int(messages.types[row])].name
+        if not show_secrets and type_name in TYPES_WITH_SECRETS and has_secrets(type_name, data):
+            data = json_without_secrets(type_name, data)
+        name = snake_case(type_name).upper()
         if name == _WITH_DOUBLE:
             data = _DOUBLE.sub(lambda value: f'"value":{double(float(value[1]))},', data)
         return f'{{"type":"{name}","version":{messages.value_versions[row]},"data":{data}}}'

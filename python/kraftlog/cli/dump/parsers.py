@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 
 import pyarrow as pa
 
@@ -50,12 +51,12 @@ def parser_of_classes(key_decoder: str, value_decoder: str) -> Parser:
     return parse
 
 
-def parser_of_topic(decoder: str) -> Parser:
+def parser_of_topic(decoder: str, *, show_secrets: bool = False) -> Parser:
     """Return the parser of an internal topic, by the name of the option that asks for it."""
     if decoder == "cluster_metadata":
         from kraftlog.cli.dump.framed_texts import metadata_texts
 
-        return metadata_texts
+        return partial(metadata_texts, show_secrets=show_secrets)
     if decoder == "remote_log_metadata":
         from kraftlog.cli.dump.framed_texts import remote_log_texts
 

@@ -193,6 +193,7 @@ class _Log:
             kinds_beside=tuple(kind for kind in files if kind != "log"),
             log_start_offset=log_start,
             is_closed=True,
+            is_settled=True,
             stored=tuple(files.items()),
         )
 

@@ -1,0 +1,84 @@
+"""Where a log directory begins: what is written below it, other than logs, may stop its broker.
+
+Kafka's ``LogManager.loadLogs`` takes every folder in a log directory for a partition, but for a few, and does not start
+where its name is of no partition: "Found directory ... is not in the form of topic-partition". Plain files are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.disk.entries import Entry
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.layout import names
+
+MARKS = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+
+
+def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: bool = False) -> None:
+    """Refuse an output in a log directory, or in the folder of a partition, whether it is read or not.
+
+    Parameters
+    ----------
+    target : Path
+        What is to be written. Symbolic links and ``..`` are followed.
+    folders : iterable of Path or RemotePath
+        Folders that are read.
+    is_folder : bool
+        Whether it becomes a folder. It may then stand beside no partition either: a folder of partitions is a log
+        directory for a broker that is pointed at it.
+
+    Raises
+    ------
+    ValueError
+        The message names the log directory.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> try:
+    ...     refuse_inside(Path("tests/golden/codecs/log/codec-lz4-0/rows.csv"))
+    ... except ValueError as error:
+    ...     str(error).partition("lies in ")[2]
+    'codec-lz4-0, the folder of a partition; choose another folder'
+    """
+    resolved = target.resolve()
+    for folder in folders:
+        if isinstance(folder, Path) and resolved.is_relative_to(folder.resolve()):
+            raise ValueError(f"{target} lies in {folder}, which is being read; choose another folder")
+    there = disk().entry(resolved)
+    first = resolved if there is not None and there.is_dir else resolved.parent
+    for above in (first, *first.parents):
+        what = _what_it_is(above, with_partitions=is_folder)
+        if what is not None:
+            raise ValueError(f"{target} lies in {above.name}, {what}; choose another folder")
+
+
+def _what_it_is(folder: Path, *, with_partitions: bool) -> str | None:
+    """Return what a folder is to a broker; None for other folders, and for one that is not there."""
+    try:
+        entries = list(disk().entries(folder))
+    except OSError:
+        return None
+    if any(entry.name in MARKS and entry.is_file for entry in entries):
+        return "a log directory"
+    if _is_partition(folder, entries):
+        return "the folder of a partition"
+    if not with_partitions:
+        return None
+    named = [entry for entry in entries if entry.is_dir and names.parse_partition_folder(entry.name)]
+    for entry in named:
+        try:
+            inner = list(disk().entries(folder / entry.name))
+        except OSError:
+            continue
+        if _is_partition(folder / entry.name, inner):
+            return f"which holds the partition {entry.name}"
+    return None
+
+
+def _is_partition(folder: Path, entries: list[Entry]) -> bool:
+    is_named = names.parse_partition_folder(folder.name) is not None
+    return is_named and any(entry.is_file and names.parse_segment_file(entry.name) for entry in entries)

@@ -1,0 +1,108 @@
+"""An exception at a chosen line, as the handler of a signal raises it, or an allocation that fails."""
+
+from __future__ import annotations
+
+import dis
+import random
+import sys
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+import kraftlog
+from kraftlog.log_store.errors import StoreError
+
+_PACKAGE = str(Path(kraftlog.__file__).parent)
+_ROOM = ("CALL", "PRECALL", "BINARY", "COMPARE", "FOR_ITER", "CONTAINS", "BUILD_", "LIST_", "BEFORE_WITH")
+
+
+class UnexpectedError(Exception):
+    """What no code expects."""
+
+
+class At:
+    """Raises in the n-th line of the package that the tracing thread comes to."""
+
+    def __init__(self, number: int, error: type[BaseException]) -> None:
+        self.left = number
+        self.place = ""
+        self._error = error
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return None
+        if event == "line" and not self.place and frame.f_lineno in _places(frame.f_code):
+            if _leaves_with(frame):
+                return self
+            self.left -= 1
+            if self.left < 0:
+                self.place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}"
+                raise self._error
+        return self
+
+
+def interrupted(number: int, error: type[BaseException], work: Callable[[], object]) -> tuple[str, object]:
+    """Do some work, with an exception at its n-th line; return where that was, and what came out of it."""
+    at, told = At(number, error), object()
+    before = sys.gettrace()
+    sys.settrace(at)
+    try:
+        told = work()
+    except (error, StoreError) as raised:
+        told = raised
+    finally:
+        sys.settrace(before)
+    return at.place, told
+
+
+@cache
+def _places(code: CodeType) -> frozenset[int]:
+    """Return the lines in which something is called or allocated: in others no handler runs, and nothing fails."""
+    found, line = set(), 0
+    for each in dis.get_instructions(code):
+        line = each.starts_line or line
+        if each.opname.startswith(_ROOM):
+            found.add(line)
+    return frozenset(found)
+
+
+def _leaves_with(frame: FrameType) -> bool:
+    """Whether a ``with`` block is about to be left: the call of ``__exit__`` is one step with the line before it."""
+    following = [each.opname for each in _steps(frame.f_code) if each.offset >= frame.f_lasti][:4]
+    return following.count("LOAD_CONST") >= 3
+
+
+@cache
+def _steps(code: CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(dis.get_instructions(code))
+
+
+def chosen_lines(config: pytest.Config, name: str, judged: Callable[[int], str], sample: int) -> None:
+    """Judge an exception at every line of some work with --all-cases, else at a sample of them.
+
+    Parameters
+    ----------
+    config : pytest.Config
+    name : str
+        Of the work, for the sample.
+    judged : callable
+        Takes the number of a line; returns what it is, empty when the work has fewer lines.
+    sample : int
+        How many lines a run takes.
+    """
+    if config.getoption("--all-cases"):
+        numbers = iter(count())
+        while judged(next(numbers)):
+            pass
+        return
+    most = 1
+    while judged(most):
+        most *= 2
+    dice = random.Random(f"{config.getoption('--sample-seed')} {name}")
+    for number in dice.sample(range(most), min(most, sample)):
+        judged(number)
