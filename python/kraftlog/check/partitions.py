@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from kraftlog.check.decoded_headers import SOUND_HEADER, decoded_headers
@@ -12,9 +12,11 @@ from kraftlog.check.producers import ProducerCheck
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import in_order
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
-from kraftlog.layout.index_files import ENTRY_TYPES, IndexColumns, read_index
+from kraftlog.layout.index_files import PREALLOCATED, IndexColumns, read_index
 from kraftlog.layout.segment import Segment
 from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.partitions import by_partition, is_metadata
@@ -117,7 +119,7 @@ class _PartitionCheck:
 
     def segment(self, segment: Segment, passes: _Pass) -> Iterator[Fault]:
         """Take the next segment."""
-        files, found = _index_files(segment)
+        files, found = _index_files(segment, PREALLOCATED)
         index = IndexCheck(segment, files)
         self._offsets.begin(segment)
         found += self._begin_producers(segment)
@@ -131,12 +133,17 @@ class _PartitionCheck:
             if self._checks_producers:
                 self._producers.add(headers)
             if self._compares:
-                for fault in (*self._offsets.add(headers), *index.add(headers, skipped), *self._odd(headers)):
+                unlike = list(index.add(headers, skipped))
+                if unlike and _growth(segment) < 0:
+                    unlike.clear()
+                for fault in (*self._offsets.add(headers), *unlike, *self._odd(headers)):
                     yield located(segment, fault)
         if self._compares:
-            found += index.finish(skipped)
-        yield from (located(segment, fault) for fault in found)
-        yield from self._end_producers(segment, files)
+            behind = list(index.finish(skipped))
+            found += behind if behind and _growth(segment) == 0 else []
+        txnindex, odd = _txnindex(segment)
+        yield from (located(segment, fault) for fault in (*found, *odd))
+        yield from self._end_producers(segment, txnindex)
 
     def producer_faults(self, segment: Segment) -> Iterator[Fault]:
         """Take the next segment, of which only headers are read, and only the producers are checked."""
@@ -149,7 +156,7 @@ class _PartitionCheck:
                     if not scan.faults:
                         self._producers.add(headers)
             self._checks_producers &= not scan.faults and not unread
-            yield from self._end_producers(segment, _index_files(segment)[0])
+            yield from self._end_producers(segment, _txnindex(segment)[0])
 
     def finish(self) -> Iterator[Fault]:
         """Take the end of the log."""
@@ -159,10 +166,16 @@ class _PartitionCheck:
     def _begin_producers(self, segment: Segment) -> list[Fault]:
         return list(self._producers.begin(segment)) if self._checks_producers else []
 
-    def _end_producers(self, segment: Segment, files: dict[str, IndexColumns]) -> Iterator[Fault]:
+    def _end_producers(self, segment: Segment, txnindex: IndexColumns | None) -> Iterator[Fault]:
         self._checks_producers &= not self._producers.is_over
         if self._checks_producers:
-            yield from (located(segment, fault) for fault in self._producers.end(files.get("txnindex")))
+            found = list(self._producers.end(txnindex))
+            growth = _growth(segment) if found else 0
+            if growth > 0:
+                found = list(self._producers.end(self._producers.before_end(txnindex)))
+            elif growth < 0:
+                found.clear()
+            yield from (located(segment, fault) for fault in found)
 
     def _odd(self, headers: Headers) -> Iterator[Fault]:
         """Return the batches of producers that a broker would not have accepted."""
@@ -172,15 +185,49 @@ class _PartitionCheck:
             )
 
 
-def _index_files(segment: Segment) -> tuple[dict[str, IndexColumns], list[Fault]]:
+def _growth(segment: Segment) -> int:
+    """Return how many bytes a log file has more than when it was listed; one that is gone has all of them less.
+
+    A check has the log as it was listed, and the files beside it as they are now: what they say of a broker's later
+    appends is no fault. Behind a log that a cleaner replaced, or a follower cut, they are of another log.
+    """
+    entry = disk().entry(segment.path)
+    return (0 if entry is None else entry.size or 0) - segment.size
+
+
+def _index_files(segment: Segment, kinds: Iterable[str]) -> tuple[dict[str, IndexColumns], list[Fault]]:
     """Return the entries of the index files of a segment, and what is wrong with the files themselves."""
     files: dict[str, IndexColumns] = {}
     faults: list[Fault] = []
-    for kind in ENTRY_TYPES:
+    for kind in kinds:
         path = segment.beside.get(kind)
         if path is not None and segment.base_offset is not None:
             try:
-                files[kind] = read_index(path, kind, segment.base_offset, faults)
+                files[kind], odd = _read_index(path, kind, segment.base_offset)
+                faults += odd
             except OSError as error:
                 faults.append(Fault("unreadable_file", f"{path.name}: {error.strerror or error}"))
     return files, faults
+
+
+def _read_index(path: LogPath, kind: str, base_offset: int) -> tuple[IndexColumns, list[Fault]]:
+    """Read an index file; again when it looks damaged, as a broker may have been within an entry."""
+    faults: list[Fault] = []
+    columns = read_index(path, kind, base_offset, faults)
+    if faults:
+        faults = []
+        columns = read_index(path, kind, base_offset, faults)
+    return columns, faults
+
+
+def _txnindex(segment: Segment) -> tuple[IndexColumns | None, list[Fault]]:
+    """Return the entries of a ``.txnindex``; None when there is none.
+
+    It is read behind the log, since a broker writes an entry after its marker, and makes the file with the first one.
+    """
+    if not (segment.is_closed or segment.state or segment.stored or "txnindex" in segment.kinds_beside):
+        now = replace(segment, kinds_beside=(*segment.kinds_beside, "txnindex"))
+        if segment.base_offset is not None and disk().entry(now.beside["txnindex"]) is not None:
+            segment = now
+    files, faults = _index_files(segment, ["txnindex"])
+    return files.get("txnindex"), faults
