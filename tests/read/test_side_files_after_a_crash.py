@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import kraftlog
 from kraftlog import LogStore
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes
+from kraftlog.transactions.producer_state import ProducerState
+from kraftlog.write.recover import recover
+from kraftlog.write.recovery_action import RecoverOptions
 
 ENTRY = 34
 CHECKPOINT = "recovery-point-offset-checkpoint"
@@ -79,3 +85,75 @@ def test_a_txnindex_before_the_recovery_point_is_believed(folder: Path, is_clean
     if not is_clean:
         (folder.parent / CHECKPOINT).write_text(f"0\n1\nt 0 {second - 1}\n")
         assert values(folder) == COMMITTED
+
+
+def checkpoint(folder: Path, recovery_point: int) -> None:
+    (folder.parent / CHECKPOINT).write_text(f"0\n1\nt 0 {recovery_point}\n")
+
+
+def test_a_snapshot_of_another_log_hides_nothing(folder: Path) -> None:
+    """A power failure may bring back the snapshot of a tail that was cut off; its checksum is right."""
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    stale = producer_snapshot_bytes([ProducerState(99, 0, 0, 3, 0, 1, -1, 3)])
+    for base in bases[1:]:
+        (folder / f"{base:020d}.snapshot").write_bytes(stale)
+    checkpoint(folder, bases[1] - 1)
+    assert values(folder.parent) == COMMITTED
+    assert values(folder.parent, ["value", "visible_at"]) == COMMITTED
+    log = kraftlog.open(folder.parent, topics=["t"])
+    last = log.batches(["last_offset"])["last_offset"][-1].as_py()
+    assert log.last_stable_offsets()["last_stable_offset"].to_pylist() == [last + 1]
+
+
+def test_a_snapshot_before_the_recovery_point_is_believed(folder: Path) -> None:
+    """One that names an open transaction shows that it was read in the place of the headers before it."""
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    (folder / f"{bases[-1]:020d}.snapshot").write_bytes(
+        producer_snapshot_bytes([ProducerState(99, 0, 0, 3, 0, 1, -1, 3)])
+    )
+    for recovery_point, expected in ((bases[-1], 3), (bases[-1] - 1, None)):
+        checkpoint(folder, recovery_point)
+        (stable,) = kraftlog.open(folder.parent, topics=["t"]).last_stable_offsets()["last_stable_offset"].to_pylist()
+        assert (stable == expected) if expected is not None else (stable > bases[-1])
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_a_time_index_of_another_log_leaves_no_record_out(tmp_path: Path, is_settled: bool) -> None:
+    """Its entry is that of a batch which is there, but an earlier one is later than it says."""
+    folder = tmp_path / "log/t-0"
+    folder.mkdir(parents=True)
+    stamps = [10, 900, 20, 30, 1000]
+    batches = [
+        kraftlog.encode(pa.table({"value": [b"%d" % stamp]}), base_offset=offset, timestamp_ms=stamp).to_pybytes()
+        for offset, stamp in enumerate(stamps)
+    ]
+    (folder / f"{0:020d}.log").write_bytes(b"".join(batches))
+    (folder / f"{0:020d}.index").write_bytes(struct.pack(">ii", 2, sum(map(len, batches[:2]))))
+    (folder / f"{0:020d}.timeindex").write_bytes(struct.pack(">qi", 20, 2))
+    checkpoint(folder, 3 if is_settled else 2)
+    found = kraftlog.open(folder.parent).records(["timestamp_ms"], start_timestamp=100).to_table()
+    assert found["timestamp_ms"].to_pylist() == ([1000] if is_settled else [900, 1000])
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_recovery_makes_a_txnindex_anew_whose_transactions_ended_before_the_segment(
+    folder: Path, is_clean: bool
+) -> None:
+    """As Kafka's LogLoader, wherever the segment is: an entry that is wrong in another way it takes as it is."""
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    checkpoint(folder, bases[-1] + 1)
+    if is_clean:
+        (folder.parent / ".kafka_cleanshutdown").touch()
+    path = folder / f"{bases[1]:020d}.txnindex"
+    data = path.read_bytes()
+    version, producer, first, last, stable = struct.unpack_from(">hqqqq", data)
+    for entry, is_made_anew in (
+        ((version, producer, first, bases[1] - 1, stable), True),
+        ((version, producer, first + 1, last, stable), False),
+    ):
+        path.write_bytes(struct.pack(">hqqqq", *entry) + data[ENTRY:])
+        wrong = path.read_bytes()
+        done = recover([folder], RecoverOptions(write=True))
+        written = {action.path.name for _, action in done if action.action == "write"}
+        assert (path.name in written) == is_made_anew
+        assert path.read_bytes() == (data if is_made_anew else wrong)

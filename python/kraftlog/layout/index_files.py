@@ -94,6 +94,17 @@ def _odd_entries(columns: IndexColumns, kind: str, base_offset: int) -> tuple[np
     return ~(is_whole & is_within), what
 
 
+def is_sane_txnindex(path: LogPath, base_offset: int) -> bool:
+    """Whether a broker that loads a segment takes its ``.txnindex``, as ``TransactionIndex.sanityCheck``.
+
+    It does not when a transaction ended before the segment, and recovers the segment then. An entry that is cut off
+    does not count.
+    """
+    data, entry = disk().read_bytes(path), ENTRY_TYPES["txnindex"]
+    entries = np.frombuffer(data, entry, len(data) // entry.itemsize)
+    return bool((entries["last_offset"] >= base_offset).all())
+
+
 def recovery_fault(path: LogPath, kind: str, base_offset: int) -> Fault | None:
     """Return why a broker that starts makes an ``.index`` or ``.timeindex`` anew; None when it takes it as it is.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import last_offsets
@@ -191,9 +190,10 @@ class PartitionFolder:
         if any(state == names.SWAP for _, state in logs):
             unfinished = [base_offset for base_offset, state in (*logs, *others) if state == names.CLEANED]
             self._take_swaps(min(unfinished, default=None), checkpointed.log_start_offset)
-        for number, (segment, following) in enumerate(pairwise(self.segments)):
-            is_settled = (following.base_offset or 0) <= checkpointed.settled_offset and not segment.is_swap
-            self.segments[number] = replace(segment, is_closed=True, is_settled=is_settled)
+        last = len(self.segments) - 1
+        for number, segment in enumerate(self.segments):
+            settled = 0 if segment.is_swap else checkpointed.settled_offset
+            self.segments[number] = replace(segment, is_closed=number < last, settled_offset=settled)
         self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
 
     def _take_swaps(self, unfinished: int | None, log_start_offset: int) -> None:

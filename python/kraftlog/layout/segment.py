@@ -58,9 +58,10 @@ class Segment:
         records before it.
     is_closed : bool
         Whether a live segment follows it in its folder.
-    is_settled : bool
-        Whether the files beside it are as the broker wrote them: it is closed, and its end is not behind the recovery
-        point, or the broker was stopped in order, or a remote tier holds it.
+    settled_offset : int
+        Up to it, the files beside it are on disk as the broker wrote them: the recovery point, or the largest offset
+        where the broker was stopped in order, or a remote tier holds it. Its own files are believed where its end is
+        not behind that, its ``.snapshot``, which is of its beginning, where its base offset is not.
     stored : tuple of (kind, path)
         Where its files are, the log by the kind ``log``, when a remote tier holds them.
     """
@@ -75,7 +76,7 @@ class Segment:
     kinds_beside: tuple[str, ...] = ()
     log_start_offset: int = 0
     is_closed: bool = False
-    is_settled: bool = False
+    settled_offset: int = 0
     stored: tuple[tuple[str, LogPath], ...] = ()
 
     @property

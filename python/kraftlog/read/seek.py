@@ -1,7 +1,8 @@
 """Where in a segment to start and stop reading for bounds of offset and timestamp.
 
 Index files only say where to look: what they point at is compared with the batch that is there, and when it is not what
-they say, or a file is missing, the whole segment is read.
+they say, or a file is missing, the whole segment is read. That no earlier record is later than an entry of a time index
+says cannot be seen in one batch: it is believed before the recovery point, where the file is known to be on disk.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def _offset_before(segment: Segment, file: Buffer | InputFile, timestamp: int) -
     index = index_entries(segment)
     if times is None or index is None:
         return -1
-    offsets, stamps = times
+    settled = int(np.searchsorted(times[0], segment.settled_offset))
+    offsets, stamps = times[0][:settled], times[1][:settled]
     at = int(np.searchsorted(stamps, timestamp, side="left")) - 1
     if at < 0:
         return -1

@@ -183,7 +183,7 @@ def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened
         only the headers tell then.
     """
     # a .txnindex is there only when it has entries; an .index always
-    if not segment.is_settled or "index" not in segment.beside:
+    if segment.settled_offset < end_offset or "index" not in segment.beside:
         return None
     base_offset, path = segment.base_offset or 0, segment.beside.get("txnindex")
     ended = np.empty(0, ENDED_DTYPE)

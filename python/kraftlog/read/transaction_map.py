@@ -1,9 +1,9 @@
 """Which transactions touch which stretch of a partition's log.
 
 What each segment says (``kraftlog.read.segment_transactions``) is joined along the log. At the border of two segments a
-``.snapshot`` says what is open there; without one it follows from the segments before. Transactions are identified by
-places, which rise along the log whatever offsets say: number of the segment, then byte in it. Of a segment known
-from the files beside it only offsets are known; within it they identify transactions.
+``.snapshot`` says what is open there; without one that is known to be on disk it follows from the segments before.
+Transactions are identified by places, which rise along the log whatever offsets say: number of the segment, then byte
+in it. Of a segment known from the files beside it only offsets are known; within it they identify transactions.
 """
 
 from __future__ import annotations
@@ -265,7 +265,10 @@ class TransactionMap:
 
         def read(border: int) -> tuple[Opened | None, list[Fault]]:
             faults: list[Fault] = []
-            return read_opened(self.segments[border], faults), faults
+            segment = self.segments[border]
+            # behind the recovery point headers tell, as for a broker; of what was before the log nothing else does
+            is_believed = border == 0 or (segment.base_offset or 0) <= segment.settled_offset
+            return (read_opened(segment, faults) if is_believed else None), faults
 
         results = [read(borders[0])] if len(borders) == 1 else in_order(read, borders, FILES_AT_ONCE)
         for border, (opened, faults) in zip(borders, results, strict=True):

@@ -1,9 +1,10 @@
 """What there is to repair in a partition's folder, file by file. Nothing is written here.
 
 A broker recovers the segments from the recovery point on, unless it was closed cleanly, and a segment that lacks its
-``.index``. Of those the log files are the truth: a torn tail is cut off, and index files, producer snapshots and leader
-epochs become what the log says. Kafka also cuts off sound batches that lie behind damage, and removes the segments
-behind a cut; here that is refused unless it is asked for.
+``.index`` or has a ``.txnindex`` of transactions that ended before it. Of those the log files are the truth: a torn
+tail is cut off, and index files, producer snapshots and leader epochs become what the log says. Kafka also cuts off
+sound batches that lie behind damage, and removes the segments behind a cut; here that is refused unless it is asked
+for.
 
 The result is that of Kafka 2.8 to 4.3. Not done are steps that depend on a clock: a broker leaves out producers that
 wrote nothing for ``producer.id.expiration.ms``. Releases before 2.0 put the first offset of a batch into ``.index``.
@@ -23,7 +24,7 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import read_leader_epochs
-from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
+from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED, is_sane_txnindex
 from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
 from kraftlog.layout.names import SWAP
 from kraftlog.layout.partition_folder import PartitionFolder, Replacement
@@ -72,7 +73,7 @@ class RecoveryPlan:
         first = self._first_unflushed()
         reason = "closed cleanly: not read" if self._is_clean else "before the recovery point: not read"
         for number, segment in enumerate(self._segments):
-            if number < first and "index" in segment.beside and segment.base_offset not in self._swapped:
+            if number < first and self._is_trusted(segment):
                 yield trust(segment.local_path, segment.size, reason)
                 continue
             try:
@@ -89,6 +90,13 @@ class RecoveryPlan:
                 break
         if first < len(self._segments) and self._rebuild is not None:
             yield from self._end(self._rebuild)
+
+    def _is_trusted(self, segment: Segment) -> bool:
+        """Whether a broker takes a segment before the recovery point as it is (``LogLoader.loadSegmentFiles``)."""
+        if "index" not in segment.beside or segment.base_offset in self._swapped:
+            return False
+        txnindex = segment.beside.get("txnindex")
+        return txnindex is None or is_sane_txnindex(txnindex, segment.base_offset or 0)
 
     def _first_unflushed(self) -> int:
         """Return the number of the first segment that a broker recovers: the one with the recovery point."""

@@ -15,6 +15,7 @@ from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import LEADER_EPOCHS, read_leader_epochs, read_properties
+from kraftlog.layout.names import LARGEST_OFFSET
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.find import UNREADABLE_TIER
 from kraftlog.layout.tier.lineage import NO_END, SegmentChoice, Taken, log_of, newest_epochs
@@ -193,7 +194,7 @@ class _Log:
             kinds_beside=tuple(kind for kind in files if kind != "log"),
             log_start_offset=log_start,
             is_closed=True,
-            is_settled=True,
+            settled_offset=LARGEST_OFFSET,
             stored=tuple(files.items()),
         )
 
