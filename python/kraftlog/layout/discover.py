@@ -14,16 +14,18 @@ from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptio
 from kraftlog.layout import names
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.listing import Listing, local_matches
+from kraftlog.layout.log_directory import is_log_directory, stops_broker
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
-from kraftlog.layout.unread import Unread
+from kraftlog.layout.unread import STOPS_BROKER, Unread
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier]
 IsWanted = Callable[[str | None, int | None], bool]
 Item = TypeVar("Item", Segment, Unread)
 
 NOT_KAFKAS = "not a file that Kafka writes here"
+NO_PARTITION = "a broker does not start with a folder in its log directory whose name is not topic-partition"
 
 
 @dataclass
@@ -210,8 +212,11 @@ def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints
     if is_partition or (names.parse_partition_folder(folder.absolute().name) and not partitions):
         _take_partition(PartitionFolder.of(folder, listing, checkpoints.of_folder(folder)), found)
         return
-    before = len(found.segments)
+    before, of_broker = len(found.segments), is_log_directory(entries)
     for entry in entries:
+        if of_broker and stops_broker(entry):
+            found.unread.append(Unread(folder / entry.name, 0, NO_PARTITION, error=STOPS_BROKER))
+            continue
         if entry.name in partitions and (transition := names.transition_of(entry.name)):
             reason = f"the folder of a partition that Kafka marked {transition}"
             found.unread.append(Unread(folder / entry.name, 0, reason, *partitions[entry.name]))

@@ -6,6 +6,7 @@ where its name is of no partition: "Found directory ... is not in the form of to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -15,6 +16,40 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.layout import names
 
 MARKS = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+
+_NOT_LOADED = "remote-log-index-cache"
+_IN_TRANSITION = re.compile(r"\S+-\S+\.\S+-(delete|future|stray)")
+_NUMBER = re.compile(r"\+?[0-9]+")
+
+
+def is_log_directory(entries: Iterable[Entry]) -> bool:
+    """Whether a folder with these entries is one that a broker has used."""
+    return any(entry.name in MARKS and entry.is_file for entry in entries)
+
+
+def stops_broker(entry: Entry) -> bool:
+    """Whether a broker does not start with such an entry in a log directory.
+
+    As ``LocalLog.parseTopicPartitionName``: hidden folders and ``lost+found`` are no exceptions, nor are folders of
+    this package.
+
+    Examples
+    --------
+    >>> from kraftlog.disk.entries import Entry
+    >>> folders = [Entry(name, is_dir=True, is_file=False) for name in ("orders-0", "lost+found", "orders-old")]
+    >>> [entry.name for entry in folders if stops_broker(entry)]
+    ['lost+found', 'orders-old']
+    """
+    name = entry.name
+    if not entry.is_dir or name == _NOT_LOADED:
+        return False
+    if name.endswith(("-delete", "-future", "-stray")):
+        if _IN_TRANSITION.fullmatch(name) is None:
+            return True
+        name = name.rpartition(".")[0]
+    topic, _, partition = name.rpartition("-")
+    is_number = _NUMBER.fullmatch(partition) is not None and int(partition) <= names.LARGEST_PARTITION
+    return not topic or not is_number
 
 
 def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: bool = False) -> None:
@@ -62,7 +97,7 @@ def _what_it_is(folder: Path, *, with_partitions: bool) -> str | None:
         entries = list(disk().entries(folder))
     except OSError:
         return None
-    if any(entry.name in MARKS and entry.is_file for entry in entries):
+    if is_log_directory(entries):
         return "a log directory"
     if _is_partition(folder, entries):
         return "the folder of a partition"

@@ -9,7 +9,8 @@ from kraftlog.layout import names
 
 NOT_READ = "not_read"
 TIER_ORPHAN, TIER_DUPLICATE = "tier_orphan", "tier_duplicate"
-OF_TIER = (TIER_ORPHAN, TIER_DUPLICATE)  # objects of a remote tier that no reader needs
+STOPS_BROKER = "stops_broker"  # a folder that a broker takes for a partition, and does not start
+NOTHING_LOST = (TIER_ORPHAN, TIER_DUPLICATE, STOPS_BROKER)  # what is wrong, though no reader needs it
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Unread:
     @property
     def is_fault(self) -> bool:
         """Whether something may be missing from what is read because of it."""
-        return self.error != NOT_READ and self.error not in OF_TIER
+        return self.error != NOT_READ and self.error not in NOTHING_LOST
 
     @property
     def name(self) -> str:

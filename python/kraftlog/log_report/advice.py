@@ -156,6 +156,13 @@ _BY_ERROR = {
         " deletes or truncates meanwhile show here, too: then read a copy.",
         _errors,
     ),
+    "stops_broker": Advice(
+        "folder that stops a broker",
+        "folders that stop a broker",
+        "A broker takes every folder in a log directory for a partition, and does not start where its name is not"
+        " topic-partition. Move it elsewhere.",
+        _errors,
+    ),
     **dict.fromkeys(("bad_index", "index_mismatch", "txnindex_mismatch"), _INDEX_FILES),
     **dict.fromkeys(("bad_snapshot", "snapshot_mismatch"), _SNAPSHOTS),
     **dict.fromkeys(("offset_goes_back", "bad_last_offset_delta", "offset_overflow"), _OFFSETS),

@@ -15,6 +15,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
+from kraftlog.layout.unread import STOPS_BROKER
 from kraftlog.log_report.cluster_facts import ClusterFacts, cluster_facts
 from kraftlog.log_report.fault_counts import FaultCounts
 from kraftlog.log_report.group_lags import GroupLags
@@ -111,9 +112,10 @@ def collect(
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
     """
-    facts = Facts(paths, now, left_alone=log.left_alone())
+    stops_broker = [fault for fault in log.not_needed() if fault.error == STOPS_BROKER]
+    facts = Facts(paths, now, left_alone=[fault for fault in log.left_alone() if fault.error != STOPS_BROKER])
     segments = log.found.segments
-    for fault in log.unreadable():
+    for fault in (*log.unreadable(), *stops_broker):
         facts.faults.add(fault)
     ends = _partitions(facts, segments, workers, on_progress)
     facts.has_transaction_state = TRANSACTION_STATE in log.topics

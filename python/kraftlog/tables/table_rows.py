@@ -14,7 +14,7 @@ from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
-from kraftlog.layout.unread import OF_TIER, Unread
+from kraftlog.layout.unread import NOTHING_LOST, Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.read.partitions import is_metadata, topics_of
 from kraftlog.read.ranges import Range, plan
@@ -163,8 +163,8 @@ def left_alone(found: Discovery) -> list[Fault]:
 
 
 def not_needed(found: Discovery) -> list[Fault]:
-    """Return the objects of a remote tier that no reader needs: orphans and duplicates."""
-    return [_as_row(item) for item in found.unread if item.error in OF_TIER]
+    """Return what is wrong and no reader needs: orphans and duplicates of a remote tier, folders that stop a broker."""
+    return [_as_row(item) for item in found.unread if item.error in NOTHING_LOST]
 
 
 def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how: Pass) -> Iterator[pa.RecordBatch]:
