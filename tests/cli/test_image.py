@@ -104,7 +104,7 @@ def test_nothing_is_written_where_it_is_read(kraftlog_command: Command, tmp_path
 
 def test_no_snapshot_of_what_cannot_be_read_whole(kraftlog_command: Command, tmp_path: Path) -> None:
     """A controller that starts from it would have lost something."""
-    folder = tmp_path / "__cluster_metadata-0"
+    folder = tmp_path / "log" / "__cluster_metadata-0"
     shutil.copytree(METADATA / "__cluster_metadata-0", folder)
     for path in folder.glob("*.checkpoint"):
         path.unlink()

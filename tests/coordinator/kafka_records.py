@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 from kafka_rows import Line, markers, typed
 
+import kraftlog
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import int16_prefix
 from kraftlog.messages.last_records import LastRecords
@@ -22,6 +25,14 @@ def add_lines(last: LastRecords, lines: list[Line], format_name: str) -> None:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(_RECORDS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, _RECORDS, strict=True)]
     assert last.add(pa.record_batch(arrays, schema=_RECORDS), markers(lines)) is None
+
+
+def write_log(folder: Path, lines: list[Line], format_name: str) -> None:
+    """Write records, none of which is of a transaction, as the log of a partition."""
+    rows = [dict(zip(("key", "value"), _record(line, format_name)[:2], strict=True)) for line in lines]
+    table = pa.Table.from_pylist(rows, pa.schema([("key", pa.binary()), ("value", pa.binary())]))
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(kraftlog.encode(table).to_pybytes())
 
 
 def _record(line: Line, format_name: str) -> tuple[bytes, bytes | None, int, int]:

@@ -11,7 +11,14 @@ from jvm import Line
 import kraftlog
 from kraftlog.tables.table_rows import table_schema
 
+Described = tuple[str | int | None, ...]
+"""A row of kafka-consumer-groups: the columns are those of ``_DESCRIBED``."""
+
 CLASSIC, SHARE = "classic", "share"
+_DESCRIBED = [
+    *("group", "topic", "partition", "current_offset", "log_end_offset", "lag"),
+    *("member_id", "client_host", "client_id"),
+]
 _MEMBER = ("member_id", "instance_id", "client_id", "client_host")
 
 
@@ -63,6 +70,25 @@ def table_groups(folder: Path) -> dict[str, Line]:
             found[name]["group_epoch"] = row["generation_or_epoch"]
             found[name]["target_assignment_epoch"] = row["target_assignment_epoch"]
     return found
+
+
+def described(output: str) -> list[Described]:
+    """Return the rows that kafka-consumer-groups describes, in order; None for its dash."""
+    found = []
+    for line in output.splitlines():
+        words = line.split()
+        if len(words) == len(_DESCRIBED) and words[0] != "GROUP":
+            row = [None if word == "-" else word for word in words]
+            found.append((*row[:2], *(None if word is None else int(word) for word in row[2:6]), *row[6:]))
+    return sorted(found, key=str)
+
+
+def lags(folder: Path) -> list[Described]:
+    """Return the same of the table ``lag``."""
+    stream = kraftlog.open(folder).lag(_DESCRIBED, strict=False)
+    found = [tuple(row.values()) for row in stream.to_table().to_pylist()]
+    assert not stream.faults
+    return sorted(found, key=str)
 
 
 def admin_transactional_ids(ids: Iterable[Line]) -> dict[str, Line]:

@@ -114,7 +114,7 @@ def _empty_groups() -> list[Row | Unknown]:
 
 
 def _classic_group(version: int, unknown: list[Line] | None = None) -> Row:
-    def member(number: int, instance: str | None) -> Line:
+    def member(number: int, instance: str | None, partitions: list[int]) -> Line:
         return {
             "member_id": f"member-{number}",
             "group_instance_id": instance,
@@ -123,13 +123,11 @@ def _classic_group(version: int, unknown: list[Line] | None = None) -> Row:
             "rebalance_timeout": HOUR,
             "session_timeout": HOUR,
             "subscription": _blob("Subscription", {"topics": ["orders", "parts"]}),
-            "assignment": _blob(
-                "Assignment", {"assigned_partitions": [{"topic": "orders", "partitions": [number, number + 2]}]}
-            ),
+            "assignment": _blob("Assignment", {"assigned_partitions": [{"topic": "orders", "partitions": partitions}]}),
             "unknown_tagged_fields": unknown,
         }
 
-    members = [member(0, None), member(1, "static")]
+    members = [member(0, None, [0, 2]), member(1, "static", [1])]
     value = {"protocol_type": "consumer", "generation": 9, "protocol": "range", "leader": "member-1"}
     value |= {"current_state_timestamp": START, "members": members, "unknown_tagged_fields": unknown or []}
     return Row(2, {"group": "classic"}, version, value)

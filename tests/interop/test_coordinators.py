@@ -10,25 +10,29 @@ import coordinator_answers as answers
 import coordinator_scenarios as scenarios
 import pytest
 from coordinator_log import CoordinatorLog
-from jvm import Line
+from jvm import Jvm, Line
 from kafka_broker import Broker, complaints_in
+from kafka_tool import run_tool
 
 import kraftlog
 from kraftlog.metadata.uuids import uuid_text
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 KNOWN, FUTURE = "known", "future"
+GROUP_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 class Run(NamedTuple):
-    """What was written, kraftlog's tables of it, and what Kafka said when it had loaded it."""
+    """What was written, kraftlog's tables of it, and what Kafka said when it had loaded it, its tools too."""
 
     tables: dict[str, dict[str, Line]]
     unknown: dict[str, list[int]]
     groups: list[Line]
     ids: list[Line]
+    described: list[answers.Described]
     output: str
     tables_afterwards: dict[str, dict[str, Line]]
+    lags: list[answers.Described]
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +47,17 @@ def topic_ids(broker: Broker) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def runs(broker: Broker, topic_ids: dict[str, str]) -> dict[str, Run]:
+def runs(java: Jvm, broker: Broker, topic_ids: dict[str, str]) -> dict[str, Run]:
     """Put logs in the place of Kafka's own, and ask it what is in them: once all that is known, once what is not."""
     return {
-        KNOWN: _run(broker, scenarios.offsets(topic_ids), scenarios.transactional_ids()),
-        FUTURE: _run(broker, scenarios.offsets_of_the_future(topic_ids), scenarios.transactional_ids_of_the_future()),
+        KNOWN: _run(java, broker, scenarios.offsets(topic_ids), scenarios.transactional_ids()),
+        FUTURE: _run(
+            java, broker, scenarios.offsets_of_the_future(topic_ids), scenarios.transactional_ids_of_the_future()
+        ),
     }
 
 
-def _run(broker: Broker, offsets: CoordinatorLog, ids: CoordinatorLog) -> Run:
+def _run(java: Jvm, broker: Broker, offsets: CoordinatorLog, ids: CoordinatorLog) -> Run:
     broker.replace_log(OFFSETS, 0, {0: offsets.data})
     broker.replace_log(TRANSACTIONS, 0, {0: ids.data})
     broker.forget_the_clean_shutdown()
@@ -62,10 +68,15 @@ def _run(broker: Broker, offsets: CoordinatorLog, ids: CoordinatorLog) -> Run:
     said = len(broker.output())
     with broker:
         groups = broker.groups()
-        _, described = broker.transactions(scenarios.TOPICS)
+        _, ids_of_broker = broker.transactions(scenarios.TOPICS)
+        arguments = ["--bootstrap-server", broker.bootstrap_servers, "--describe", "--all-groups"]
+        (told,) = run_tool(java, GROUP_TOOL, [arguments])
+        assert told.code == 0, told
+        described = answers.described(told.output)
     for topic, log in ((OFFSETS, offsets), (TRANSACTIONS, ids)):  # recovery has cut nothing off
         assert (broker.log_dir / f"{topic}-0" / f"{0:020}.log").read_bytes().startswith(log.data)
-    return Run(tables, unknown, groups, described, broker.output()[said:], _tables(broker.log_dir))
+    afterwards, lags = _tables(broker.log_dir), answers.lags(broker.log_dir)
+    return Run(tables, unknown, groups, ids_of_broker, described, broker.output()[said:], afterwards, lags)
 
 
 def _tables(log_dir: Path) -> dict[str, dict[str, Line]]:
@@ -95,6 +106,13 @@ def test_offsets(run: Run) -> None:
 def test_groups(run: Run) -> None:
     """Classic, consumer and share groups, with members and what is assigned to them."""
     assert answers.admin_groups(run.groups) == run.tables["groups"]
+
+
+def test_lag(run: Run) -> None:
+    """A row of each partition that is committed or assigned, of each member; a dash where nothing is committed."""
+    assert run.lags == run.described
+    *_, of_consumer = (row for row in run.lags if row[0] == "consumer" and row[3] is None)
+    assert of_consumer[:3] == ("consumer", "orders", 1)
 
 
 def test_transactional_ids(run: Run) -> None:

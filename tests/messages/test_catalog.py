@@ -13,7 +13,7 @@ KEYED = ["consumer_offsets", "share_group_state", "transaction_state"]
 
 def test_api_keys_of_each_format() -> None:
     assert {name: sorted(record_format.types) for name, record_format in BUILT_IN.formats.items()} == {
-        "metadata": [0, 1, 2, 3, 4, 5, *range(7, 13), 14, 15, *range(17, 29)],
+        "metadata": [0, 1, 2, 3, 4, 5, *range(7, 13), 14, 15, *range(17, 30)],
         "consumer_offsets": [*range(9), *range(10, 18), *range(19, 24)],
         "transaction_state": [0],
         "share_group_state": [0, 1],

@@ -36,6 +36,8 @@ KEYED = [
     for name in ("consumer_offsets", "transaction_state", "share_group_state")
     if (GOLDEN / scenario / "expected" / f"{name}.jsonl").exists()
 ]
+# the log of schema_all is of 4.3; tests/metadata/test_unregistered.py reads a record of 4.4
+OF_LATER_RELEASES = {("UnregisterControllerRecord", 0)}
 Answer = tuple[dict[str, Any], bytes | None, bytes | None]
 
 
@@ -101,7 +103,7 @@ def test_framed_records(scenario: str, name: str, file: str) -> None:
             assert encode_framed(record) == value
             seen.add((record.record_type.name, record.version))
     if scenario == "schema_all":
-        assert seen == every_version(record_format.name)
+        assert seen == every_version(record_format.name) - OF_LATER_RELEASES
 
 
 def every_version(format_name: str) -> set[tuple[str, int]]:

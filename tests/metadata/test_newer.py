@@ -18,12 +18,14 @@ from kraftlog.coordinator.downgrade_check import downgrade_check
 from kraftlog.coordinator.record_counts import RecordCounts, TagKind
 from kraftlog.coordinator.releases import NEWEST_RELEASE, readers, release_of
 from kraftlog.errors import RecordError
+from kraftlog.layout.discover import discover
 from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.messages.frames import frame
 from kraftlog.messages.writer import encode_messages
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import downgrade_report
 from kraftlog.metadata.schemas import schema_of
+from kraftlog.metadata_log.image import image_at
 from kraftlog.write.metadata_writer import MetadataLogWriter
 
 Command = Callable[..., Any]
@@ -50,14 +52,14 @@ def feature(name: str, level: int) -> bytes:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Return a copy of a log at the newest known level, with one more record."""
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Return a copy of a log at the newest known level, or another one, with one more record."""
 
-    def with_record(record: bytes) -> Path:
+    def with_record(record: bytes, level: int = NEWEST_LEVEL) -> Path:
         folder = tmp_path / "log" / "__cluster_metadata-0"
         shutil.copytree(GOLDEN / "metadata" / "log" / "__cluster_metadata-0", folder)
         with MetadataLogWriter(folder, leader_epoch=None) as writer:
-            writer.append([feature("metadata.version", NEWEST_LEVEL)])
+            writer.append([feature("metadata.version", level)])
             writer.append([record])
         return folder.parent
 
@@ -69,12 +71,13 @@ CASES = {
     "feature level": (feature("group.version", 2), "level 2 of group.version"),
     "feature": (feature("a.new.version", 1), "level 1 of a.new.version"),
 }
+MARKERS = {"BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"}  # a writer takes none
 NEXT_RECORD = frame(NEXT_TYPE, 0) + b"\0"
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_downgrade_wants_force(
-    kraftlog_command: Command, log: Callable[[bytes], Path], tmp_path: Path, case: str
+    kraftlog_command: Command, log: Callable[..., Path], tmp_path: Path, case: str
 ) -> None:
     """Also to a level between which metadata did not change; nothing is written without --force, and it is named."""
     record, named = CASES[case]
@@ -92,7 +95,7 @@ def test_a_downgrade_wants_force(
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("to", ["4.4", "4.4.0", "4.3", "3.9"])
-def test_the_check_names_it(kraftlog_command: Command, log: Callable[[bytes], Path], to: str, case: str) -> None:
+def test_the_check_names_it(kraftlog_command: Command, log: Callable[..., Path], to: str, case: str) -> None:
     """Whichever release is asked for."""
     record, named = CASES[case]
     done = kraftlog_command("downgrade-check", log(record), "--to", to, "--format", "jsonl")
@@ -102,7 +105,7 @@ def test_the_check_names_it(kraftlog_command: Command, log: Callable[[bytes], Pa
     assert "unknown" in done.stderr or "fails" in outcomes
 
 
-def test_what_is_known_is_safe(kraftlog_command: Command, log: Callable[[bytes], Path]) -> None:
+def test_what_is_known_is_safe(kraftlog_command: Command, log: Callable[..., Path]) -> None:
     """The newest level itself, and every known level of every feature."""
     done = kraftlog_command("downgrade-check", log(feature("group.version", 1)), "--to", NEWEST_RELEASE)
     assert (done.returncode, done.stderr) == (0, f"{NEWEST_RELEASE}.0: reads all records\n")
@@ -132,9 +135,45 @@ def test_the_next_level_of_each_feature(name: str, level: int) -> None:
         assert [(row["key"], row["outcome"]) for row in report.table.to_pylist()] == [(name, "unknown")]
 
 
-def test_the_next_record_type_of_metadata(
-    log: Callable[[bytes], Path], tmp_path: Path, kraftlog_command: Command
+@pytest.mark.parametrize(
+    ("record", "named"),
+    [
+        (NEXT_RECORD, f"unknown type {NEXT_TYPE}"),
+        *(
+            (frame(api_key, each.value.versions.last + 1) + b"\0" * 64, f"version {each.value.versions.last + 1} of")
+            for api_key, each in BUILT_IN.formats["metadata"].types.items()
+            if each.value is not None and each.name not in MARKERS
+        ),
+    ],
+)
+def test_no_downgrade_is_safe_of_a_log_with_a_record_of_the_next_type_or_version(
+    log: Callable[..., Path], record: bytes, named: str
 ) -> None:
+    """Nor where metadata did not change between the levels: the image lacks what the record says."""
+    from_level, to_level = levels.level_of("4.2"), levels.level_of("4.1")
+    segments = discover(log(record, from_level)).segments
+    image = image_at(segments, None, faults := []).image
+    assert downgrade_report(image.tables(), from_level, to_level).verdict == "safe"
+    report = downgrade_report(image.tables(), from_level, to_level, [fault.message for fault in faults])
+    assert (report.verdict, report.is_lossless) == ("unknown", False)
+    assert named in report.reasons[0]
+
+
+@pytest.mark.parametrize("command", [["downgrade"], ["downgrade", "--force"], ["downgrade-check"]], ids=" ".join)
+def test_commands_call_no_such_downgrade_safe(
+    kraftlog_command: Command, log: Callable[..., Path], tmp_path: Path, command: list[str]
+) -> None:
+    folder, output = log(NEXT_RECORD, levels.level_of("4.2")), tmp_path / "out"
+    to_file = ["--output", output] if command[0] == "downgrade" else []
+    done = kraftlog_command(command[0], folder, "--to", "4.1", *command[1:], *to_file)
+    assert done.returncode == 1
+    assert "metadata.version 4.2-IV1 to 4.1-IV1: unknown" in done.stderr
+    assert f"unknown type {NEXT_TYPE}" in done.stderr
+    assert "safe" not in done.stderr
+    assert not output.exists()
+
+
+def test_the_next_record_type_of_metadata(log: Callable[..., Path], tmp_path: Path, kraftlog_command: Command) -> None:
     """An image that lacks what it says is not whole, and no snapshot is made of it, not even with --force."""
     folder, target = log(NEXT_RECORD), tmp_path / "out"
     with pytest.raises(RecordError, match=f"unknown type {NEXT_TYPE}"):
@@ -179,7 +218,7 @@ def _one_of(version: int) -> tuple[Any, Any, Any]:
     return _one(version)[0], _one(0)[0].astype(bool), _one(0)[0].astype("i8")
 
 
-def test_the_next_release(kraftlog_command: Command, log: Callable[[bytes], Path]) -> None:
+def test_the_next_release(kraftlog_command: Command, log: Callable[..., Path]) -> None:
     """What it reads is not known: wrong usage, which says what is."""
     with pytest.raises(ValueError, match=NEXT_RELEASE):
         release_of(NEXT_RELEASE)
@@ -191,7 +230,7 @@ def test_the_next_release(kraftlog_command: Command, log: Callable[[bytes], Path
 
 
 def test_what_is_written_at_a_level_that_is_not_known(
-    log: Callable[[bytes], Path], tmp_path: Path, kraftlog_command: Command
+    log: Callable[..., Path], tmp_path: Path, kraftlog_command: Command
 ) -> None:
     """Nothing: a snapshot would lack what is new, and a writer would not know what it may write."""
     with pytest.raises(ValueError, match=str(NEXT_LEVEL)):

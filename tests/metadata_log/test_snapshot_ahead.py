@@ -186,7 +186,10 @@ def test_a_transaction_that_is_open_where_the_log_ends(tmp_path: Path) -> None:
     open_at_end = kraftlog.open(tmp_path).metadata_transactions(["state"]).to_pylist()
     assert open_at_end == [{"state": "open"}]
     shutil.copy(LOG / SNAPSHOT, folder / f"{9000:020}-0000000004.checkpoint")
-    assert kraftlog.open(tmp_path).metadata_transactions(["state"], strict=False).to_pylist() == [{"state": "unknown"}]
+    told: list[Fault] = []
+    table = kraftlog.open(tmp_path).metadata_transactions(["state"], strict=False, faults=told)
+    assert table.to_pylist() == [{"state": "unknown"}]
+    assert [fault.error for fault in told] == [MISSING, "damaged_transaction"]
     at = image_at(MetadataLog.open(tmp_path), None, faults := [])
     assert (at.offset, at.open_since, faults) == (8999, None, [])
 

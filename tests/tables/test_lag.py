@@ -1,4 +1,4 @@
-"""What groups have committed is what Admin said of them; where a log is missing, a row says so."""
+"""What groups have committed and been assigned is what Admin said of them; where a log is missing, a row says so."""
 
 from __future__ import annotations
 
@@ -11,30 +11,48 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog import schema
 from kraftlog.errors import CorruptRecordError
 
 GROUPS = GOLDEN / "groups"
-OFFSETS: dict[str, dict[str, Any]] = json.loads((GROUPS / "expected" / "broker_state.json").read_text())["offsets"]
+STATE: dict[str, Any] = json.loads((GROUPS / "expected" / "broker_state.json").read_text())
+OFFSETS: dict[str, dict[str, Any]] = STATE["offsets"]
 
 
-def test_committed_offsets_are_those_of_admin():
-    stream = kraftlog.open(GROUPS / "log").lag()
+def assigned() -> dict[tuple[str, str], tuple[str, str, str]]:
+    """Return the partitions of members as Admin said: member, client and host of each."""
+    return {
+        (group, name): (member["member_id"], member["client_id"], member["client_host"])
+        for group, answer in STATE["describe"].items()
+        for member in answer.get("members", [])
+        for name in member["assignment"]
+    }
+
+
+def test_rows_are_those_of_kafka_consumer_groups():
+    """A partition that is committed, or that a member has, with the member; what it says of both is Admin's."""
+    stream = kraftlog.open(GROUPS / "log").lag([*schema.LAG.shown, "client_id", "client_host"])
     rows = stream.to_table().to_pylist()
-    found = {(row["group"], f"{row['topic']}-{row['partition']}"): row["current_offset"] for row in rows}
-    expected = {(group, name): answer["offset"] for group, of in OFFSETS.items() for name, answer in of.items()}
-    assert found == expected
-    assert len(rows) == len(expected) > 10
+    found = {(row["group"], f"{row['topic']}-{row['partition']}"): row for row in rows}
+    committed = {(group, name): answer["offset"] for group, of in OFFSETS.items() for name, answer in of.items()}
+    assert found.keys() == committed.keys() | assigned().keys()
+    assert len(rows) == len(found) > len(committed) + 4
     assert stream.faults == []
-    for row in rows:
-        assert row["reason"] == f"no log of {row['topic']}-{row['partition']} among the files"
+    members = ("member_id", "client_id", "client_host")
+    for place, row in found.items():
+        assert row["current_offset"] == committed.get(place)
+        assert tuple(row[name] for name in members) == assigned().get(place, (None, None, None))
+        nothing = "" if place in committed else "no offset is committed; "
+        assert row["reason"] == f"{nothing}no log of {place[1]} among the files"
         assert row["lag"] is row["log_end_offset"] is row["read_committed_lag"] is row["last_stable_offset"] is None
 
 
 def test_groups_and_topics():
     log = kraftlog.open(GROUPS / "log")
     one = log.lag(["group", "topic"], groups=["grp-modern", "none"]).to_table().to_pylist()
-    assert one == [{"group": "grp-modern", "topic": "grp-a"}] * len(OFFSETS["grp-modern"])
-    assert log.lag(groups=["grp-modern"], topics=["grp-b"]).to_table().num_rows == 0
+    topics = ["grp-a"] * 4 + ["grp-b"] * 2
+    assert one == [{"group": "grp-modern", "topic": topic} for topic in topics]
+    assert log.lag(groups=["grp-manual"], topics=["grp-b"]).to_table().num_rows == 0
     assert set(log.lag(topics=["grp-b"]).to_table()["topic"].to_pylist()) == {"grp-b"}
 
 
@@ -50,8 +68,10 @@ def copied(tmp_path: Path) -> Path:
 
 def test_ends_are_those_of_the_broker(copied: Path):
     told = json.loads((GOLDEN / "transactions" / "expected" / "broker_state.json").read_text())["partitions"]
-    rows = kraftlog.open(copied).lag(groups=["grp-modern"]).to_table().to_pylist()
+    of = {"groups": ["grp-modern"], "topics": ["grp-a"]}
+    *rows, last = kraftlog.open(copied).lag(**of).to_table().to_pylist()
     assert [row["partition"] for row in rows] == [0, 1, 2]
+    assert (last["partition"], last["current_offset"], last["log_end_offset"]) == (3, None, None)
     for row in rows:
         answer = told[f"orders-{row['partition']}"]
         end, stable, current = answer["high_watermark"], answer["last_stable_offset"], row["current_offset"]
@@ -64,8 +84,29 @@ def test_a_log_that_cannot_be_read(copied: Path):
     max((copied / "grp-a-0").glob("*.log")).write_bytes(b"\xff" * 100)
     stream = kraftlog.open(copied).lag(groups=["grp-modern"], strict=False)
     rows = stream.to_table().to_pylist()
-    assert len(rows) == 3
-    assert [row["lag"] for row in rows[1:]] == [69 - rows[1]["current_offset"], 38 - rows[2]["current_offset"]]
+    assert len(rows) == 6
+    assert [row["lag"] for row in rows[1:3]] == [69 - rows[1]["current_offset"], 38 - rows[2]["current_offset"]]
     assert {(fault.topic, fault.partition) for fault in stream.faults} == {("grp-a", 0)}
     with pytest.raises(CorruptRecordError):
         kraftlog.open(copied).lag(groups=["grp-modern"]).to_table()
+
+
+def test_a_member_that_is_stuck_before_its_first_commit(copied: Path):
+    """The ends of its partition are known, its lag is not; the report counts it."""
+    shutil.copytree(GOLDEN / "transactions" / "log" / "orders-2", copied / "grp-b-1")
+    answer = json.loads((GOLDEN / "transactions" / "expected" / "broker_state.json").read_text())["partitions"]
+    log = kraftlog.open(copied)
+    stuck = log.lag(groups=["grp-static", "grp-migrated"], topics=["grp-b"]).to_table().to_pylist()[1::2]
+    assert [row["group"] for row in stuck] == ["grp-static", "grp-migrated"]
+    for row in stuck:
+        assert row["log_end_offset"] == answer["orders-2"]["high_watermark"]
+        assert row["last_stable_offset"] == answer["orders-2"]["last_stable_offset"]
+        assert row["current_offset"] is row["lag"] is row["read_committed_lag"] is None
+        assert row["reason"] == "no offset is committed"
+    facts = kraftlog.report(copied).facts
+    assert facts.groups is not None
+    counts = {
+        name: (one.partitions, one.uncommitted, one.unknown, one.known) for name, one in facts.groups.groups.items()
+    }
+    assert counts["grp-static"] == (2, 1, 1, 0)
+    assert counts["grp-modern"] == (6, 3, 2, 3)

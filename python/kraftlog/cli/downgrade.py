@@ -53,7 +53,7 @@ def command(directory: Path, to: str, target: Path, force: bool, form: str) -> N
     if from_level is None:
         raise ValueError(f"{directory}: its metadata log says no metadata.version")
     tables = at.image.tables()
-    report = downgrade_report(tables, from_level, level)
+    report = downgrade_report(tables, from_level, level, [fault.message for fault in faults])
     with open_writer(form, None, COLUMNS, "base64", force=False) as writer:
         for batch in report.table.to_batches():
             writer.write(batch)

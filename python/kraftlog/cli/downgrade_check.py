@@ -130,13 +130,16 @@ def _reports(log: Log, level: int, faults: list[Fault]) -> Iterator[DowngradeRep
     """Return what a downgrade would do to each metadata log that is at a higher level."""
     metadata = [segment for segment in log.found.segments if format_of(segment) == METADATA]
     for segments in longest_replicas(metadata) or by_partition(metadata):  # a log, or snapshots alone
-        image = image_of(segments, faults)
+        unread: list[Fault] = []
+        image = image_of(segments, unread)
+        faults += unread
         from_level = image.metadata_version
         if from_level is None:
             continue
         tables = image.tables()
         if from_level > level or newer_features(tables):
-            yield downgrade_report(tables, from_level, min(level, from_level))
+            messages = [fault.message for fault in unread]
+            yield downgrade_report(tables, from_level, min(level, from_level), messages)
 
 
 def _as_shown(tables: list[pa.Table]) -> pa.Table:

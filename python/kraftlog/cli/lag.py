@@ -33,7 +33,8 @@ def command(
     """Show how far groups are behind, as kafka-consumer-groups --describe does, without a broker.
 
     What a group has committed is compared with the end of the log (lag), and with the last stable offset, where
-    read_committed consumers stop (read_committed_lag). Give the log directories of the brokers that have
+    read_committed consumers stop (read_committed_lag). A partition that a member has is shown before its first commit,
+    too, without a lag. Give the log directories of the brokers that have
     __consumer_offsets and the topics; where the log of a partition is not among them, the column reason says so. The
     end is that of the files: a broker that runs may not have given it to consumers yet.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable
+from typing import cast
 
 import pyarrow as pa
 
@@ -29,7 +31,17 @@ def group_columns(
     arrow_schema : pyarrow.Schema
         Columns of the table.
     """
-    every_name = {**names, **groups.topic_names()}
+    rows = {name: simple_group(name) for name in simple_groups} | group_rows(groups, names)
+    if not rows:
+        return None
+    ordered = [rows[name] for name in sorted(rows)]
+    columns = [pa.array([row[field.name] for row in ordered], field.type) for field in arrow_schema]
+    return rows_of(columns, arrow_schema, len(ordered))
+
+
+def group_rows(groups: Groups, names: Names) -> dict[str, Row]:
+    """Return the groups that have records of their own, by name, as rows of the table ``groups``."""
+    every_name = ChainMap(groups.topic_names(), cast("dict[str, str]", names))  # which is not written to
     found: dict[str, tuple[int, Row]] = {}
     rows_of_each = classic_groups(groups)
     for family in FAMILIES:
@@ -38,9 +50,4 @@ def group_columns(
         name = row["group"]
         if name not in found or offset > found[name][0]:  # of a group that is of two types the later one counts
             found[name] = offset, row
-    rows = {name: simple_group(name) for name in simple_groups} | {name: row for name, (_, row) in found.items()}
-    if not rows:
-        return None
-    ordered = [rows[name] for name in sorted(rows)]
-    columns = [pa.array([row[field.name] for row in ordered], field.type) for field in arrow_schema]
-    return rows_of(columns, arrow_schema, len(ordered))
+    return {name: row for name, (_, row) in found.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.names import PARTITION_METADATA
 
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -59,7 +60,7 @@ def read_properties(path: LogPath) -> dict[str, str]:
     CorruptRecordError
         When a line is not of that form.
     """
-    separator = ":" if path.name == "partition.metadata" else "="
+    separator = ":" if path.name == PARTITION_METADATA else "="
     properties = {}
     for line in _lines(path):
         if line.strip() and not line.startswith("#"):

@@ -19,6 +19,8 @@ _PARTITION_IN_TRANSITION = re.compile(
 STORE_FOLDER = ".kraftlog"
 COORDINATORS_FILE = "kraftlog-coordinators.json"
 
+PARTITION_METADATA = "partition.metadata"
+
 # Files that stand beside segments, or in the log directory, and hold something else than records.
 KNOWN_FILES = frozenset(
     {
@@ -28,7 +30,7 @@ KNOWN_FILES = frozenset(
         "leader-epoch-checkpoint",
         "log-start-offset-checkpoint",
         "meta.properties",
-        "partition.metadata",
+        PARTITION_METADATA,
         "quorum-state",
         "recovery-point-offset-checkpoint",
         "replication-offset-checkpoint",

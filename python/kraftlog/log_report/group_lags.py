@@ -23,11 +23,15 @@ class GroupFacts:
         As the table ``groups`` has them; None of a group that the table has not.
     members : int
     partitions : int
-        With a committed offset.
+        With a committed offset, or assigned to a member.
     lag, read_committed_lag : int
         Sums over the partitions where they are known.
+    known : int
+        Partitions whose lag is known.
     unknown : int
-        Partitions of which they are not.
+        Partitions whose log has no end that is known.
+    uncommitted : int
+        Partitions of members that have committed nothing there.
     worst : list of dict
         Rows of the table ``lag`` with the largest lag.
     """
@@ -39,7 +43,9 @@ class GroupFacts:
     partitions: int = 0
     lag: int = 0
     read_committed_lag: int = 0
+    known: int = 0
     unknown: int = 0
+    uncommitted: int = 0
     worst: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -78,17 +84,19 @@ class GroupLags:
     def _add(self, row: dict[str, Any]) -> None:
         one = self._group(row["group"])
         one.partitions += 1
-        if row["lag"] is None:
-            one.unknown += 1
-        else:
-            one.lag += row["lag"]
+        end, start, current = row["log_end_offset"], row["log_start_offset"], row["current_offset"]
+        one.unknown += end is None
+        if current is None:
+            one.uncommitted += 1
+            return
+        one.known += row["lag"] is not None
+        one.lag += row["lag"] or 0
         one.read_committed_lag += row["read_committed_lag"] or 0
         one.worst = heapq.nlargest(WORST, [*one.worst, row], key=_lag_of)
-        end, start = row["log_end_offset"], row["log_start_offset"]
-        if end is not None and row["current_offset"] > end:
+        if end is not None and current > end:
             self.ahead_count += 1
             self.ahead += [row] if len(self.ahead) < OUT_OF_RANGE else []
-        elif start is not None and row["current_offset"] < start:
+        elif start is not None and current < start:
             self.lost_count += 1
             self.lost += [row] if len(self.lost) < OUT_OF_RANGE else []
 

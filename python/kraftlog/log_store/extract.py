@@ -14,9 +14,9 @@ from kraftlog.disk.durable import UNFINISHED, write_file
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
 from kraftlog.layout.log_directory import refuse_inside
+from kraftlog.layout.names import PARTITION_METADATA
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
-from kraftlog.log_store.partition_folders import PARTITION_METADATA
 from kraftlog.log_store.topics import check_name
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.read.partitions import by_partition

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
+from kraftlog.layout.names import PARTITION_METADATA
 from kraftlog.metadata.uuids import uuid_bytes, uuid_text
 
-PARTITION_METADATA = "partition.metadata"
 LONGEST_FOLDER_NAME = 255
 
 

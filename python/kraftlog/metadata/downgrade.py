@@ -66,7 +66,9 @@ class DowngradeReport:
         return self.verdict == SAFE and not pc.any(lost, min_count=0).as_py()
 
 
-def downgrade_report(tables: Mapping[str, pa.Table], from_level: int, to_level: int) -> DowngradeReport:
+def downgrade_report(
+    tables: Mapping[str, pa.Table], from_level: int, to_level: int, unread: Sequence[str] = ()
+) -> DowngradeReport:
     """Return what a downgrade would do to an image.
 
     Parameters
@@ -75,8 +77,11 @@ def downgrade_report(tables: Mapping[str, pa.Table], from_level: int, to_level: 
         Of the image: the records of each type, uuids as 16 bytes.
     from_level, to_level : int
         Of ``metadata.version``; the same when the features alone are judged.
+    unread : sequence of str
+        What could not be read of the log, such as a record of a type that is not known. The image lacks it, so that the
+        downgrade is unknown.
     """
-    verdict, reasons = _verdict(from_level, to_level, list(_newer(tables, from_level)))
+    verdict, reasons = _verdict(from_level, to_level, list(_newer(tables, from_level, unread)))
     rows: list[pa.Table] = []
     if verdict != IMPOSSIBLE:
         for name, table in tables.items():
@@ -121,13 +126,16 @@ def newer_features(tables: Mapping[str, pa.Table]) -> list[tuple[str, int]]:
     ]
 
 
-def _newer(tables: Mapping[str, pa.Table], from_level: int) -> Iterator[str]:
-    """Return a sentence for each level that is newer than those that are known."""
+def _newer(tables: Mapping[str, pa.Table], from_level: int, unread: Sequence[str]) -> Iterator[str]:
+    """Return a sentence for each level that is newer than those that are known, and one if the image is not whole."""
     newest = levels.name_of(NEWEST_LEVEL)
     if levels.is_newer(from_level):
         yield f"metadata.version {from_level} is not known, the newest is {newest}: what it has nobody can say"
     for feature, level in newer_features(tables):
         yield f"level {level} of {feature} is not known: what depends on it nobody can say"
+    if unread:
+        count = f" (the first of {len(unread)} faults)" if len(unread) > 1 else ""
+        yield f"the log cannot be read whole: {unread[0]}{count}"
 
 
 def _verdict(from_level: int, to_level: int, unknown: Sequence[str]) -> tuple[str, tuple[str, ...]]:

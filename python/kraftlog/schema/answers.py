@@ -121,7 +121,7 @@ PARTITION_OFFSETS = TableSchema(
 # what kafka-consumer-groups answers to --describe
 LAG = TableSchema(
     "lag",
-    "what a group has committed in a partition, against the end of its log",
+    "a partition that a group has committed an offset in, or that a member has, against the end of its log",
     {
         "group": pa.string(),
         **PARTITION,
@@ -130,9 +130,10 @@ LAG = TableSchema(
         "lag": pa.int64(),
         "last_stable_offset": pa.int64(),
         "read_committed_lag": pa.int64(),
+        "member_id": pa.string(),
         "reason": pa.string(),
     },
-    {"log_start_offset": pa.int64()},
+    {"log_start_offset": pa.int64(), "client_id": pa.string(), "client_host": pa.string()},
 )
 
 # not a table that is read, but what is done

@@ -6,9 +6,10 @@ no meaning here.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from kraftlog import schema
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.coordinator.group_rows import group_columns
 from kraftlog.coordinator.groups import Groups
+from kraftlog.coordinator.members import Names
 from kraftlog.coordinator.offset_columns import groups_with_offsets, offset_columns, topic_names
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG, transactional_id_columns
 from kraftlog.disk.run_ahead import run_ahead
@@ -30,6 +32,7 @@ from kraftlog.read.messages import TypedChunk
 from kraftlog.read.partitions import longest_replicas
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_range
+from kraftlog.read.topic_names import TopicNames
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 OFFSET_COMMIT = "OffsetCommit"
@@ -61,11 +64,7 @@ def group_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``groups``, a record batch for each partition of ``__consumer_offsets``."""
-    found = [
-        groups_of(_taken(group_records(), group, options, faults, on_progress))
-        for group in replicas(segments, CONSUMER_OFFSETS)
-    ]
-    names = {topic_id: name for commits, _ in found for topic_id, name in topic_names(commits).items()}
+    found, names = commits_and_groups(segments, options, faults, on_progress)
     for commits, groups in found:
         rows = group_columns(groups, groups.simple_groups(groups_with_offsets(commits)), names, arrow_schema)
         if rows is not None:
@@ -92,6 +91,21 @@ def last_transactional_ids(
     """Return the last record of each transactional id in the segments of one partition of ``__transaction_state``."""
     last = LastRecords(BUILT_IN.formats[TRANSACTION_STATE_FORMAT], [TRANSACTION_LOG])
     return _taken(last, group, options, faults, on_progress).typed(TRANSACTION_LOG)
+
+
+def commits_and_groups(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
+) -> tuple[list[tuple[pa.RecordBatch, Groups]], Names]:
+    """Return the commits and the groups of each partition of ``__consumer_offsets``, and topics by their ids.
+
+    The ids are named by commits, of all partitions, and by the folders of the topics.
+    """
+    found = [
+        groups_of(_taken(group_records(), group, options, faults, on_progress))
+        for group in replicas(segments, CONSUMER_OFFSETS)
+    ]
+    told = {topic_id: name for commits, _ in found for topic_id, name in topic_names(commits).items()}
+    return found, ChainMap(told, cast("dict[str, str]", TopicNames(segments, faults)))
 
 
 def commit_records() -> LastRecords:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -9,13 +10,18 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.assigned_partitions import AssignedPartition, assigned_partitions
+from kraftlog.coordinator.groups import Groups
+from kraftlog.coordinator.members import Names
+from kraftlog.coordinator.offset_columns import COMMITTED, offset_columns
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.records import Progress
-from kraftlog.tables.coordinator_tables import offset_rows
+from kraftlog.tables.coordinator_tables import commits_and_groups
 from kraftlog.tables.partition_offsets import PartitionEnds, partitions_of
 
-_COMMITTED = schema.OFFSETS.select(["group", "topic", "partition", "offset", "state"])
+_OFFSETS = schema.OFFSETS.select(["group", "topic", "partition", "offset", "state"])
+_OF_MEMBER = ("member_id", "client_id", "client_host")
 
 
 class Wanted(NamedTuple):
@@ -24,9 +30,18 @@ class Wanted(NamedTuple):
     groups: frozenset[str] | None = None
     topics: frozenset[str] | None = None
 
-    def takes(self, group: str, topic: str) -> bool:
-        """Whether a group's offset in a topic is wanted."""
+    def takes(self, group: str, topic: str | None) -> bool:
+        """Whether what a group has in a topic is wanted."""
         return (self.groups is None or group in self.groups) and (self.topics is None or topic in self.topics)
+
+
+class _Place(NamedTuple):
+    """A partition of a topic, by the id of the topic where its name is not known."""
+
+    group: str
+    topic: str | None
+    topic_id: str | None
+    partition: int
 
 
 def lag_rows(
@@ -40,36 +55,68 @@ def lag_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Return the table lag, a record batch for each partition of ``__consumer_offsets``.
 
-    Offsets that wait for the end of a transaction are not committed. ``ends`` has partitions whose ends are known, and
-    receives those of others.
+    A partition that several members have is a row of each, as ``kafka-consumer-groups`` shows it. Offsets that wait for
+    the end of a transaction are not committed. ``ends`` has partitions whose ends are known, and receives those of
+    others.
     """
     logs = {(group[0].topic, group[0].partition): group for group in partitions_of(segments)}
     ends = {} if ends is None else ends
     known = len(faults)
-    for committed in offset_rows(segments, _COMMITTED, options, faults, on_progress):
+    found, names = commits_and_groups(segments, options, faults, on_progress)
+    for commits, groups in found:
         rows = []
-        for group, topic, partition, offset, state in zip(*committed.to_pydict().values(), strict=True):
-            if state != "committed" or not wanted.takes(group, topic):
-                continue
-            row = {"group": group, "topic": topic, "partition": partition, "current_offset": offset}
-            if (topic, partition) in logs and (topic, partition) not in ends:
-                ends[topic, partition] = PartitionEnds(logs[topic, partition], faults)
-            rows.append(row | _compared(offset, f"{topic}-{partition}", ends.get((topic, partition))))
+        for place, offset, member in _partitions(commits, groups, names, wanted):
+            of = (place.topic or "", place.partition)
+            if of in logs and of not in ends:
+                ends[of] = PartitionEnds(logs[of], faults)
+            row = place._asdict() | {"current_offset": offset} | {name: member.get(name) for name in _OF_MEMBER}
+            rows.append(row | _compared(offset, place, ends.get(of)))
             if options.strict and len(faults) > known:
                 raise error_from_fault(faults[known])
         if rows:
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
 
-def _compared(current: int, name: str, ends: PartitionEnds | None) -> dict[str, Any]:
+def _partitions(
+    commits: pa.RecordBatch, groups: Groups, names: Names, wanted: Wanted
+) -> Iterator[tuple[_Place, int | None, dict[str, Any]]]:
+    """Return the partitions that groups have committed or that members have, each with its offset and its member."""
+    offsets: dict[_Place, int] = {}
+    committed = offset_columns(commits, _OFFSETS)
+    if committed is not None:
+        for group, topic, partition, offset, state in zip(*committed.to_pydict().values(), strict=True):
+            if state == COMMITTED:
+                offsets[_Place(group, topic, None, partition)] = offset
+    members = defaultdict(list)
+    for one in assigned_partitions(groups, names):
+        members[_place(one)].append(one.member)
+    for place in sorted({*offsets, *members}, key=_order):
+        if wanted.takes(place.group, place.topic):
+            for member in members.get(place, [{}]):
+                yield place, offsets.get(place), member
+
+
+def _place(one: AssignedPartition) -> _Place:
+    return _Place(one.group, one.topic, one.topic_id if one.topic is None else None, one.partition)
+
+
+def _order(place: _Place) -> tuple[str, str, str, int]:
+    return place.group, place.topic or "", place.topic_id or "", place.partition
+
+
+def _compared(current: int | None, place: _Place, ends: PartitionEnds | None) -> dict[str, Any]:
+    nothing = ["no offset is committed"] if current is None else []
     if ends is None:
-        return {"reason": f"no log of {name} among the files"}
+        topic = f"the topic with id {place.topic_id}" if place.topic is None else f"{place.topic}-{place.partition}"
+        return {"reason": "; ".join([*nothing, f"no log of {topic} among the files"])}
     end, stable = ends.log_end_offset, ends.last_stable_offset
+    is_read = end is not None and stable is not None
+    unread = [] if is_read else [f"the log of {place.topic}-{place.partition} cannot be read to its end"]
     return {
         "log_start_offset": ends.log_start_offset,
         "log_end_offset": end,
-        "lag": None if end is None else end - current,
+        "lag": None if end is None or current is None else end - current,
         "last_stable_offset": stable,
-        "read_committed_lag": None if stable is None else stable - current,
-        "reason": None if end is not None and stable is not None else f"the log of {name} cannot be read to its end",
+        "read_committed_lag": None if stable is None or current is None else stable - current,
+        "reason": "; ".join([*nothing, *unread]) or None,
     }

@@ -390,7 +390,7 @@ class Log(RecordTables):
         Parameters
         ----------
         columns : sequence of str, optional
-            ``log_start_offset`` on request.
+            ``log_start_offset``, ``client_id`` and ``client_host`` on request.
         groups, topics : sequence of str, optional
             Only these.
         strict : bool
@@ -400,16 +400,17 @@ class Log(RecordTables):
         Returns
         -------
         Stream
-            A row for each group and partition with a committed offset. ``lag`` is what lies between it and the end of
-            the log, ``read_committed_lag`` between it and the last stable offset; both are null where ``reason`` says
-            why. Offsets that wait for the end of a transaction are not committed.
+            A row for each group and partition with a committed offset, or which a member has (``member_id``). ``lag``
+            is what lies between the offset and the end of the log, ``read_committed_lag`` between it and the last
+            stable offset; both are null where ``reason`` says why. Offsets that wait for the end of a transaction are
+            not committed.
 
         Examples
         --------
         >>> import kraftlog
         >>> log = kraftlog.open("tests/golden/groups/log")
-        >>> log.lag(["topic", "current_offset", "lag", "reason"], groups=["grp-migrated"]).to_table().to_pylist()
-        [{'topic': 'grp-b', 'current_offset': 1, 'lag': None, 'reason': 'no log of grp-b-0 among the files'}]
+        >>> log.lag(["topic", "current_offset", "lag", "reason"], groups=["grp-reborn"]).to_table().to_pylist()
+        [{'topic': 'grp-a', 'current_offset': 33, 'lag': None, 'reason': 'no log of grp-a-0 among the files'}]
         """
         from kraftlog.tables.lag import Wanted, lag_rows
 

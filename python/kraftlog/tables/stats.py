@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog._native.scanner import (
@@ -48,23 +49,7 @@ class Totals:
 
     def add(self, headers: Headers) -> None:
         """Count batches in."""
-        self.batches += len(headers)
-        uncounted = ((headers["magic"] < 2) & (headers["records_count"] < 0)).any()
-        counted = int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
-        self.records = None if uncounted or self.records is None else self.records + counted
-        self.size += int((headers["batch_length"].astype(np.int64) + LOG_OVERHEAD).sum())
-        for codec in np.unique(headers["attributes"] & COMPRESSION_MASK):
-            self.codecs |= 1 << int(codec)
-        starts = np.where(
-            headers["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT) != 0,
-            headers["max_timestamp"],
-            headers["base_timestamp"],
-        )
-        stamped = starts[starts != NO_TIMESTAMP]
-        if len(stamped):
-            first = int(stamped.min())
-            self.first_timestamp = first if self.first_timestamp == NO_TIMESTAMP else min(first, self.first_timestamp)
-        self.max_timestamp = max(self.max_timestamp, int(headers["max_timestamp"].max()))
+        self.join(_sums(headers, np.zeros(1, np.intp))[0])
 
     def join(self, other: Totals) -> None:
         """Count in what was counted of other batches."""
@@ -76,6 +61,40 @@ class Totals:
         stamps = [one.first_timestamp for one in (self, other) if one.first_timestamp != NO_TIMESTAMP]
         self.first_timestamp = min(stamps, default=NO_TIMESTAMP)
         self.max_timestamp = max(self.max_timestamp, other.max_timestamp)
+
+
+def _sums(headers: Headers, starts: npt.NDArray[np.intp]) -> list[Totals]:
+    """Return the sums of stretches of batches, each of which goes from one start to the next; none is empty."""
+    counts, timestamps_of = headers["records_count"], headers["max_timestamp"]
+    begun = np.where(
+        headers["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT) != 0,
+        timestamps_of,
+        headers["base_timestamp"],
+    )
+    has_begun = begun != NO_TIMESTAMP
+    columns = (
+        np.diff(starts, append=len(headers)),
+        np.add.reduceat(counts.clip(min=0).astype(np.int64), starts),
+        np.logical_or.reduceat((headers["magic"] < 2) & (counts < 0), starts),
+        np.add.reduceat(headers["batch_length"].astype(np.int64) + LOG_OVERHEAD, starts),
+        np.bitwise_or.reduceat(1 << (headers["attributes"] & COMPRESSION_MASK).astype(np.int64), starts),
+        np.logical_or.reduceat(has_begun, starts),
+        np.minimum.reduceat(np.where(has_begun, begun, np.iinfo(np.int64).max), starts),
+        np.maximum.reduceat(timestamps_of, starts),
+    )
+    return [
+        Totals(
+            batches,
+            None if is_uncounted else records,
+            size,
+            codecs=codecs,
+            first_timestamp=first if is_stamped else NO_TIMESTAMP,
+            max_timestamp=max(last, NO_TIMESTAMP),
+        )
+        for batches, records, is_uncounted, size, codecs, is_stamped, first, last in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+    ]
 
 
 def collect(
@@ -98,9 +117,9 @@ def collect(
     for segment in segments:
         with segment_file(segment, faults, strict=False) as file:
             for headers in scanned(segment, HeaderScan(file), faults):
-                for key, part in _groups(segment, headers, by_producer=by_producer):
-                    total = totals.setdefault(key, Totals())
-                    total.add(part)
+                for producer_id, sums, part in _groups(headers, by_producer=by_producer):
+                    total = totals.setdefault((segment.topic, segment.partition, producer_id), Totals())
+                    total.join(sums)
                     if decompress:
                         _decompress(file, segment, part, total, plain, faults)
         if on_progress:
@@ -108,12 +127,19 @@ def collect(
     return _table(totals, decompress=decompress)
 
 
-def _groups(segment: Segment, headers: Headers, *, by_producer: bool) -> Iterator[tuple[Key, Headers]]:
+def _groups(headers: Headers, *, by_producer: bool) -> Iterator[tuple[int | None, Totals, Headers]]:
+    """Return producer ids, by which batches are taken apart, with the sums of their batches and these."""
     if not by_producer:
-        yield (segment.topic, segment.partition, None), headers
+        yield None, _sums(headers, np.zeros(1, np.intp))[0], headers
         return
-    for producer_id in np.unique(headers["producer_id"]):
-        yield (segment.topic, segment.partition, int(producer_id)), headers[headers["producer_id"] == producer_id]
+    ordered = headers[np.argsort(headers["producer_id"], kind="stable")]
+    ids = ordered["producer_id"]
+    starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
+    ends = [*starts[1:].tolist(), len(ordered)]
+    for producer_id, sums, start, end in zip(
+        ids[starts].tolist(), _sums(ordered, starts), starts.tolist(), ends, strict=True
+    ):
+        yield producer_id, sums, ordered[start:end]
 
 
 def _decompress(

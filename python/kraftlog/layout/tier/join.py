@@ -15,7 +15,7 @@ from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import LEADER_EPOCHS, read_leader_epochs, read_properties
-from kraftlog.layout.names import LARGEST_OFFSET
+from kraftlog.layout.names import LARGEST_OFFSET, PARTITION_METADATA
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.find import UNREADABLE_TIER
 from kraftlog.layout.tier.lineage import NO_END, SegmentChoice, Taken, log_of, newest_epochs
@@ -24,7 +24,6 @@ from kraftlog.layout.unread import TIER_DUPLICATE, TIER_ORPHAN, Unread
 from kraftlog.types import InputFile
 
 TIER_GAP = "tier_gap"
-_PARTITION_METADATA = "partition.metadata"
 _INDEXES = ("index", "timeindex", "txnindex")
 
 
@@ -67,7 +66,7 @@ def join(local: Iterable[Segment], stored: Iterable[StoredSegment]) -> Joined:
 
 def _of_topic_id(by_id: dict[str, list[StoredSegment]], folder: LogPath, found: Joined) -> list[StoredSegment]:
     """Return the segments that are of the same topic as a folder; topics that were deleted have left others."""
-    path = folder / _PARTITION_METADATA
+    path = folder / PARTITION_METADATA
     try:
         topic_id = read_properties(path).get("topic_id")
     except FileNotFoundError:
@@ -79,7 +78,7 @@ def _of_topic_id(by_id: dict[str, list[StoredSegment]], folder: LogPath, found: 
         if len(by_id) == 1:
             return next(iter(by_id.values()))
         ids = ", ".join(sorted(by_id))
-        why = f"expected a topic id, as the remote tier has several ({ids}), found no {_PARTITION_METADATA}"
+        why = f"expected a topic id, as the remote tier has several ({ids}), found no {PARTITION_METADATA}"
         found.unread.append(_odd(folder, next(iter(by_id.values()))[0], why, UNREADABLE_TIER))
         return []
     for other, segments in by_id.items():
