@@ -7,6 +7,8 @@ import shutil
 import struct
 from pathlib import Path
 
+import pyarrow as pa
+
 import kraftlog
 from golden_files import GOLDEN, name_of, scenarios
 
@@ -102,6 +104,23 @@ def test_txnindex_of_a_cleaned_segment(tmp_path: Path):
         counts[lacks_some] += 1
     assert counts[True]
     assert counts[False]
+
+
+def test_txnindex_of_a_transaction_of_which_the_cleaner_left_a_part(tmp_path: Path):
+    """It ends in a segment that was not cleaned, whose entry has the offset at which it began."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    of_producer = {"producer_id": 1, "producer_epoch": 0}
+    left = kraftlog.encode(
+        pa.table({"key": [b"k"]}), base_offset=2, base_sequence=2, is_transactional=True, **of_producer
+    )
+    (folder / f"{0:020d}.log").write_bytes(left)
+    (folder / f"{4:020d}.log").write_bytes(kraftlog.encode_marker("ABORT", base_offset=4, **of_producer))
+    index = folder / f"{4:020d}.txnindex"
+    index.write_bytes(struct.pack(">hqqqq", 0, 1, 0, 4, 0))
+    assert list(kraftlog.open(folder).verify()) == []
+    index.write_bytes(struct.pack(">hqqqq", 0, 2, 0, 4, 0))  # of another producer
+    assert {fault.error for fault in kraftlog.open(folder).verify()} == {"txnindex_mismatch"}
 
 
 def test_txnindex_that_names_a_committed_transaction(tmp_path: Path):

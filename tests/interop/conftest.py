@@ -12,11 +12,27 @@ import jvm
 import pytest
 import spark_connector
 from kafka_broker import Broker
+from random_rounds import Rounds
 
 from kraftlog.spark import register
 from kraftlog.spark.session import local_session
 
 sys.path.append(str(Path(__file__).parent / "releases"))  # where files of releases are made
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what says how long random logs are compared with Kafka, and which."""
+    group = parser.getgroup("random logs")
+    group.addoption("--random-seconds", type=float, default=20.0, help="how long each test of random logs runs")
+    group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
+    group.addoption("--random-counts", type=Path, help="a file for what was drawn and found, a line each minute")
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> Rounds:
+    """Return random cases for as long as the options say."""
+    option = request.config.getoption
+    return Rounds(option("--random-seconds"), option("--random-seed"), option("--random-counts"))
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,25 @@ def test_a_txnindex_that_is_cut_or_missing_hides_no_abort(
         assert values(read) == COMMITTED
 
 
+@pytest.mark.parametrize("damage", [b"", b"\0" * 10, b"\0\1\0\0\0\1\0\0\0\0"], ids=["empty", "zeros", "wrong crc"])
+def test_a_snapshot_that_a_crash_has_cut_is_as_good_as_none(folder: Path, damage: bytes) -> None:
+    """Behind the recovery point; before it there is a fault, as headers are not read again."""
+    found = sorted(folder.glob("*.snapshot"))
+    bases = [int(path.stem) for path in sorted(folder.glob("*.log"))]
+    producers = kraftlog.open(folder.parent, topics=["t"]).producers().to_pylist()
+    (folder.parent / CHECKPOINT).write_text(f"0\n1\nt 0 {bases[1]}\n")
+    for path in found:
+        if int(path.stem) > bases[1]:
+            path.write_bytes(damage)
+    log = kraftlog.open(folder.parent, topics=["t"])
+    assert values(folder.parent) == COMMITTED
+    assert log.producers(strict=False, faults=[]).num_rows == len(producers)
+    assert log.last_stable_offsets()["last_stable_offset"].to_pylist()
+    (folder.parent / CHECKPOINT).write_text(f"0\n1\nt 0 {bases[-1]}\n")
+    with pytest.raises(kraftlog.CorruptRecordError, match="snapshot"):
+        values(folder.parent)
+
+
 @pytest.mark.parametrize("is_clean", [False, True])
 def test_a_txnindex_before_the_recovery_point_is_believed(folder: Path, is_clean: bool) -> None:
     """An index that names fewer transactions shows that it was read in the place of the headers."""

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import kraftlog
@@ -23,6 +24,7 @@ from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.read.partitions import by_partition
 from kraftlog.write.recover import partition_folders, recover
 from kraftlog.write.recovery_action import Action, RecoverOptions
+from segment_files import write_partition
 
 SCENARIOS = [
     "codecs",
@@ -447,3 +449,50 @@ def test_damaged_offsets_do_not_stop_other_partitions(copy: Callable[[Path], Pat
     actions = run(folder, WRITE)
     assert [action.path for action in actions if action.is_refusal] == [log]
     assert lost.exists()
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> Path:
+    """Return a partition of three segments with their index files."""
+    folder = tmp_path / "log" / "t-0"
+    write_partition(folder, segments=3)
+    run(folder, WRITE)
+    return folder
+
+
+def test_a_segment_without_an_index_is_cut_alone(segments: Path):
+    """A broker recovers it before the others, so that it sees no damage where it would remove what follows."""
+    torn = segments / f"{10:020d}.log"
+    torn.write_bytes(torn.read_bytes()[:-1])
+    (segments / f"{10:020d}.index").unlink()
+    (refused,) = [action for action in run(segments, WRITE) if action.is_refusal]
+    assert refused.path == torn
+    run(segments, CUT)
+    offsets = kraftlog.open(segments).records(["offset"], strict=True).to_table()["offset"].to_pylist()
+    assert offsets == [*range(10), *range(20, 30)]
+    assert list(kraftlog.open(segments).verify()) == []
+
+
+def test_the_output_of_a_cleaner_does_not_say_what_producers_were(tmp_path: Path):
+    """Kafka takes the snapshot beside the segment that it recovers: what was cleaned may lack data of transactions."""
+    folder = tmp_path / "log" / "t-0"
+    folder.mkdir(parents=True)
+    (folder.parent / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 4\n")
+    of_producer = {"producer_id": 1, "producer_epoch": 0}
+    row = pa.table({"key": [b"k"]})
+    transactional = kraftlog.encode(row, base_offset=0, base_sequence=0, is_transactional=True, **of_producer)
+    plain = kraftlog.encode(row, base_offset=1).to_pybytes()
+    (folder / f"{0:020d}.log").write_bytes(transactional.to_pybytes() + plain)
+    going_on = kraftlog.encode(row, base_offset=2, base_sequence=1, is_transactional=True, **of_producer).to_pybytes()
+    ends = kraftlog.encode_marker("ABORT", base_offset=3, **of_producer).to_pybytes()
+    (folder / f"{2:020d}.log").write_bytes(going_on + ends + kraftlog.encode(row, base_offset=4).to_pybytes())
+    run(folder, WRITE)
+    before = contents(folder)
+    for kind in ("log", "index", "timeindex"):
+        path = folder / f"{0:020d}.{kind}"
+        path.with_name(f"{path.name}.swap").write_bytes(plain if kind == "log" else b"")
+        path.unlink()
+    run(folder, WRITE)
+    unchanged = [name for name in before if name.startswith(f"{2:020d}")]
+    assert {f"{2:020d}.{kind}" for kind in ("snapshot", "txnindex")} <= set(unchanged)
+    assert {name: contents(folder)[name] for name in unchanged} == {name: before[name] for name in unchanged}

@@ -2,7 +2,7 @@
 
 What stays besides: tombstones and markers of transactions whose data are gone, until the delete horizon that the first
 cleaning writes to their batches; the last batch of each active producer, without records, for its sequence and epoch;
-and offsets as they are. Records of aborted transactions go.
+the last batch of what is cleaned, for its offset; and offsets as they are. Records of aborted transactions go.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ class LogCleaner:
         self._decompressor = decompressor()
         self._aborted = aborted_transactions([*segments, *following]) if segments else []
         self._transactions = self._transactions_from(self._segments)
+        self._end = following[0].base_offset if following else None
         self._offset_of, self._latest = self._last_offsets()
 
     def groups(self) -> Iterator[list[Segment]]:
@@ -149,7 +150,7 @@ class LogCleaner:
                 keeps &= ~tombstones
             keeps |= offsets > self._latest
         if not keeps.any():
-            if not self._is_last_of_producer(header):
+            if not self._is_last(header) and not self._is_last_of_producer(header):
                 return b""
             return empty_batch(batch) if count else batch
         begins_horizon = horizon is None and bool((keeps & tombstones).any() or (is_control and may_go))
@@ -158,6 +159,10 @@ class LogCleaner:
         if begins_horizon:
             horizon = self._options.now + self._options.delete_retention_ms
         return filtered_batch(batch, keeps.tolist(), horizon, self._decompressor)
+
+    def _is_last(self, header: np.void) -> bool:
+        """Whether a batch ends where the cleaned segments do."""
+        return int(header["base_offset"]) + int(header["last_offset_delta"]) + 1 == self._end
 
     def _is_last_of_producer(self, header: np.void) -> bool:
         state = self._producers.get(int(header["producer_id"]))

@@ -86,6 +86,8 @@ class RecoveryPlan:
             is_cut = yield from self._segment(rebuild, number)
             if is_cut is None:
                 return
+            if number < first and "index" in segment.beside:
+                self._rebuild = None  # a broker does not read the output of a cleaner here: a snapshot goes before it
             if is_cut:
                 break
         if first < len(self._segments) and self._rebuild is not None:
@@ -126,14 +128,16 @@ class RecoveryPlan:
         if not self._options.cut_damage and (rebuilt.sound_behind or later):
             yield refuse(segment.local_path, size, f"{damage}; --cut-damage cuts there, as Kafka does")
             return None
-        # from the last one on, so that what is left has no hole at any moment
-        for behind in reversed(later):
+        # A broker recovers a segment without .index before all others, and keeps those behind it. Of others it removes
+        # what follows: here from the last one on, so that what is left has no hole at any moment.
+        lacks_index = "index" not in segment.beside and segment.base_offset not in self._swapped
+        for behind in [] if lacks_index else reversed(later):
             yield remove(behind.local_path, behind.size, "behind the cut")
             for kind in sorted(ENTRY_TYPES.keys() & behind.beside.keys()):
                 yield self._remove(self._beside(behind, kind), "behind the cut")
         yield from self._index_files(segment, rebuilt)
         yield Action(segment.local_path, "cut", size, rebuilt.size, damage)
-        return True
+        return not lacks_index
 
     def _producers_before(self, number: int) -> Rebuild:
         """Return what is known before a segment: of the last snapshot, and what the log says since then."""

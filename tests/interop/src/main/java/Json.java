@@ -4,10 +4,13 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -24,11 +27,22 @@ final class Json {
 
     static List<JsonNode> standardInput() throws IOException {
         List<JsonNode> lines = new ArrayList<>();
-        BufferedReader reader = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = reader.readLine(); line != null; line = reader.readLine()) {
-            lines.add(MAPPER.readTree(line));
-        }
+        lines(System.in).forEachRemaining(lines::add);
         return lines;
+    }
+
+    /** Reads each line when it is asked for: its writer may wait for an answer to the one before. */
+    static Iterator<JsonNode> lines(InputStream from) {
+        BufferedReader reader = new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8));
+        return reader.lines().map(Json::parsed).iterator();
+    }
+
+    private static JsonNode parsed(String line) {
+        try {
+            return MAPPER.readTree(line);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     static Map<String, String> strings(JsonNode object) {
