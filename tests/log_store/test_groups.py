@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -320,3 +321,62 @@ def test_a_transaction_that_times_out_lets_go_of_its_offsets(opened: Opened, clo
         assert polled(second) == []
         clock.now += 2000
         assert polled(second) == [b"a"]
+
+
+# members that are gone
+
+
+@pytest.mark.parametrize("holds_iterator", [False, True])
+def test_a_consumer_that_nobody_has_leaves_its_group(store: LogStore, holds_iterator: bool):
+    """As a notebook that runs its cell again leaves it; the next member reads all partitions."""
+    send(store, "a", "b")
+    consumer = member(store)
+    if holds_iterator:
+        assert polled(consumer) == [b"a", b"b"]
+        consumer.commit()
+        send(store, "c")
+    del consumer
+    gc.collect()
+    following = member(store)
+    assert len(following.assignment()) == 4
+    assert polled(following) == ([b"c"] if holds_iterator else [b"a", b"b"])
+    following.commit()
+
+
+def test_a_finalizer_waits_for_nobody(store: LogStore):
+    """The garbage collector may run it in a thread that holds the lock of the members."""
+    kept, dropped = member(store), member(store)
+    members = store._parts.members
+    with members._lock:
+        del dropped
+        gc.collect()
+    assert len(kept.assignment()) == 4
+
+
+def test_members_that_do_not_poll_lose_their_partitions_to_others(store: LogStore, clock: StandingClock):
+    send(store, "a", "b")
+    slow, other = member(store, max_poll_interval_ms=1000), member(store, max_poll_interval_ms=10**6)
+    assert polled(slow) == [b"a", b"b"]
+    assert len(other.assignment()) == 2
+    clock.now += 1000
+    assert len(other.assignment()) == 2
+    clock.now += 1
+    assert len(other.assignment()) == 4
+    with pytest.raises(UnknownMemberIdError):
+        slow.commit()
+    assert polled(other) == [b"a", b"b"]
+    other.commit()
+    assert polled(slow) == []  # it joins again
+    assert len(slow.assignment()) == len(other.assignment()) == 2
+    slow.commit()
+
+
+def test_a_member_that_is_alone_may_take_its_time(store: LogStore, clock: StandingClock):
+    send(store, "a")
+    alone = member(store, max_poll_interval_ms=1000)
+    assert polled(alone) == [b"a"]
+    clock.now += 10**9
+    alone.commit()
+    assert store.committed("g")[HERE].offset == 1
+    with pytest.raises(ValueError, match="max_poll_interval_ms 0"):
+        store.consumer("g", max_poll_interval_ms=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 
 import pyarrow as pa
@@ -102,3 +103,26 @@ def test_records_as_large_as_a_broker_takes(store: LogStore):
     with store.producer() as producer:
         producer.send("one", value=b"x" * 1_000_000)
     assert len(rows(store, "one", "value")[0]["value"]) == 1_000_000
+
+
+@pytest.mark.parametrize("record", [{}, {"partition": 0}, {"key": b"k", "partition": 0}, {"timestamp_ms": 5}])
+def test_a_single_record_costs_few_calls(store: LogStore, record: dict):
+    """Calls are what a record costs, and do not depend on how busy the machine is; rows of Arrow are made at once."""
+    count = 0
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    producer = store.producer()
+    producer.send("one", value=b"v" * 100, **record)
+    sends = 1000
+    sys.setprofile(profile)
+    try:
+        for _ in range(sends):
+            producer.send("one", value=b"v" * 100, **record)
+        producer.flush()
+    finally:
+        sys.setprofile(None)
+    assert count / sends < 22
+    assert len(rows(store, "one", "value")) == sends + 1

@@ -19,7 +19,7 @@ from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.layout.checkpoints import read_leader_epochs, read_offset_checkpoint
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.log_store import staged_write
-from kraftlog.log_store.errors import StorageError, UnknownTopicOrPartitionError
+from kraftlog.log_store.errors import ReusedTransactionalIdError, StorageError, UnknownTopicOrPartitionError
 from kraftlog.log_store.overwrites import MANIFEST
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.placing import LARGE_BYTES
@@ -429,6 +429,41 @@ def test_a_zombie_is_fenced(tmp_path: Path):
     assert commit(tmp_path, old, zombie) is None
     commit(tmp_path, other, kept)
     assert visible(tmp_path) == {("t", 0): ["new", "other"]}
+    assert_sound(tmp_path)
+
+
+def test_a_zombie_removes_only_what_is_behind_it(tmp_path: Path):
+    """A driver that repeats an old batch leaves alone what the next ones are at."""
+    first, zombie, live, later = (write_of_batch("a", number) for number in (8, 9, 10, 11))
+    commit(tmp_path, first, stage(tmp_path, first, [{("t", 0): ["8"]}]))
+    commit(tmp_path, zombie, stage(tmp_path, zombie, [{("t", 0): ["9"]}]))
+    under_way = {each: stage(tmp_path, each, [{("t", 0): [str(each.batch_id)]}]) for each in (live, later)}
+    for old in (zombie, first):
+        assert commit(tmp_path, old, stage(tmp_path, old, [{("t", 0): ["zombie"]}])) is None
+        assert not old.folder(tmp_path).exists()
+    assert commit(tmp_path, live, under_way[live]) is not None
+    assert commit(tmp_path, later, under_way[later]) is not None
+    assert visible(tmp_path) == {("t", 0): ["8", "9", "10", "11"]}
+    assert_sound(tmp_path)
+
+
+@pytest.mark.parametrize("batch_id", [0, 3, 4, 9])
+def test_a_transactional_id_of_another_query(tmp_path: Path, batch_id: int):
+    """A new checkpoint numbers batches anew: they are refused, not taken for repetitions that can be dropped."""
+    for number in range(4):
+        one = write_of_batch("etl", number, "query 1")
+        commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): [f"{number}"]}]))
+    other = write_of_batch("etl", batch_id, "query 2")
+    staged = stage(tmp_path, other, [{("t", 0): ["other"]}])
+    with pytest.raises(ReusedTransactionalIdError, match=f"batch {batch_id} is of query query 2"):
+        commit(tmp_path, other, staged)
+    with pytest.raises(ReusedTransactionalIdError):
+        is_repetition(tmp_path, other)
+    abort(tmp_path, other)
+    same = write_of_batch("etl", 3, "query 1")
+    assert is_repetition(tmp_path, same)
+    assert commit(tmp_path, same, stage(tmp_path, same, [{("t", 0): ["again"]}])) is None
+    assert visible(tmp_path) == {("t", 0): ["0", "1", "2", "3"]}
     assert_sound(tmp_path)
 
 

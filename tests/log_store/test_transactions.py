@@ -21,9 +21,9 @@ from kraftlog.log_store.errors import (
     ProducerFencedError,
     UnknownTopicOrPartitionError,
 )
-from kraftlog.log_store.partition import BatchOptions
+from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
-from kraftlog.log_store.transaction_coordinator import EXPIRATION_MS
+from kraftlog.log_store.transaction_coordinator import EXPIRATION_MS, TransactionCoordinator
 from kraftlog.log_store.transaction_state import COMPLETE_COMMIT, LAST_EPOCH
 from standing_clock import StandingClock
 
@@ -359,3 +359,74 @@ def test_offsets_of_a_topic_that_was_deleted_meanwhile(store: LogStore):
     store.create_topic("orders")
     producer.commit_transaction()
     assert {key: each.offset for key, each in store.committed("g").items()} == {("other", 0): 3}
+
+
+DELETED_AT = [
+    (TransactionCoordinator, "end"),
+    (TransactionCoordinator, "_move"),
+    (TransactionCoordinator, "_complete"),
+    (TransactionCoordinator, "_settle"),
+    (Partition, "append_marker"),
+    (Partition, "sync"),
+    (LogStore, "flush"),
+]
+
+
+@pytest.mark.parametrize("is_created_again", [False, True])
+@pytest.mark.parametrize("sync_threads", [0, 4])
+@pytest.mark.parametrize(("kind", "name"), DELETED_AT)
+def test_a_topic_deleted_while_a_commit_ends(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, kind: type, name: str, sync_threads: int, is_created_again: bool
+):
+    """Between any two steps of a commit and of what follows: nobody waits for the topic, and the others are whole."""
+    store = opened(sync_threads=sync_threads)
+    for topic in ("gone", "orders"):
+        store.create_topic(topic, 2)
+    producer, once = store.producer("etl"), []
+    real = getattr(kind, name)
+
+    def deletes_first(self: object, *args: object, **options: object) -> object:
+        if not once:
+            once.append(name)
+            store.delete_topic("gone")
+            if is_created_again:
+                store.create_topic("gone", 2)
+        return real(self, *args, **options)
+
+    producer.begin_transaction()
+    for topic in ("gone", "orders"):
+        producer.send(topic, pa.table({"value": ["a", "b"], "partition": [0, 1]}))
+    with monkeypatch.context() as patches:
+        patches.setattr(kind, name, deletes_first)
+        producer.commit_transaction()
+        store.flush()
+    assert once
+    with producer.transaction():
+        producer.send("orders", value="c")
+    with store.producer("etl") as other, other.transaction():
+        other.send("orders", value="d")
+    assert committed(store) == [b"a", b"b", b"c", b"d"]
+    store.close()
+    with opened() as again:
+        assert committed(again) == [b"a", b"b", b"c", b"d"]
+        assert [state.status for state in again.transactional_ids()] == [COMPLETE_COMMIT]
+    assert kraftlog.open(store.path).errors().num_rows == 0
+
+
+@pytest.mark.parametrize("work", ["rows", "marker", "records"])
+def test_a_deleted_partition_takes_nothing(store: LogStore, work: str):
+    """Of those that had it when its topic was deleted, none writes to its files, or fails the disk."""
+    partition = store._parts.partition_of(("orders", 0))
+    store.delete_topic("orders")
+    partition.sync()
+    assert partition.is_synced
+    stamp = Stamp(7, 0, 0)
+    if work == "marker":
+        partition.append_marker(7, 0, is_commit=True, raises_epoch=False, timestamp_ms=0)
+    elif work == "rows":
+        with pytest.raises(UnknownTopicOrPartitionError, match="deleted"):
+            partition.append_rows(pa.record_batch({"value": ["a"]}), stamp, BatchOptions(), 0)
+    else:
+        with pytest.raises(UnknownTopicOrPartitionError, match="deleted"):
+            partition.append_records(lambda base_offset, leader_epoch: b"")
+    assert not partition.has_failed

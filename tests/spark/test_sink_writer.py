@@ -14,6 +14,7 @@ import kraftlog
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.log_store import staged_write
 from kraftlog.log_store.cluster import Cluster
+from kraftlog.log_store.errors import ReusedTransactionalIdError
 from kraftlog.log_store.staged_write import begin, commit
 from kraftlog.log_store.staging import Stager, StagingOptions
 from kraftlog.log_store.topics import Topic
@@ -85,8 +86,12 @@ def test_a_checkpoint_by_other_names(directory: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_transactional_id_of_the_user(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    for query_id in ("first", "second"):
-        Stream(monkeypatch, directory, query_id, transactionalId="own").write(0, "once")
+    """It stays with the query that began with it: another one, of a new checkpoint, numbers its batches anew."""
+    stream = Stream(monkeypatch, directory, "first", transactionalId="own")
+    for value in ("once", "twice"):
+        stream.write(0, value)
+    with pytest.raises(ReusedTransactionalIdError, match="transactional id of its own"):
+        Stream(monkeypatch, directory, "second", transactionalId="own").write(0, "other")
     assert rows(directory) == [b"once"]
 
 

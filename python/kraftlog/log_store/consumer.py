@@ -10,12 +10,13 @@ from functools import wraps
 from threading import get_ident
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
+from weakref import finalize
 
 import pyarrow as pa
 
 from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED, ReadOptions
 from kraftlog.errors import RecordError
-from kraftlog.log_store.errors import ConcurrentModificationError, UnknownTopicOrPartitionError
+from kraftlog.log_store.errors import ConcurrentModificationError, UnknownMemberIdError, UnknownTopicOrPartitionError
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.parts import StoreParts
@@ -28,6 +29,7 @@ from kraftlog.types import IsolationLevel
 
 EARLIEST, LATEST = "earliest", "latest"
 MOST_RECORDS = 500_000
+MAX_POLL_INTERVAL_MS = 300_000  # max.poll.interval.ms
 
 _THREAD = "thread"
 
@@ -65,11 +67,20 @@ class Consumer:
     group : str or None
     """
 
-    def __init__(self, store: StoreParts, group: str | None, isolation_level: IsolationLevel, reset: str) -> None:
+    def __init__(
+        self,
+        store: StoreParts,
+        group: str | None,
+        isolation_level: IsolationLevel,
+        reset: str,
+        max_poll_interval_ms: int,
+    ) -> None:
         if isolation_level not in ISOLATION_LEVELS:
             raise ValueError(f"isolation_level {isolation_level!r} is neither read_uncommitted nor read_committed")
         if reset not in (EARLIEST, LATEST):
             raise ValueError(f"auto_offset_reset {reset!r} is neither earliest nor latest")
+        if max_poll_interval_ms <= 0:
+            raise ValueError(f"max_poll_interval_ms {max_poll_interval_ms} is less than 1")
         self.group = group
         self._store = store
         self._isolation_level: IsolationLevel = isolation_level
@@ -83,6 +94,8 @@ class Consumer:
         self._topic_ids: dict[TopicPartition, bytes] = {}
         self._unstable: list[TopicPartition] = []  # whose committed offsets wait for the end of a transaction
         self._member: GroupMetadata | None = None
+        self._max_poll_interval_ms = max_poll_interval_ms
+        self._leaves_at_end: finalize[..., Consumer] | None = None
         self._subscription: tuple[str, ...] | re.Pattern[str] = ()
 
     @_alone
@@ -124,8 +137,17 @@ class Consumer:
             self._store.topic_of(name)
         self._leave()
         self._subscription = names
-        self._member = self._store.members.join(self.group, names)
+        self._join()
         self._rebalance()
+
+    def _join(self) -> None:
+        """Join the group; a consumer that nobody has any more leaves it, else its partitions would be read no more."""
+        members = self._store.members
+        self._member = members.join(self.group, self._subscription, self._max_poll_interval_ms)
+        if self._leaves_at_end is not None:
+            self._leaves_at_end.detach()
+        self._leaves_at_end = finalize(self, members.dropped, self._member)
+        self._leaves_at_end.atexit = False  # a store that is still open then is not closed in order either
 
     @_alone
     def assignment(self) -> list[TopicPartition]:
@@ -294,6 +316,8 @@ class Consumer:
         if self._member is not None:
             self._store.members.leave(self._member)
             self._member, self._subscription = None, ()
+            if self._leaves_at_end is not None:
+                self._leaves_at_end.detach()
 
     def _rebalance(self) -> None:
         """Take the partitions that are this consumer's when members of its group, or topics, have come or gone.
@@ -302,7 +326,11 @@ class Consumer:
         """
         if self._member is None:
             return
-        generation, partitions = self._store.members.assignment(self._member)
+        try:
+            generation, partitions = self._store.members.assignment(self._member)
+        except UnknownMemberIdError:  # it has not polled for too long, and joins again, as Kafka's does
+            self._join()
+            generation, partitions = self._store.members.assignment(self._member)
         if partitions is not None:
             self._take(partitions, {} if self.group is not None else self._positions)
             self._member = replace(self._member, generation=generation)  # last: an exception lets it be taken again

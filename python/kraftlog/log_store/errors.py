@@ -110,6 +110,34 @@ class StorageError(StoreError):
     is_fatal = True
 
 
+class LostRecordsError(StoreError):
+    """Records that ``send`` took one by one, and that could not be written.
+
+    All others are written. Kafka's producer tells it by the future of each record.
+
+    Attributes
+    ----------
+    count : int
+        How many there are, since the producer began.
+    first : Exception
+        What refused the first one.
+    """
+
+    def __init__(self, count: int, first: Exception) -> None:
+        super().__init__(f"{count} records that were sent could not be written, of the first one: {first}")
+        self.count = count
+        self.first = self.__cause__ = first
+
+    def __reduce__(self) -> tuple[type[LostRecordsError], tuple[int, Exception]]:
+        return type(self), (self.count, self.first)
+
+
+class ReusedTransactionalIdError(StoreError):
+    """A transactional id of a stream with another checkpoint, whose batches have the numbers of committed ones."""
+
+    is_fatal = True
+
+
 class ForkedStoreError(StoreError):
     """A store that another process has opened, of which this one is a fork."""
 

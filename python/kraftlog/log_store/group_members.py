@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -40,11 +42,17 @@ class _Member:
 
     Attributes
     ----------
+    polled_at : int
+        When it asked last for its partitions, in milliseconds.
+    max_poll_interval_ms : int
+        After which another one may have them.
     deleted : list of str
         Topics of its subscription that were deleted since it asked last.
     """
 
     subscription: Subscription
+    polled_at: int
+    max_poll_interval_ms: int
     deleted: list[str] = field(default_factory=list)
 
     def subscribes(self, topic: str) -> bool:
@@ -69,33 +77,63 @@ class GroupMembers:
     ----------
     topics : callable
         Returns how many partitions each topic has that a consumer may read, by name.
+    clock : callable
+        Returns the time in milliseconds.
     """
 
-    def __init__(self, topics: Callable[[], dict[str, int]]) -> None:
+    def __init__(self, topics: Callable[[], dict[str, int]], clock: Callable[[], int]) -> None:
         self._topics = topics
+        self._clock = clock
+        self._dropped: deque[GroupMetadata] = deque()  # a finalizer may run while this thread holds the lock
         self._groups: dict[str, _Group] = {}
         self._numbers = count(1)
         self._lock = threading.Lock()
 
-    def join(self, group: str | None, subscription: Subscription) -> GroupMetadata:
+    def join(self, group: str | None, subscription: Subscription, max_poll_interval_ms: int) -> GroupMetadata:
         """Add a member; return it in no generation yet. Without a group it gets one of its own."""
-        with self._lock:
+        with self._locked():
             member_id = f"consumer-{next(self._numbers)}"
             name = _ALONE + member_id if group is None else group
             joined = self._groups.setdefault(name, _Group())
-            joined.members[member_id] = _Member(subscription)
+            self._remove_late(joined, self._clock())
+            joined.members[member_id] = _Member(subscription, self._clock(), max_poll_interval_ms)
             joined.generation += 1
             return GroupMetadata(name, NONE, member_id)
 
     def leave(self, member: GroupMetadata) -> None:
         """Remove a member."""
+        self._dropped.append(member)
+        with self._locked():
+            pass
+
+    def dropped(self, member: GroupMetadata) -> None:
+        """Note that nobody has a member any more: it leaves before the next one asks. For finalizers; takes no lock."""
+        self._dropped.append(member)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock, when those that were dropped have left."""
         with self._lock:
-            left = self._groups.get(member.group)
-            if left is None or left.members.pop(member.member_id, None) is None:
-                return  # it has left; an exception came out of what it did next
-            left.generation += 1
-            if member.group.startswith(_ALONE):
-                del self._groups[member.group]
+            while self._dropped:
+                self._remove(self._dropped[0])
+                self._dropped.popleft()
+            yield
+
+    def _remove(self, member: GroupMetadata) -> None:
+        left = self._groups.get(member.group)
+        if left is None or left.members.pop(member.member_id, None) is None:
+            return  # it has left; an exception came out of what it did next
+        left.generation += 1
+        if member.group.startswith(_ALONE):
+            del self._groups[member.group]
+
+    @staticmethod
+    def _remove_late(group: _Group, now: int) -> None:
+        """Remove members that have not polled for max.poll.interval.ms, as another one is there to read on."""
+        late = [key for key, each in group.members.items() if now - each.polled_at > each.max_poll_interval_ms]
+        for key in late:
+            del group.members[key]
+        group.generation += bool(late)
 
     def check(self, member: GroupMetadata, *, is_transactional: bool) -> None:
         """Raise when offsets must not be committed, as Kafka's coordinator does.
@@ -107,7 +145,7 @@ class GroupMembers:
         ------
         UnknownMemberIdError, IllegalGenerationError
         """
-        with self._lock:
+        with self._locked():
             group = self._groups.get(member.group) or _Group()
             if not member.member_id and member.generation < 0:
                 if group.members and not is_transactional:
@@ -126,19 +164,19 @@ class GroupMembers:
 
     def topic_created(self, topic: str) -> None:
         """Begin a generation of the groups that subscribe to a topic."""
-        with self._lock:
+        with self._locked():
             self._touch(topic)
 
     def topic_deleted(self, topic: str) -> None:
         """Begin a generation of the groups that subscribe to a topic, and note it for those that named the topic."""
-        with self._lock:
+        with self._locked():
             for member in self._touch(topic):
                 if not isinstance(member.subscription, re.Pattern):
                     member.deleted.append(topic)
 
     def deleted(self, member: GroupMetadata) -> list[str]:
         """Return the topics that a member named and that were deleted since it asked last."""
-        with self._lock:
+        with self._locked():
             found = self._groups[member.group].members[member.member_id]
             topics, found.deleted = found.deleted, []
             return topics
@@ -148,12 +186,21 @@ class GroupMembers:
 
         The partitions of a topic are shared among the members that subscribe to it, in the order in which they came,
         as Kafka's ``RangeAssignor`` does it.
+
+        Raises
+        ------
+        UnknownMemberIdError
+            When it has not asked for so long that another one has its partitions.
         """
-        with self._lock:
+        with self._locked():
             group = self._groups[member.group]
+            own = group.members.get(member.member_id)
+            if own is None:
+                raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no member any more")
+            own.polled_at = self._clock()
+            self._remove_late(group, own.polled_at)
             if group.generation == member.generation:
                 return group.generation, None
-            own = group.members[member.member_id]
             topics = self._topics()
             return group.generation, [
                 (topic, number)

@@ -17,7 +17,7 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 from kraftlog.log_store.aborted_transactions import AbortedTransactions
-from kraftlog.log_store.errors import StorageError, storage_error
+from kraftlog.log_store.errors import StorageError, UnknownTopicOrPartitionError, storage_error
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.placing import is_large, placed_bytes, placed_headers, write_headers
 from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
@@ -105,7 +105,7 @@ class Partition:
         self.log_start_offset = log_start_offset
         self._lock = threading.RLock()
         self._one_waits = threading.Lock()
-        self._is_closed = self._is_halfway = False
+        self._is_closed = self._is_halfway = self._is_deleted = False
         self._open_log(was_clean=was_clean)
 
     def _open_log(self, *, was_clean: bool) -> None:
@@ -155,8 +155,8 @@ class Partition:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all that was appended is on disk."""
-        return self._synced >= self.next_offset
+        """Whether all that was appended is on disk; of a deleted partition nothing is left to wait for."""
+        return self._is_deleted or self._synced >= self.next_offset
 
     def append_rows(
         self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int
@@ -184,6 +184,7 @@ class Partition:
             self._check_keys(rows, where)
         self._open_files.use(self)
         with self._lock:
+            self._check_open()
             self._make_whole()
             written = self.producers.check(stamp, rows.num_rows, where)
             if written is not None:
@@ -274,6 +275,7 @@ class Partition:
         """Append batches that a function makes for an offset and a leader epoch."""
         self._open_files.use(self)
         with self._lock:
+            self._check_open()
             self._make_whole()
             batches = encode(self._log.next_offset, self.leader_epoch)
             self._is_halfway = True
@@ -284,6 +286,8 @@ class Partition:
         self, producer_id: int, producer_epoch: int, *, is_commit: bool, raises_epoch: bool, timestamp_ms: int
     ) -> None:
         """Append the marker of a transaction, unless it is there; its epoch fences the producer here from then on.
+
+        A partition whose topic is deleted needs none.
 
         Parameters
         ----------
@@ -297,6 +301,8 @@ class Partition:
         """
         self._open_files.use(self)
         with self._lock:
+            if self._is_deleted:
+                return
             self._make_whole()
             entry = self.producers.get(producer_id)
             if entry is not None and entry.has_marker(producer_epoch, raises_epoch=raises_epoch):
@@ -347,7 +353,7 @@ class Partition:
             return
         wanted = self.next_offset
         with self._one_waits:
-            while True:
+            while not self._is_deleted:
                 self._check_open()
                 if self._synced >= wanted:
                     return
@@ -411,6 +417,12 @@ class Partition:
             self._is_closed = True
             self._log.abandon()
 
+    def delete(self) -> None:
+        """Close the files of a partition whose topic is deleted: nobody waits for it any more, nor writes to it."""
+        self._is_deleted = True
+        with self._one_waits:  # else what waits now would say how far the log reaches, and a new topic would inherit it
+            self.abandon()
+
     def next_sequence(self, producer_id: int, producer_epoch: int, otherwise: int) -> int:
         """Return the sequence of a producer's next batch; ``otherwise`` where nothing is known of the producer."""
         with self._lock:
@@ -433,6 +445,8 @@ class Partition:
         self._is_halfway = False
 
     def _check_open(self) -> None:
+        if self._is_deleted:
+            raise UnknownTopicOrPartitionError(f"topic {self.key[0]!r} was deleted")
         if self._is_closed:
             raise StorageError(f"{self.folder}: the partition is closed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from kraftlog.codec.encode import Encoder
 from kraftlog.errors import RecordError
-from kraftlog.log_store.errors import InvalidTransactionError, StoreError
+from kraftlog.log_store.errors import (
+    InvalidTransactionError,
+    LostRecordsError,
+    StoreError,
+    UnknownTopicOrPartitionError,
+)
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.partition import BatchOptions
@@ -76,6 +81,7 @@ class Producer:
         self._is_in_transaction = self._is_closed = False
         self._failure: StoreError | None = None
         self._abort_needed: BaseException | None = None
+        self._lost: LostRecordsError | None = None
         Encoder(**asdict(options))  # refuses options that are not what they should be
         self.init_transactions()
 
@@ -95,7 +101,7 @@ class Producer:
             self._sequences.clear()
             self._written.clear()
             self.producer_id, self.producer_epoch, self._state = producer_id, producer_epoch, state
-            self._is_in_transaction, self._failure, self._abort_needed = False, None, None
+            self._is_in_transaction, self._failure, self._abort_needed, self._lost = False, None, None, None
 
     def send(
         self,
@@ -134,7 +140,8 @@ class Producer:
         ProducerFencedError, InvalidProducerEpochError
             When another producer has begun with the id, or the transaction has timed out.
         RecordTooLargeError
-            When a record does not fit a batch; rows of record batches before it are written.
+            When a record does not fit a batch; rows of record batches before it are written. Of single records, which
+            are written together, ``flush`` tells it.
 
         Examples
         --------
@@ -167,15 +174,23 @@ class Producer:
                         self._write(piece)
 
     def flush(self) -> None:
-        """Wait until all that was sent is on disk; in a transaction that happens with its commit."""
+        """Wait until all that was sent is on disk; in a transaction that happens with its commit.
+
+        Raises
+        ------
+        LostRecordsError
+            When single records could not be written, now or since the producer began; all others are on disk.
+        """
         self._store.owner.check()
         with self._lock:
             self._check_may_write(outside=True)
             self._write_waiting()
             if not self._is_in_transaction:
                 for key in sorted(self._written):
-                    self._store.partition_of(key).sync()
+                    with suppress(UnknownTopicOrPartitionError):  # it was deleted since
+                        self._store.partition_of(key).sync()
                 self._written.clear()
+            self._check_lost()
 
     def begin_transaction(self) -> None:
         """Begin a transaction; nothing is written before its first record.
@@ -319,6 +334,11 @@ class Producer:
                 self._forget_waiting()
             else:
                 self._write_waiting()
+                self._check_lost()
+
+    def _check_lost(self) -> None:
+        if self._lost is not None:
+            raise LostRecordsError(self._lost.count, self._lost.first)
 
     def _forget_waiting(self) -> None:
         self._waiting.clear()
@@ -326,25 +346,52 @@ class Producer:
         self._store.unwritten.discard(self)
 
     def _write_waiting(self) -> None:
-        """Write the single records that wait; those that are not in the log stay when an exception interrupts it."""
+        """Write the single records that wait; those that are not in the log stay when an exception interrupts it.
+
+        Without a transaction one that is refused is lost alone; in a transaction nothing more of it is written.
+        """
         if not self._pieces and self._waiting.is_empty:
             return
         with self._noted():
-            if not self._waiting.is_empty:
-                pieces = [
-                    piece
-                    for topic, rows in self._waiting.batches()
-                    for piece in self._routed(topic, rows, self._store.topic_of(topic).partitions, None)
-                ]
-                self._pieces, self._waiting = deque([*self._pieces, *pieces]), Waiting()
             try:
+                self._take_waiting()
                 while self._pieces:
-                    self._write(self._pieces[0])
-                    self._pieces.popleft()
+                    self._write_or_lose(self._pieces[0])
             except (StoreError, RecordError, ValueError):  # refused: they would be refused again
                 self._forget_waiting()
                 raise
             self._store.unwritten.discard(self)
+
+    def _take_waiting(self) -> None:
+        """Let what waits be pieces of partitions, in one step: an exception leaves it as it was."""
+        if self._waiting.is_empty:
+            return
+        pieces, lost = list[_Piece](), self._lost
+        for topic, rows in self._waiting.batches():
+            try:
+                pieces += self._routed(topic, rows, self._store.topic_of(topic).partitions, None)
+            except UnknownTopicOrPartitionError as error:  # it was deleted since
+                if self._is_in_transaction:
+                    raise
+                lost = _more_lost(lost, rows.num_rows, error)
+        self._pieces, self._waiting, self._lost = deque([*self._pieces, *pieces]), Waiting(), lost
+
+    def _write_or_lose(self, piece: _Piece) -> None:
+        """Write the first piece; what refuses it is looked for in halves of it, down to the record that is lost."""
+        try:
+            self._write(piece)
+        except (StoreError, RecordError) as error:
+            if self._is_in_transaction or (isinstance(error, StoreError) and error.is_fatal):
+                raise
+            rows, rest = piece.rows, list(self._pieces)[1:]
+            if rows.num_rows == 1 or isinstance(error, UnknownTopicOrPartitionError):
+                self._pieces, self._lost = deque(rest), _more_lost(self._lost, rows.num_rows, error)
+            else:
+                half = rows.num_rows // 2
+                halves = [_Piece(piece.key, rows.slice(0, half)), _Piece(piece.key, rows.slice(half))]
+                self._pieces = deque([*halves, *rest])
+        else:
+            self._pieces.popleft()
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -428,6 +475,12 @@ class Producer:
 
     def _name(self) -> str:
         return "the producer" if self.transactional_id is None else f"transactional id {self.transactional_id!r}"
+
+
+def _more_lost(lost: LostRecordsError | None, count: int, error: Exception) -> LostRecordsError:
+    if lost is None:
+        return LostRecordsError(count, error)
+    return LostRecordsError(lost.count + count, lost.first)
 
 
 def _producer(state: TransactionState) -> tuple[int, int]:

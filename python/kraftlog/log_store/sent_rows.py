@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import index
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -17,8 +18,10 @@ Sent: TypeAlias = "pa.RecordBatch | pa.Table | Stream | Any"
 PIECE_BYTES = 8 << 20  # of rows that are encoded at once
 MOST_WAITING = 10_000
 MOST_WAITING_BYTES = 1 << 20
+LATEST_TIMESTAMP = 2**63 - 1
 
 _HEADERS = schema.RECORDS.shown["headers"]
+_NO_HEADERS: list[dict[str, object]] = []  # of all records without; nobody changes it
 _WAITING = pa.schema(
     [
         ("key", pa.binary()),
@@ -139,18 +142,23 @@ class Waiting:
         TypeError, ValueError, UnknownTopicOrPartitionError
             When it cannot be written; it is not added then.
         """
-        key, value = _as_bytes("key", key), _as_bytes("value", value)
-        pairs = [{"key": name, "value": content} for name, content in headers or ()]
-        if partition is not None and not 0 <= partition < partitions:
-            raise UnknownTopicOrPartitionError(f"topic {topic!r} has {partitions} partitions, and no {partition}")
-        if timestamp_ms is not None and timestamp_ms < 0:
-            raise ValueError(f"timestamp_ms {timestamp_ms} is before 1970")
-        row = (key, value, pairs, timestamp_ms, partition)
-        for content, field in zip(row, _WAITING, strict=True):
-            pa.scalar(content, field.type)  # raises what it does not take
-        self._rows.setdefault(topic, []).append(row)
+        if not (key is None or type(key) is bytes):
+            key = _as_bytes("key", key)
+        if not (value is None or type(value) is bytes):
+            value = _as_bytes("value", value)
+        if partition is not None:
+            partition = index(partition)
+            if not 0 <= partition < partitions:
+                raise UnknownTopicOrPartitionError(f"topic {topic!r} has {partitions} partitions, and no {partition}")
+        if timestamp_ms is not None:
+            timestamp_ms = _as_timestamp(timestamp_ms)
+        pairs = _as_headers(headers) if headers else _NO_HEADERS
+        rows = self._rows.get(topic)
+        if rows is None:
+            rows = self._rows[topic] = []
+        rows.append((key, value, pairs, timestamp_ms, partition))  # one step: a signal leaves all of it, or nothing
         self._count += 1
-        self._bytes += len(key or b"") + len(value or b"")
+        self._bytes += (len(key) if key else 0) + (len(value) if value else 0)
 
     @property
     def is_empty(self) -> bool:
@@ -170,6 +178,22 @@ class Waiting:
     def clear(self) -> None:
         """Forget what waits."""
         self._rows, self._count, self._bytes = {}, 0, 0
+
+
+def _as_timestamp(timestamp_ms: int) -> int:
+    timestamp_ms = index(timestamp_ms)
+    if not 0 <= timestamp_ms <= LATEST_TIMESTAMP:
+        when = "before 1970" if timestamp_ms < 0 else f"later than {LATEST_TIMESTAMP}"
+        raise ValueError(f"timestamp_ms {timestamp_ms} is {when}")
+    return timestamp_ms
+
+
+def _as_headers(headers: Iterable[tuple[str, bytes]]) -> list[dict[str, object]]:
+    pairs: list[dict[str, object]] = [{"key": name, "value": content} for name, content in headers]
+    pa.scalar(pairs, _HEADERS)  # raises what it does not take
+    if any(pair["key"] is None for pair in pairs):
+        raise TypeError("a header has no name")
+    return pairs
 
 
 def _as_bytes(name: str, content: bytes | str | None) -> bytes | None:

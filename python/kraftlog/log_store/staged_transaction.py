@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kraftlog.log_store.directory import partition_folders
+from kraftlog.log_store.errors import ReusedTransactionalIdError
 from kraftlog.log_store.group_members import GroupMetadata
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.overwrites import Overwrite
@@ -20,16 +21,30 @@ from kraftlog.log_store.write_id import ONCE, WriteId
 from kraftlog.transactions.producer_state import SEQUENCES
 
 BATCHES = ("kraftlog-batches", 0)
-"""What a group's committed offset of says how many batches of a sequence are committed; there is no such topic."""
+"""What a group's committed offset of says how many batches of a sequence are committed; there is no such topic.
+
+Its metadata is the id of the query."""
 
 _LOGGER = logging.getLogger("kraftlog.log_store")
 
 
 def last_batch(groups: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]], write: WriteId) -> int | None:
-    """Return the batch that a sequence has come to, if that is the batch of a write or a later one."""
+    """Return the batch that a sequence has come to, if that is the batch of a write or a later one.
+
+    Raises
+    ------
+    ReusedTransactionalIdError
+        When another query has come to it.
+    """
     if write.transactional_id is None or write.batch_id is None:
         return None
     found = groups.get(write.transactional_id, {}).get(BATCHES)
+    if found is not None and found.metadata and write.query_id and found.metadata != write.query_id:
+        raise ReusedTransactionalIdError(
+            f"transactional id {write.transactional_id!r}: {found.offset} batches of query {found.metadata} are "
+            f"committed under it; batch {write.batch_id} is of query {write.query_id}, which has another checkpoint "
+            "and numbers its batches anew. Give it a transactional id of its own"
+        )
     return found.offset - 1 if found is not None and found.offset > write.batch_id else None
 
 
@@ -142,7 +157,7 @@ class StagedTransaction:
         write = self._write
         if write.transactional_id is None or write.batch_id is None:
             return None
-        return write.transactional_id, {BATCHES: OffsetAndMetadata(write.batch_id + 1)}
+        return write.transactional_id, {BATCHES: OffsetAndMetadata(write.batch_id + 1, write.query_id)}
 
     def _append(self, key: TopicPartition, files: list[StagedFile], *, warns: bool) -> int:
         partition, sequence, first = self._parts.partition_of(key), 0, -1

@@ -29,7 +29,7 @@ from kraftlog.log_store.staged_transaction import StagedTransaction, committed_b
 from kraftlog.log_store.staging import StagedFile, WriteEndedError, headers_path
 from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.transaction_state import TopicPartition
-from kraftlog.log_store.write_id import WriteId, row_name
+from kraftlog.log_store.write_id import WriteId, is_earlier
 
 LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
 _LOCK_PAUSE = 0.05
@@ -123,6 +123,8 @@ def commit(
         When something failed at the decision, or behind it.
     LogDirectoryLockedError
         When a broker has the log directory.
+    ReusedTransactionalIdError
+        When the batches of its transactional id are those of another query.
     StoreError
         When a topic cannot be made or has fewer partitions, or the disk fails; nothing is visible then.
     RecordError
@@ -154,7 +156,7 @@ def commit(
                     write.batch_id,
                     write.transactional_id,
                 )
-                _remove_row(log_directory, write)
+                _remove_row(log_directory, write)  # no later ones: another driver may be at them
                 return None
             _check_staged(write.folder(log_directory), files)
             transaction = StagedTransaction(store, write, write.folder(log_directory))
@@ -311,12 +313,9 @@ def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
 
 
 def _remove_row(log_directory: Path, write: WriteId) -> None:
-    """Remove what is left of a write, or of all of a transactional id: its earlier attempts can do no more."""
+    """Remove what is left of a write, and of earlier ones of its transactional id, which can do no more."""
     for folder in _write_folders(log_directory):
-        is_own = folder.name == write.name
-        if is_own or (
-            write.transactional_id is not None and folder.name.startswith(f"{row_name(write.transactional_id)}-")
-        ):
+        if folder.name == write.name or is_earlier(folder.name, write):
             _remove(folder)
 
 

@@ -19,7 +19,7 @@ from kraftlog.disk.remote_path import PathLike
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
-from kraftlog.log_store.consumer import Consumer
+from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
 from kraftlog.log_store.coordinator_file import Known, read_known, write_known
 from kraftlog.log_store.directory import with_found_epochs
 from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_error
@@ -137,7 +137,9 @@ class LogStore:
             self._on_end,
             self._executor,
         )
-        members = GroupMembers(lambda: {name: topic.partitions for name, topic in self.topics.items()})
+        members = GroupMembers(
+            lambda: {name: topic.partitions for name, topic in self.topics.items()}, self.options.clock
+        )
         groups = GroupCoordinator(self._partition, self._offsets_partition, members, self.options.clock)
         self._parts = StoreParts(
             transactions,
@@ -223,7 +225,7 @@ class LogStore:
             for number in range(topic.partitions):
                 partition = self._partitions.pop((name, number), None)
                 if partition is not None:
-                    partition.abandon()
+                    partition.delete()
                 self._log_starts.pop((name, number), None)
             self._cluster.delete(topic)
             self._parts.members.topic_deleted(name)
@@ -280,6 +282,7 @@ class LogStore:
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
         auto_offset_reset: str = "earliest",
+        max_poll_interval_ms: int = MAX_POLL_INTERVAL_MS,
     ) -> Consumer:
         """Return a consumer.
 
@@ -290,9 +293,12 @@ class LogStore:
         isolation_level : {"read_uncommitted", "read_committed"}
         auto_offset_reset : {"earliest", "latest"}
             Where it starts in a partition that the group has no offset of.
+        max_poll_interval_ms : int
+            When it has not polled for so long, other members of its group take its partitions; its next ``poll`` joins
+            the group again.
         """
         self._check_open()
-        return Consumer(self._parts, group, isolation_level, auto_offset_reset)
+        return Consumer(self._parts, group, isolation_level, auto_offset_reset, max_poll_interval_ms)
 
     # state
 

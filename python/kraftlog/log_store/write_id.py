@@ -26,11 +26,14 @@ class WriteId:
         committed offset says how far the sequence has come.
     batch_id : int or None
         Its number in that sequence.
+    query_id : str
+        Of the checkpoint that numbers the batches; empty where that is not known.
     """
 
     name: str
     transactional_id: str | None = None
     batch_id: int | None = None
+    query_id: str = ""
 
     @property
     def spread(self) -> int:
@@ -47,7 +50,7 @@ def new_write() -> WriteId:
     return WriteId(uuid.uuid4().hex)
 
 
-def write_of_batch(transactional_id: str, batch_id: int) -> WriteId:
+def write_of_batch(transactional_id: str, batch_id: int, query_id: str = "") -> WriteId:
     """Return the name of a micro-batch: always the same for one transactional id and batch id.
 
     Parameters
@@ -56,6 +59,8 @@ def write_of_batch(transactional_id: str, batch_id: int) -> WriteId:
         Of the sequence. Two sequences in one log directory need two of them.
     batch_id : int
         Larger than that of the batch before.
+    query_id : str
+        As ``WriteId`` has it.
 
     Raises
     ------
@@ -71,9 +76,25 @@ def write_of_batch(transactional_id: str, batch_id: int) -> WriteId:
         raise ValueError("a transactional_id has at least one character")
     if not 0 <= batch_id <= LARGEST_BATCH_ID:
         raise ValueError(f"batch_id {batch_id} is not between 0 and 2^63 - 1")
-    return WriteId(f"{row_name(transactional_id)}-{batch_id}", transactional_id, batch_id)
+    return WriteId(f"{row_name(transactional_id)}-{batch_id}", transactional_id, batch_id, query_id)
 
 
 def row_name(transactional_id: str) -> str:
     """Return what the names of all writes of a transactional id begin with; it may hold any characters itself."""
     return hashlib.sha256(transactional_id.encode()).hexdigest()[:32]
+
+
+def is_earlier(name: str, write: WriteId) -> bool:
+    """Whether a name is that of an earlier batch of the sequence that a write belongs to.
+
+    Examples
+    --------
+    >>> is_earlier(write_of_batch("orders", 7).name, write_of_batch("orders", 8))
+    True
+    >>> is_earlier(write_of_batch("orders", 9).name, write_of_batch("orders", 8))
+    False
+    """
+    if write.transactional_id is None or write.batch_id is None:
+        return False
+    row, _, batch_id = name.rpartition("-")
+    return row == row_name(write.transactional_id) and batch_id.isdecimal() and int(batch_id) < write.batch_id

@@ -90,7 +90,7 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
             raise RuntimeError(
                 f"the task has no properties {_BATCH_ID} and {_QUERY_ID}; only streams in micro-batches can be written"
             )
-        write = write_of_batch(self._options.transactional_id or query_id, int(batch_id))
+        write = write_of_batch(self._options.transactional_id or query_id, int(batch_id), query_id)
         if is_repetition(self._options.log_directory, write):  # what came too late for the commit would be left behind
             deque(iterator, maxlen=0)
             return StagedMessage([], write)
@@ -118,8 +118,9 @@ class KraftlogStreamWriter(DataSourceStreamArrowWriter):
         for message in messages:
             if isinstance(message, StagedMessage):
                 return message.write
-        known = self._options.transactional_id or _query_of(self._options.checkpoint)
-        return None if known is None else write_of_batch(known, batch_id)
+        query_id = _query_of(self._options.checkpoint)
+        known = self._options.transactional_id or query_id
+        return None if known is None else write_of_batch(known, batch_id, query_id or "")
 
 
 def _query_of(checkpoint: str | None) -> str | None:
