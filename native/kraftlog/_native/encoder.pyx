@@ -1,5 +1,6 @@
 """Arrow columns to record batches: lends the columns to native/c/encoder.h and owns what it writes."""
 
+from cython cimport freelist
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
 from libc.stdint cimport INT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
@@ -42,6 +43,7 @@ cdef enum:
     KR_ROOM_AHEAD = 3  # times what is written
 
 
+@freelist(8)
 cdef class Source:
     """The columns of one piece of rows, of which each is checked here, and lent or copied."""
 

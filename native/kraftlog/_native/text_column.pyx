@@ -3,6 +3,8 @@
 Where something in a column is nowhere, a fault is returned, as ``(code, row, found, limit)``; ``FAULTS`` has the texts.
 """
 
+from cython cimport freelist
+
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
@@ -67,21 +69,32 @@ cdef kr_lent_buffer hold(list held, buffer) except *:
     return lent
 
 
+cdef tuple faulty(const kr_text_error *error):
+    return <int>error.fault, error.row, error.found, error.limit
+
+
+@freelist(8)
 cdef class TextColumn:
     """Values, of which ``offset`` are skipped, or the dictionary of ``indexes``.
 
-    ``layout`` is one of ``LAYOUTS``; ``places`` are ends or views, ``data`` is a list of buffers, ``width`` that of values
-    of a fixed size. ``indexes`` are ``(rows, offset, validity, buffer, bytes, is_signed)``.
+    ``layout`` is one of ``LAYOUTS``; ``places`` are ends or views, ``data`` is a sequence of buffers, ``width`` that of
+    values of a fixed size. ``indexes`` are ``(rows, offset, validity, buffer, bytes, is_signed)``. ``fault`` says what buffer is
+    shorter than the rows take; nothing else can be asked then.
     """
 
-    def __cinit__(self, int layout, int64_t rows, int64_t offset, validity, places, list data not None,
-                  int64_t width=0, tuple indexes=None):
+    def __cinit__(self, int layout, int64_t rows, int64_t offset, validity, places, data not None, int64_t width=0,
+                  tuple indexes=None):
         cdef Py_ssize_t i
+        cdef kr_text_error error
+        cdef Py_ssize_t count = len(data)
         self.held = []
-        self.data = <kr_lent_buffer *>calloc(len(data) + 1, sizeof(kr_lent_buffer))
-        if self.data == NULL:
-            raise MemoryError(f"no memory for {len(data)} buffers")
-        for i in range(len(data)):
+        self.data = &self.single
+        if count > 1:
+            self.more = <kr_lent_buffer *>calloc(count, sizeof(kr_lent_buffer))
+            if self.more == NULL:
+                raise MemoryError(f"no memory for {count} buffers")
+            self.data = self.more
+        for i in range(count):
             self.data[i] = hold(self.held, data[i])
         self.state.values.layout = <kr_text_layout>layout
         self.state.values.rows = rows
@@ -90,7 +103,7 @@ cdef class TextColumn:
         self.state.values.validity = hold(self.held, validity)
         self.state.values.places = hold(self.held, places)
         self.state.values.data = self.data
-        self.state.values.data_count = len(data)
+        self.state.values.data_count = count
         self.state.rows = rows
         if indexes is not None:
             self.state.rows, self.state.offset, index_validity, buffer, width_, is_signed = indexes
@@ -102,14 +115,10 @@ cdef class TextColumn:
             self.state.indexes = hold(self.held, buffer)
         self.is_lent = not self.state.index_width and (layout == KR_TEXT_NULLS or (
             layout == KR_TEXT_ENDS32 and <uintptr_t>self.state.values.places.start % sizeof(int32_t) == 0))
+        self.fault = None if kr_text_has_room(&self.state, &error) else faulty(&error)
 
     def __dealloc__(self):
-        free(self.data)
-
-    def fault(self):
-        """What buffer is shorter than the rows take; None when none is. To be asked before anything else."""
-        cdef kr_text_error error
-        return None if kr_text_has_room(&self.state, &error) else (<int>error.fault, -1, error.found, error.limit)
+        free(self.more)
 
     def measure(self, int64_t first, int64_t count, int64_t most):
         """How many rows hold at most so many bytes, how many these are, and a fault or None. No row: the first takes more
@@ -120,15 +129,17 @@ cdef class TextColumn:
         with nogil:
             taken = kr_text_measure(&self.state, first, count, most, INT32_MAX, &size, &error)
         if taken < 0:
-            return 0, 0, (<int>error.fault, error.row, error.found, error.limit)
+            return 0, 0, faulty(&error)
+        if size <= INT32_MAX:
+            self.sound_first, self.sound_count, self.sound_bytes = first, taken, size
         return taken, size, None
 
-    def _check(self, int64_t first, int64_t count):
-        cdef kr_text_error error
+    cdef int _check(self, int64_t first, int64_t count) except -1:
+        if self.fault is not None:
+            raise ValueError("a buffer is shorter than the rows take")
         if first < 0 or count < 0 or first > self.state.rows or count > self.state.rows - first:
             raise IndexError(f"rows {first} to {first + count} are not within {self.state.rows}")
-        if not kr_text_has_room(&self.state, &error):
-            raise ValueError("a buffer is shorter than the rows take")
+        return 0
 
     cdef object fill(self, kr_binary_source *c, int64_t first, int64_t count):
         """Lends rows, or copies them; returns what keeps them alive."""
@@ -139,10 +150,13 @@ cdef class TextColumn:
         c.ends = NULL
         if self.state.values.layout == KR_TEXT_NULLS and not self.state.index_width:
             return None
-        with nogil:
-            taken = kr_text_measure(&self.state, first, count, INT32_MAX, INT32_MAX, &size, &error)
-        if taken != count:
-            raise ValueError(f"rows {first} to {first + count} do not fit a column")
+        if first == self.sound_first and count <= self.sound_count:
+            size = self.sound_bytes
+        else:
+            with nogil:
+                taken = kr_text_measure(&self.state, first, count, INT32_MAX, INT32_MAX, &size, &error)
+            if taken != count:
+                raise ValueError(f"rows {first} to {first + count} do not fit a column")
         c.validity_offset = 0
         if self.is_lent:
             c.ends = <const int32_t *>self.state.values.places.start + self.state.values.offset + first
@@ -164,9 +178,10 @@ cdef class TextColumn:
 
 
 cdef class ListColumn:
-    """Lists, of which ``offset`` are skipped, of ``items`` items: ends of ``width`` bytes."""
+    """Lists, of which ``offset`` are skipped, of ``items`` items: ends of ``width`` bytes. ``fault`` as that of a ``TextColumn``."""
 
     def __cinit__(self, int64_t rows, int64_t offset, validity, ends, int width, int64_t items):
+        cdef kr_text_error error
         if width not in (4, 8):
             raise ValueError(f"an end takes {width} bytes, not 4 or 8")
         self.held = []
@@ -176,17 +191,14 @@ cdef class ListColumn:
         self.state.items = items
         self.state.validity = hold(self.held, validity)
         self.state.ends = hold(self.held, ends)
+        self.fault = None if kr_list_has_room(&self.state, &error) else faulty(&error)
 
-    def fault(self):
-        """As that of a ``TextColumn``."""
-        cdef kr_text_error error
-        return None if kr_list_has_room(&self.state, &error) else (<int>error.fault, -1, error.found, error.limit)
-
-    def _check(self, int64_t first, int64_t count):
+    cdef int _check(self, int64_t first, int64_t count) except -1:
+        if self.fault is not None:
+            raise ValueError("a buffer is shorter than the rows take")
         if first < 0 or count < 0 or first > self.state.rows or count > self.state.rows - first:
             raise IndexError(f"rows {first} to {first + count} are not within {self.state.rows}")
-        if self.fault() is not None:
-            raise ValueError("a buffer is shorter than the rows take")
+        return 0
 
     def measure(self, int64_t first, int64_t count, int64_t most):
         """As that of a ``TextColumn``, of items."""
@@ -196,7 +208,7 @@ cdef class ListColumn:
         with nogil:
             taken = kr_list_measure(&self.state, first, count, most, INT32_MAX, &items, &error)
         if taken < 0:
-            return 0, 0, (<int>error.fault, error.row, error.found, error.limit)
+            return 0, 0, faulty(&error)
         return taken, items, None
 
     def first_item(self, int64_t row):

@@ -198,7 +198,8 @@ class Encoder:
 
     def _taken(self) -> pa.Buffer:
         """Return what is complete. What cannot be compressed for want of memory stays for the next call."""
-        self._complete.append(self._native.take())
+        self._complete = [*self._complete, b""]
+        self._complete[-1] = self._native.take()  # from here on nothing fails before it is kept
         plain = self._complete[0] if len(self._complete) == 1 else b"".join(self._complete)
         made = pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)
         self._complete.clear()

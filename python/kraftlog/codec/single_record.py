@@ -49,4 +49,4 @@ def encode_record(
 
 
 def _column(value: bytes) -> TextColumn:
-    return TextColumn(LAYOUTS["ends32"], 1, 0, None, _ENDS.pack(0, len(value)), [value])
+    return TextColumn(LAYOUTS["ends32"], 1, 0, None, _ENDS.pack(0, len(value)), (value,))

@@ -7,7 +7,7 @@ first, since whoever built the arrays may not have done so (``native/c/text_colu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -37,8 +37,11 @@ _TEXT_LAYOUTS = {
     pa.string_view().id: LAYOUTS["views"],
     pa.binary(1).id: LAYOUTS["fixed"],
 }
+_NULLS, _FIXED = LAYOUTS["nulls"], LAYOUTS["fixed"]
 _BINARY = {pa.binary().id, pa.large_binary().id, pa.binary_view().id, pa.binary(1).id}
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string()).id
+_NULL = pa.null().id
+_TIMESTAMP = pa.timestamp("ms").id
 
 Fault: TypeAlias = tuple[int, int, int, int]
 
@@ -118,101 +121,125 @@ def _places(names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 class _Gate:
-    """The columns of one record batch, of which pieces are made."""
+    """The columns of one record batch, of which pieces are made. Batches may have one row: little is called for it."""
 
     def __init__(self, batch: pa.RecordBatch, places: tuple[int, ...], first_row: int) -> None:
         key, value, timestamp, timestamp_ms, headers = places
         self._rows, self._first_row = batch.num_rows, first_row
+        self._is_lent = True
         self._key = None if key < 0 else self._text("key", batch.column(key))
         self._value = None if value < 0 else self._text("value", batch.column(value))
         self._timestamps: pa.Array | None = None
         if timestamp_ms >= 0:
-            self._timestamps = _checked_numbers("timestamp_ms", batch.column(timestamp_ms), _is_whole)
+            self._set_timestamps("timestamp_ms", batch.column(timestamp_ms))
         elif timestamp >= 0:
-            self._timestamps = _checked_numbers("timestamp", batch.column(timestamp), _is_timestamp)
+            self._set_timestamps("timestamp", batch.column(timestamp))
         self._headers: tuple[ListColumn, TextColumn, TextColumn] | None = None
-        if headers >= 0 and not pa.types.is_null(batch.column(headers).type):
-            self._set_headers(batch.column(headers))
+        if headers >= 0 and (column := batch.column(headers)).type.id != _NULL:
+            self._set_headers(column)
 
     def pieces(self, most_bytes: int | None) -> Iterator[native.Source]:
-        most_rows = self._rows if self._is_lent() else PIECE_ROWS
-        most = most_bytes or (NO_BOUND if self._is_lent() else PIECE_BYTES)
+        most_rows = self._rows if self._is_lent else PIECE_ROWS
+        most = most_bytes or (NO_BOUND if self._is_lent else PIECE_BYTES)
         first = 0
         while first < self._rows:
             count = self._measured(first, min(most_rows, self._rows - first), most)
             yield self._source(first, count)
             first += count
 
-    def _is_lent(self) -> bool:
-        texts: list[TextColumn | ListColumn | None] = [self._key, self._value, *(self._headers or ())]
-        if not all(text is None or not isinstance(text, TextColumn) or text.is_lent for text in texts):
-            return False
-        stamps = self._timestamps
-        return stamps is None or (_is_numbers_alone(stamps.type) and not stamps.null_count)
-
     def _text(self, name: str, column: pa.Array) -> TextColumn:
         made = _text_column(column)
         if made is None:
             raise ValueError(f"column {name} is {column.type}, neither binary nor string")
-        self._check(name, made.fault())
+        if made.fault is not None:
+            raise self._refused(name, made.fault)
+        if not made.is_lent:
+            self._is_lent = False
         return made
 
-    def _check(self, name: str, fault: Fault | None) -> None:
-        if fault is not None:
-            code, row, found, limit = fault
-            where = f"column {name}" if row < 0 else f"column {name}, row {self._first_row + row}"
-            raise ValueError(f"{where}: {FAULTS[code].format(found=found, limit=limit)}")
+    def _refused(self, name: str, fault: Fault) -> ValueError:
+        code, row, found, limit = fault
+        where = f"column {name}" if row < 0 else f"column {name}, row {self._first_row + row}"
+        return ValueError(f"{where}: {FAULTS[code].format(found=found, limit=limit)}")
+
+    def _set_timestamps(self, name: str, column: pa.Array) -> None:
+        """Keep a column whose buffers have room for its rows."""
+        kind = column.type
+        if kind.id != _NULL:
+            if not (pa.types.is_integer(kind) if name == "timestamp_ms" else kind.id == _TIMESTAMP):
+                expected = "int64" if name == "timestamp_ms" else "a timestamp; milliseconds belong in timestamp_ms"
+                raise ValueError(f"column {name} is {kind}, not {expected}")
+            validity, data = column.buffers()
+            rows = column.offset + len(column)
+            _check_buffer(name, data, rows * kind.bit_width // 8)
+            if validity is not None:
+                _check_buffer(name, validity, -(-rows // 8))
+        self._timestamps = column
+        self._unit = _lent_unit(column)
+        if self._unit is None:
+            self._is_lent = False
 
     def _set_headers(self, column: pa.Array) -> None:
-        if not _is_headers(column.type):
-            raise ValueError(f"column headers is {column.type}, neither a list of struct<key, value> nor a map")
+        kind = column.type
+        if kind == schema.HEADERS:
+            key, value, width, self._checks_utf8 = 0, 1, 4, False
+        elif _is_headers(kind):
+            is_map = pa.types.is_map(kind)
+            key = 0 if is_map else kind.value_type.get_field_index("key")
+            value = 1 - key
+            width = 8 if pa.types.is_large_list(kind) else 4
+            self._checks_utf8 = _is_binary(kind.key_type if is_map else kind.value_type.field(key).type)
+        else:
+            raise ValueError(f"column headers is {kind}, neither a list of struct<key, value> nor a map")
         items = column.values
-        is_map = pa.types.is_map(column.type)
-        keys = items.field(0 if is_map else items.type.get_field_index("key"))
-        values = items.field(1 if is_map else items.type.get_field_index("value"))
+        keys, values = items.field(key), items.field(value)
+        if len(keys) < len(items) or len(values) < len(items):
+            raise ValueError(f"column headers: {len(items)} headers have {len(keys)} keys and {len(values)} values")
         validity, ends = column.buffers()[:2]
-        width = 8 if pa.types.is_large_list(column.type) else 4
         lists = ListColumn(len(column), column.offset, validity, ends, width, len(items))
-        self._check("headers", lists.fault())
+        if lists.fault is not None:
+            raise self._refused("headers", lists.fault)
         self._headers = lists, self._text("headers.key", keys), self._text("headers.value", values)
         # whether an item is null, as values of no bytes
-        self._items = TextColumn(LAYOUTS["fixed"], len(items), items.offset, items.buffers()[0], None, [None], 0)
-        self._check("headers", self._items.fault())
-        self._checks_utf8 = _storage(keys.type).id in _BINARY or (
-            keys.type.id == _DICTIONARY and keys.type.value_type.id in _BINARY
-        )
+        self._items = TextColumn(_FIXED, len(items), items.offset, items.buffers()[0], None, (None,), 0)
+        if self._items.fault is not None:
+            raise self._refused("headers", self._items.fault)
 
     def _measured(self, first: int, count: int, most: int) -> int:
         """Return how many rows are in the piece that begins with ``first``."""
         for name, text in (("key", self._key), ("value", self._value)):
-            if text is not None:
-                count, size, fault = text.measure(first, count, most)
-                self._check(name, fault)
-                self._check_size(f"its {name}", "bytes", first, count, size)
-        if self._headers is None:
-            return count
-        lists, *texts = self._headers
+            if text is None:
+                continue
+            count, size, fault = text.measure(first, count, most)
+            if fault is not None:
+                raise self._refused(name, fault)
+            if not count:
+                raise self._too_large(f"its {name}", "bytes", first, size)
+        return count if self._headers is None else self._measured_headers(*self._headers, first, count, most)
+
+    def _measured_headers(
+        self, lists: ListColumn, keys: TextColumn, values: TextColumn, first: int, count: int, most: int
+    ) -> int:
         count, items, fault = lists.measure(first, count, NO_BOUND if most == NO_BOUND else max(1, most // 8))
-        self._check("headers", fault)
-        self._check_size("it", "headers", first, count, items)
+        if fault is not None:
+            raise self._refused("headers", fault)
+        if not count:
+            raise self._too_large("it", "headers", first, items)
         first_item = lists.first_item(first)
-        for name, text in zip(("headers.key", "headers.value"), texts, strict=True):
-            taken, size, fault = text.measure(first_item, items, most)
+        for name, text in (("headers.key", keys), ("headers.value", values)):
+            taken, _, fault = text.measure(first_item, items, most)
             if fault is None and taken < items:
                 whole = lists.row_of(first, count, first_item + taken) - first
-                if not whole:  # the headers of one row belong together
-                    whole = 1
-                    items = lists.first_item(first + 1) - first_item
-                    taken, size, fault = text.measure(first_item, items, _MOST_SIZE)
+                count = whole or 1  # the headers of one row belong together
+                items = lists.first_item(first + count) - first_item
+                if not whole:
+                    taken, _, fault = text.measure(first_item, items, _MOST_SIZE)
                     if fault is None and taken < items:
                         raise self._too_large("its headers", "bytes", first, _MOST_SIZE + 1)
-                else:
-                    items = lists.first_item(first + whole) - first_item
-                count = whole
             if fault is not None:
                 code, item, found, limit = fault
-                self._check(name, (code, lists.row_of(first, count, item), found, limit))
-        bad = lists.headers_fault(first, count, self._items, texts[0], self._checks_utf8)
+                raise self._refused(name, (code, lists.row_of(first, count, item), found, limit))
+        bad = lists.headers_fault(first, count, self._items, keys, self._checks_utf8)
         if bad is not None:
             row, is_text = bad
             what = (
@@ -222,10 +249,6 @@ class _Gate:
             )
             raise ValueError(f"column headers, row {self._first_row + row}: {what}")
         return count
-
-    def _check_size(self, what: str, of: str, first: int, count: int, size: int) -> None:
-        if not count:
-            raise self._too_large(what, of, first, size)
 
     def _too_large(self, what: str, of: str, row: int, size: int) -> RecordTooLargeError:
         return RecordTooLargeError(
@@ -239,8 +262,12 @@ class _Gate:
         if self._value is not None:
             source.set_value(self._value, first)
         if self._timestamps is not None:
-            stamps, unit = _milliseconds(self._timestamps.slice(first, count))
-            source.set_timestamp(stamps.buffers()[1], stamps.offset, native.TIME_UNITS[unit])
+            if self._unit is not None:
+                stamps, skipped, unit = self._timestamps, self._timestamps.offset + first, self._unit
+            else:
+                stamps, unit = _milliseconds(self._timestamps.slice(first, count))
+                skipped = stamps.offset
+            source.set_timestamp(stamps.buffers()[1], skipped, native.TIME_UNITS[unit])
         if self._headers is not None:
             lists, keys, values = self._headers
             source.set_headers(lists, first, keys, values)
@@ -258,53 +285,47 @@ def _layout(kind: pa.DataType) -> int | None:
 
 def _text_column(column: pa.Array) -> TextColumn | None:
     """Return a column of binary or text, or a dictionary of these; None of other types."""
-    if isinstance(column, pa.ExtensionArray):
-        column = column.storage
+    kind = column.type
+    layout = _TEXT_LAYOUTS.get(kind.id)
     indexes = None
-    if column.type.id == _DICTIONARY:
-        kind, given = column.type.index_type, column.indices
-        validity, buffer = given.buffers()
-        indexes = len(given), given.offset, validity, buffer, kind.bit_width // 8, pa.types.is_signed_integer(kind)
-        column = column.dictionary
-    layout = _layout(column.type)
     if layout is None:
-        return None
-    if layout == LAYOUTS["nulls"]:
-        return TextColumn(layout, len(column), 0, None, None, [], 0, indexes)
+        if isinstance(column, pa.ExtensionArray):
+            return _text_column(column.storage)
+        if kind.id != _DICTIONARY:
+            return None
+        index, given = kind.index_type, column.indices
+        validity, buffer = given.buffers()
+        indexes = len(given), given.offset, validity, buffer, index.bit_width // 8, pa.types.is_signed_integer(index)
+        column = column.dictionary
+        layout = _layout(column.type)
+        if layout is None:
+            return None
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+    if layout == _NULLS:
+        return TextColumn(layout, len(column), 0, None, None, (), 0, indexes)
     validity, places, *data = column.buffers()
-    width = 0
-    if layout == LAYOUTS["fixed"]:
-        places, data, width = None, [places], column.type.byte_width
-    return TextColumn(layout, len(column), column.offset, validity, places, data, width, indexes)
+    if layout == _FIXED:
+        return TextColumn(
+            layout, len(column), column.offset, validity, None, (places,), column.type.byte_width, indexes
+        )
+    return TextColumn(layout, len(column), column.offset, validity, places, data, 0, indexes)
 
 
-def _is_numbers_alone(kind: pa.DataType) -> bool:
-    """Whether a column without nulls is lent."""
-    return bool(kind == _INT64 or (pa.types.is_timestamp(kind) and kind.unit != "s"))
+def _lent_unit(column: pa.Array) -> str | None:
+    """Return the unit of timestamps that are taken as they are: one of ``native.TIME_UNITS``."""
+    kind = column.type
+    if column.null_count:
+        return None
+    if kind.id == _TIMESTAMP:
+        return kind.unit if kind.unit in native.TIME_UNITS else None
+    return "ms" if kind.id == _INT64.id else None
 
 
-def _is_whole(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind))
-
-
-_is_timestamp = pa.types.is_timestamp
-
-
-def _checked_numbers(name: str, column: pa.Array, is_known: Callable[[pa.DataType], bool]) -> pa.Array:
-    """Return the column; its buffers have room for its rows."""
-    if pa.types.is_null(column.type):
-        return column
-    if not is_known(column.type):
-        expected = "int64" if name == "timestamp_ms" else "a timestamp; milliseconds belong in timestamp_ms"
-        raise ValueError(f"column {name} is {column.type}, not {expected}")
-    validity, data = column.buffers()
-    rows = column.offset + len(column)
-    for buffer, needed in ((validity, -(-rows // 8)), (data, rows * column.type.bit_width // 8)):
-        if needed > (0 if buffer is None else buffer.size) and (buffer is not None or buffer is data):
-            raise ValueError(
-                f"column {name}: a buffer has {0 if buffer is None else buffer.size} bytes, the rows take {needed}"
-            )
-    return column
+def _check_buffer(name: str, buffer: pa.Buffer | None, needed: int) -> None:
+    found = 0 if buffer is None else buffer.size
+    if found < needed:
+        raise ValueError(f"column {name}: a buffer has {found} bytes, the rows take {needed}")
 
 
 def _milliseconds(column: pa.Array) -> tuple[pa.Array, str]:
@@ -332,3 +353,8 @@ def _is_headers(kind: pa.DataType) -> bool:
 def _is_text(kind: pa.DataType) -> bool:
     kind = _storage(kind)
     return _layout(kind.value_type if kind.id == _DICTIONARY else kind) is not None
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    kind = _storage(kind)
+    return _storage(kind.value_type).id in _BINARY if kind.id == _DICTIONARY else kind.id in _BINARY
