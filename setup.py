@@ -48,6 +48,11 @@ setup(
         [] if BUILT else extensions,
         include_path=[str(NATIVE)],
         build_dir="build/cython",
-        compiler_directives={"language_level": 3, "embedsignature": True, "freethreading_compatible": True},
+        compiler_directives={
+            "language_level": 3,
+            "embedsignature": True,
+            "freethreading_compatible": True,
+            "auto_pickle": False,
+        },
     ),
 )

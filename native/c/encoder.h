@@ -28,6 +28,8 @@ typedef struct {
     const int64_t *timestamp; /* NULL: that of the encoder when the batch was opened */
     enum kr_time_unit timestamp_unit;
     const int32_t *header_ends; /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
+    const uint8_t *header_validity; /* NULL: no list is null; one that is has no headers, whatever its ends are */
+    int64_t header_validity_offset; /* in bits */
     kr_binary_source header_key, header_value;
 } kr_source;
 
@@ -74,6 +76,11 @@ KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) 
 /* Bytes of the data of values [first, last). */
 static inline int64_t kr_source_bytes(const kr_binary_source *s, int64_t first, int64_t last) {
     return s->ends ? (int64_t)s->ends[last] - s->ends[first] : 0;
+}
+
+static inline int kr_headers_are_null(const kr_source *s, int64_t i) {
+    int64_t bit = s->header_validity_offset + i;
+    return s->header_validity && !(s->header_validity[bit >> 3] >> (bit & 7) & 1);
 }
 
 KR_ALWAYS_INLINE int64_t kr_divide_down(int64_t a, const int64_t b) { return a / b - (a % b < 0); }
@@ -162,8 +169,9 @@ KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source 
     m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
     m->key_length = kr_source_length(&s->key, i);
     m->value_length = kr_source_length(&s->value, i);
-    m->first_header = s->header_ends ? s->header_ends[i] : 0;
-    m->last_header = s->header_ends ? s->header_ends[i + 1] : 0;
+    int has_headers = s->header_ends && !kr_headers_are_null(s, i);
+    m->first_header = has_headers ? s->header_ends[i] : 0;
+    m->last_header = has_headers ? s->header_ends[i + 1] : 0;
     m->body = 1 + kr_varlong_size(m->timestamp_delta) + kr_varint_size(offset_delta) + kr_field_size(m->key_length) +
               kr_field_size(m->value_length) + 1;
     if (m->last_header != m->first_header) m->body += kr_headers_size(s, m->first_header, m->last_header) - 1;

@@ -258,3 +258,52 @@ def test_a_busy_builder_refuses_others():
     assert refused == ["RecordBatchBuilder is in use by another thread"] * 3
     [record] = decode_batches(builder.close().to_pybytes())
     assert (record.key, record.headers) == (b"k", [("h", b"1")])
+
+
+def test_headers_as_a_mapping():
+    headers = {"ab": b"value-of-ab", "a": None, "": b"", "long": "text"}
+    of_pairs, of_mapping = kraftlog.RecordBatchBuilder(), kraftlog.RecordBatchBuilder()
+    assert of_pairs.append(b"k", b"v", list(headers.items()))
+    assert of_mapping.append(b"k", b"v", headers)
+    assert of_mapping.close() == of_pairs.close()
+
+
+@pytest.mark.parametrize("header", ["ab", b"ab"])
+def test_text_is_no_header(header: Any):
+    with pytest.raises(TypeError, match=r"a header is .*, not a pair"):
+        kraftlog.RecordBatchBuilder().append(b"k", b"v", [header])
+
+
+def test_a_batch_that_cannot_be_finished_stays_open(monkeypatch: pytest.MonkeyPatch):
+    """Whatever fails while a batch is closed, it goes on as if it had not been asked for."""
+    from kraftlog.codec import builder as module
+
+    def fail(*_: object) -> bytes:
+        raise MemoryError("no memory")
+
+    for compression in ("gzip", "zstd"):
+        built, untouched = (kraftlog.RecordBatchBuilder(compression=compression) for _ in range(2))
+        for each in (built, untouched):
+            each.append(b"k", b"before")
+        with monkeypatch.context() as broken:
+            broken.setattr(module, "compress_batches", fail)
+            with pytest.raises(MemoryError):
+                built.close(producer_id=5, producer_epoch=1, base_sequence=7, is_transactional=True)
+        assert built.records_count == 1
+        for each in (built, untouched):
+            assert each.append(b"k", b"after")
+        assert built.close() == untouched.close()
+
+
+def test_a_builder_that_was_not_initialised():
+    class Odd(kraftlog.RecordBatchBuilder):
+        def __init__(self) -> None: ...
+
+    for call in (
+        lambda: Odd().append(b"k"),
+        lambda: Odd().records_count,
+        lambda: Odd().size_in_bytes,
+        lambda: kraftlog.RecordBatchBuilder.__new__(kraftlog.RecordBatchBuilder).append(b"k"),
+    ):
+        with pytest.raises(RuntimeError, match="__init__ was not called"):
+            call()

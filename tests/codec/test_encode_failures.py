@@ -157,3 +157,49 @@ def test_threads_in_one_encoder_lose_nothing():
     assert encoder.next_offset == written > 0
     stream = kraftlog.decode(encoder.finish(), columns=["offset"], strict=True)
     assert stream.to_table()["offset"].to_pylist() == list(range(written))
+
+
+TAKEN_WITHOUT_MEMORY = """
+import resource
+import pyarrow as pa, kraftlog
+
+big = b"x" * (60 << 20)
+encoder = kraftlog.Encoder(max_batch_bytes=1 << 29, batch_records=[2, 3])
+encoder.write(pa.table({"value": [big] * 5}))
+used = int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1]) * 1024
+before = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), before[1]))
+try:
+    print(encoder.take().size)
+except MemoryError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_AS, before)
+print([len(row) >> 20 for row in kraftlog.decode(encoder.finish(), columns=["value"]).to_table()["value"].to_pylist()])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space by what /proc says")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="its shadow memory is part of the space")
+def test_memory_that_runs_out_when_batches_are_taken():
+    answer = subprocess.run([sys.executable, "-c", TAKEN_WITHOUT_MEMORY], check=True, stdout=subprocess.PIPE, text=True)
+    assert answer.stdout.splitlines()[0].startswith("no memory for ")
+    assert answer.stdout.splitlines()[1] == "[60, 60, 60, 60, 60]"
+
+
+@pytest.mark.parametrize("method", ["take", "finish"])
+def test_batches_that_cannot_be_compressed_are_kept(method: str, monkeypatch: pytest.MonkeyPatch):
+    from kraftlog.codec import encode as module
+
+    def fail(*_: object) -> bytes:
+        raise MemoryError("no memory")
+
+    encoder = kraftlog.Encoder(compression="gzip", max_batch_records=2)
+    encoder.write(BEFORE)
+    with monkeypatch.context() as broken:
+        broken.setattr(module, "compress_batches", fail)
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                getattr(encoder, method)()
+    encoder.write(AFTER)
+    found = kraftlog.decode(encoder.finish(), columns=["value"], strict=True).to_table()["value"].to_pylist()
+    assert found == [b"before"] * 9 + [b"after"] * 4

@@ -4,6 +4,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from collections.abc import Mapping
 
 from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -131,11 +132,13 @@ cdef class Fields:
 
     cdef int _set_headers(self, headers) except -1:
         """Headers are two columns to the encoder, so they are copied one behind the other."""
-        cdef list pairs = list(headers)
+        cdef list pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
         cdef Py_ssize_t count = len(pairs), i
         self.header_keys.clear(count)
         self.header_values.clear(count)
         for i in range(count):
+            if isinstance(pairs[i], (str, bytes)):  # two characters would do as a pair
+                raise TypeError(f"a header is {pairs[i]!r}, not a pair of key and value")
             key, value = pairs[i]
             if not isinstance(key, str):
                 raise TypeError(f"the key of a header is {type(key).__name__}, not str")
@@ -165,25 +168,40 @@ cdef class Builder:
     cdef bint is_closed
 
     def __init__(self, int64_t max_batch_bytes, int attributes, int64_t timestamp_ms):
-        self.encoder = Encoder(
+        if self.encoder is not None:
+            raise RuntimeError(f"the {type(self).__name__} has begun already")
+        cdef Encoder encoder = Encoder(
             base_offset=0, partition_leader_epoch=-1, producer_id=-1, producer_epoch=-1, base_sequence=-1,
             attributes=attributes, max_batch_bytes=max_batch_bytes, max_batch_records=INT32_MAX, batch_records=None,
             refuse_markers=False, timestamp_ms=timestamp_ms)
         self.fields = Fields()
         self.planned = INT32_MAX
-        self.encoder.state.batch_records = &self.planned  # a plan of one batch: the encoder stops where it is full
-        self.encoder.state.planned = 1
+        encoder.state.batch_records = &self.planned  # a plan of one batch: the encoder stops where it is full
+        encoder.state.planned = 1
         self.max_batch_bytes = max_batch_bytes
+        self.encoder = encoder
+
+    cdef Encoder _made(self):
+        """The encoder, unless a subclass has not called ``__init__``, or it has failed."""
+        if self.encoder is None:
+            raise RuntimeError(f"{type(self).__name__}.__init__ was not called, or has failed")
+        return self.encoder
+
+    cdef Encoder _begin(self):
+        """The encoder, this thread's alone until kr_busy_leave."""
+        cdef Encoder encoder = self._made()
+        enter(&encoder.busy, self)
+        return encoder
 
     @property
     def records_count(self):
         """Records taken so far."""
-        return self.encoder.state.count
+        return self._made().state.count
 
     @property
     def size_in_bytes(self):
         """Bytes of the batch without compression, its header counted."""
-        return self.closed_size or max(self.encoder.state.written, KR_RECORD_BATCH_OVERHEAD)
+        return max(self._made().state.written, self.closed_size, KR_RECORD_BATCH_OVERHEAD)
 
     def append(self, key=None, value=None, headers=None, timestamp_ms=None):
         """Add a record, unless the batch has no room for it.
@@ -192,7 +210,8 @@ cdef class Builder:
         ----------
         key, value : bytes, str or buffer, optional
             Text is written as UTF-8; None is null.
-        headers : iterable of (str, bytes or None), optional
+        headers : iterable of (str, bytes or None), or mapping of str to bytes or None, optional
+            In order; a mapping cannot have a key twice.
         timestamp_ms : int, optional
             By default the builder's.
 
@@ -209,24 +228,24 @@ cdef class Builder:
         RuntimeError
             When another thread is using the builder.
         """
-        cdef int64_t stamp = self.encoder.state.timestamp if timestamp_ms is None else timestamp_ms
-        enter(&self.encoder.busy, self)
+        cdef Encoder encoder = self._begin()
+        cdef int64_t stamp
         try:
+            stamp = encoder.state.timestamp if timestamp_ms is None else timestamp_ms
             self.fields.set(key, value, headers, stamp)
             return self._fill(&self.fields.state, 0) == 1
         finally:
             self.fields.clear()
-            kr_busy_leave(&self.encoder.busy)
+            kr_busy_leave(&encoder.busy)
 
     def _write(self, sources):
         """Adds rows from the front of an iterable of sources; returns how many there was room for."""
-        cdef kr_encoder *state = &self.encoder.state
-        cdef kr_encoder before
+        cdef Encoder encoder = self._begin()
+        cdef kr_encoder *state = &encoder.state
+        cdef kr_encoder before = state[0]
         cdef Source source
         cdef int64_t done = 0, taken
         cdef bint is_done = False
-        enter(&self.encoder.busy, self)
-        before = state[0]
         try:
             for source in sources:
                 taken = self._fill(&source.state, source.size())
@@ -238,7 +257,7 @@ cdef class Builder:
             if not is_done:
                 before.out, before.capacity = state.out, state.capacity
                 state[0] = before
-            kr_busy_leave(&self.encoder.busy)
+            kr_busy_leave(&encoder.busy)
         return done
 
     cdef int64_t _fill(self, const kr_source *source, int64_t more) except -1:
@@ -276,15 +295,16 @@ cdef class Builder:
         return status
 
     def _close(self, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id, int16_t producer_epoch,
-               int32_t base_sequence, int attributes):
-        """Ends the batch and returns it without compression; the bits of ``attributes`` are added to its header."""
-        cdef kr_encoder *state = &self.encoder.state
-        enter(&self.encoder.busy, self)
+               int32_t base_sequence, int attributes, finish):
+        """Ends the batch and returns what ``finish`` makes of it; the bits of ``attributes`` are added to its header. When
+        that fails, the batch is as it was."""
+        cdef Encoder encoder = self._begin()
+        cdef kr_encoder *state = &encoder.state
+        cdef kr_encoder before
         try:
             if self.is_closed:
                 raise ValueError("the batch is closed already")
-            self.is_closed = True
-            self.closed_size = max(state.written, KR_RECORD_BATCH_OVERHEAD)
+            before = state[0]
             state.base_offset = base_offset
             state.partition_leader_epoch = partition_leader_epoch
             state.producer_id = producer_id
@@ -292,6 +312,14 @@ cdef class Builder:
             state.base_sequence = base_sequence
             state.attributes |= attributes
             kr_encoder_close_batch(state)
-            return self.encoder.take()
+            state[0] = before
+            made = finish(memoryview(b"") if state.written == 0 else memoryview(encoder.arena)[:state.written])
+            self.is_closed = True
+            self.closed_size = max(state.written, KR_RECORD_BATCH_OVERHEAD)
+            encoder.arena = None  # what was returned may be all that holds it
+            state.out = NULL
+            state.written = state.capacity = 0
+            state.batch_at = -1
+            return made
         finally:
-            kr_busy_leave(&self.encoder.busy)
+            kr_busy_leave(&encoder.busy)

@@ -27,6 +27,8 @@ cdef extern from "encoder.h" nogil:
         const int64_t *timestamp
         kr_time_unit timestamp_unit
         const int32_t *header_ends
+        const uint8_t *header_validity
+        int64_t header_validity_offset
         kr_binary_source header_key, header_value
 
     ctypedef struct kr_encoder:

@@ -1,16 +1,16 @@
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
 from kraftlog._native.c_encoder cimport kr_binary_source, kr_encoder, kr_source
 from kraftlog._native.c_memory cimport kr_busy
 from kraftlog._native.memory cimport Arena, Input
+from kraftlog._native.text_column cimport TextColumn
 
 
 cdef class Source:
     cdef kr_source state
     cdef list held
 
-    cdef const uint8_t *_hold(self, buffer)
-    cdef void _binary(self, kr_binary_source *c, validity, ends, data, int64_t offset)
+    cdef int _binary(self, kr_binary_source *c, TextColumn column, int64_t first, int64_t count) except -1
     cdef int64_t size(self) noexcept
 
 

@@ -1,8 +1,9 @@
 """Arrow columns to record batches: lends the columns to native/c/encoder.h and owns what it writes."""
 
+from cython cimport freelist
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from kraftlog._native.c_crc cimport kr_crc_init
@@ -32,6 +33,7 @@ from kraftlog._native.c_encoder cimport (
 )
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_leave
 from kraftlog._native.memory cimport Arena, Input, enter, kr_input, kr_input_make
+from kraftlog._native.text_column cimport ListColumn, TextColumn
 
 kr_crc_init()
 
@@ -41,26 +43,28 @@ cdef enum:
     KR_ROOM_AHEAD = 3  # times what is written
 
 
+@freelist(8)
 cdef class Source:
-    """The columns of one record batch. Buffers are those of the Arrow arrays, of which ``offset`` values are skipped."""
+    """The columns of one piece of rows, of which each is checked here, and lent or copied."""
 
-    def __init__(self, int64_t rows):
+    def __cinit__(self, int64_t rows):
+        if rows < 0:
+            raise ValueError(f"{rows} rows")
         self.state.rows = rows
         self.held = []
 
-    cdef const uint8_t *_hold(self, buffer):
-        if buffer is None:
-            return NULL
-        cdef Input source = Input(buffer)
-        self.held.append(source)
-        return source.data
+    cdef int _binary(self, kr_binary_source *c, TextColumn column, int64_t first, int64_t count) except -1:
+        self.held.append(column.fill(c, first, count))
+        return 0
 
-    cdef void _binary(self, kr_binary_source *c, validity, ends, data, int64_t offset):
-        c.ends = <const int32_t *>self._hold(ends) + offset
-        c.validity = self._hold(validity)
-        c.data = self._hold(data)
-        c.data_size = (<Input>self.held[-1]).size if data is not None else 0
-        c.validity_offset = offset
+    @property
+    def rows(self):
+        return self.state.rows
+
+    @property
+    def data_bytes(self):
+        """Bytes of the data that the rows refer to."""
+        return self.size()
 
     cdef int64_t size(self) noexcept:
         """Bytes of the data that the rows refer to."""
@@ -73,24 +77,43 @@ cdef class Source:
             size += kr_source_bytes(&self.state.header_value, first, last)
         return size
 
-    def set_key(self, validity, ends, data, int64_t offset):
-        self._binary(&self.state.key, validity, ends, data, offset)
+    def set_key(self, TextColumn column not None, int64_t first):
+        self._binary(&self.state.key, column, first, self.state.rows)
 
-    def set_value(self, validity, ends, data, int64_t offset):
-        self._binary(&self.state.value, validity, ends, data, offset)
+    def set_value(self, TextColumn column not None, int64_t first):
+        self._binary(&self.state.value, column, first, self.state.rows)
 
     def set_timestamp(self, data, int64_t offset, int unit):
-        self.state.timestamp = <const int64_t *>self._hold(data) + offset
+        """Numbers of 64 bits, of which ``offset`` are skipped, and one of ``TIME_UNITS``."""
+        cdef Input source = Input(data)
+        if offset < 0 or self.state.rows > source.size // <int64_t>sizeof(int64_t) - offset:
+            raise ValueError(f"{source.size} bytes are too few for {self.state.rows} timestamps behind {offset}")
+        if unit not in TIME_UNITS.values():
+            raise ValueError(f"{unit} is no unit of time")
+        if <uintptr_t>source.data % sizeof(int64_t):
+            source = Input(bytes(data))
+        self.held.append(source)
+        self.state.timestamp = <const int64_t *>source.data + offset
         self.state.timestamp_unit = <kr_time_unit>unit
 
-    def set_headers(self, ends, int64_t offset):
-        self.state.header_ends = <const int32_t *>self._hold(ends) + offset
-
-    def set_header_key(self, validity, ends, data, int64_t offset):
-        self._binary(&self.state.header_key, validity, ends, data, offset)
-
-    def set_header_value(self, validity, ends, data, int64_t offset):
-        self._binary(&self.state.header_value, validity, ends, data, offset)
+    def set_headers(self, ListColumn lists not None, int64_t first, TextColumn keys not None, TextColumn values not None):
+        """Headers of the rows from ``first`` on. Those of a list that is null are not written."""
+        cdef int64_t items, from_item
+        cdef Arena ends
+        taken, items, fault = lists.measure(first, self.state.rows, INT32_MAX)
+        if taken < self.state.rows:
+            raise ValueError(f"headers of rows {first} to {first + self.state.rows} do not fit a column")
+        if not self.state.rows:
+            return
+        from_item = lists.first_item(first)
+        ends = lists.ends(first, self.state.rows)
+        self._binary(&self.state.header_key, keys, from_item, items)
+        self._binary(&self.state.header_value, values, from_item, items)
+        self.held.append(ends)
+        self.held.append(lists)
+        self.state.header_ends = <const int32_t *>ends.data
+        self.state.header_validity = lists.state.validity.start
+        self.state.header_validity_offset = lists.state.offset + first
 
 
 cdef class Encoder:
@@ -218,16 +241,16 @@ cdef class Encoder:
         if end == 0:
             return memoryview(b"")
         cdef int64_t left = self.state.written - end
-        cdef uint8_t *rest = self.state.out + end
-        self.arena = None
-        self.state.written = 0
-        self.state.capacity = 0
+        cdef Arena fresh = None
+        taken = memoryview(arena)[:end]
         if left:
-            self._reserve(left)
-            memcpy(self.state.out, rest, left)
-            self.state.written = left
+            fresh = Arena(left + KR_PADDING)
+            memcpy(fresh.data, self.state.out + end, left)
             self.state.batch_at = 0
-        return memoryview(arena)[:end]
+        self.arena = fresh  # from here on nothing fails
+        self.state.out = fresh.data if left else NULL
+        self.state.capacity = self.state.written = left
+        return taken
 
 
 def rewrite_batches(buffer, base_offset, partition_leader_epoch, is_log_append_time, max_timestamp):

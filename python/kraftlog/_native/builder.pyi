@@ -1,4 +1,5 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from kraftlog._native.encoder import Source
 from kraftlog.types import Buffer
@@ -13,7 +14,7 @@ class Builder:
         self,
         key: Buffer | str | None = None,
         value: Buffer | str | None = None,
-        headers: Iterable[tuple[str, Buffer | None]] | None = None,
+        headers: Mapping[str, Buffer | str | None] | Iterable[tuple[str, Buffer | str | None]] | None = None,
         timestamp_ms: int | None = None,
     ) -> bool: ...
     def _write(self, sources: Iterable[Source]) -> int: ...
@@ -25,4 +26,5 @@ class Builder:
         producer_epoch: int,
         base_sequence: int,
         attributes: int,
-    ) -> memoryview: ...
+        finish: Callable[[memoryview], Buffer],
+    ) -> Any: ...

@@ -69,7 +69,8 @@ class RecordBatchBuilder(native.Builder):
         self._estimate = compression_ratio * ESTIMATION_FACTOR if self._compression else 1.0
         self.compression_ratio = compression_ratio if self._compression else 1.0
         most = RECORD_BATCH_OVERHEAD + (batch_size - RECORD_BATCH_OVERHEAD) / self._estimate
-        super().__init__(min(int(most), 2**31 - 1), self._compression, timestamp_ms)
+        self._most = min(int(most), 2**31 - 1)
+        super().__init__(self._most, self._compression, timestamp_ms)
 
     @property
     def estimated_size_in_bytes(self) -> int:
@@ -103,7 +104,7 @@ class RecordBatchBuilder(native.Builder):
         >>> builder.append(b"key", b"one"), builder.write(pa.table({"value": [b"two", b"three", b"four"]}))
         (True, 1)
         """
-        return self._write(sources(rows))
+        return self._write(sources(rows, most_bytes=self._most))
 
     def close(
         self,
@@ -148,9 +149,11 @@ class RecordBatchBuilder(native.Builder):
         check_header(header, is_transactional)
         if base_offset + self.records_count > LARGEST_OFFSET:
             raise ValueError(f"base_offset {base_offset} and {self.records_count} records do not fit 64 bits")
-        plain = self._close(**header, attributes=TRANSACTIONAL_BIT * is_transactional)
-        batch = pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)
+        batch = self._close(**header, attributes=TRANSACTIONAL_BIT * is_transactional, finish=self._finished)
         if self._compression and batch.size:
             records = self.size_in_bytes - RECORD_BATCH_OVERHEAD
             self.compression_ratio = (batch.size - RECORD_BATCH_OVERHEAD) / records
         return batch
+
+    def _finished(self, plain: memoryview) -> pa.Buffer:
+        return pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
 from kraftlog._native.memory import Arena
 
 PIECE_BYTES = 4 << 20  # of rows that are encoded before they are compressed
-
-
-def pieces(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch | pa.Table]:
-    """Cut rows into pieces of about ``PIECE_BYTES``, at least one."""
-    count = max(1, rows.num_rows * PIECE_BYTES // max(rows.nbytes, 1))
-    for first in range(0, max(rows.num_rows, 1), count):
-        yield rows.slice(first, count)
 
 
 class Joined:

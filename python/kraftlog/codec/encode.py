@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,13 @@ import pyarrow as pa
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import CONTROL_BIT, RECORD_BATCH_OVERHEAD, TRANSACTIONAL_BIT
 from kraftlog._native.status import CODES, TEXTS
-from kraftlog.codec.compressed_pieces import PIECE_BYTES, Joined, pieces
+from kraftlog.codec.compressed_pieces import PIECE_BYTES, Joined
 from kraftlog.codec.compression import COMPRESSION_TYPES, checked_level, compress_batches
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.metadata_markers import read_marker
-from kraftlog.codec.source import DATA_COLUMNS, Rows, record_batches, sources
+from kraftlog.codec.source import Rows, lent_bytes, record_batches, sources
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
+from kraftlog.types import Buffer
 
 MOST_RECORDS = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
@@ -97,6 +98,7 @@ class Encoder:
         self._base_offset = base_offset
         self._rows = 0
         self._markers = 0
+        self._complete: list[Buffer] = []  # batches that were taken, and could not be compressed
         self._planned = LARGEST_OFFSET if plan is None else int(plan.sum(dtype=np.int64))
         self._native = native.Encoder(
             **header,
@@ -146,8 +148,17 @@ class Encoder:
         """
         with self._native:
             self._check_room(rows.num_rows)
-            self._check(self._native.write(sources(rows), _data_bytes(rows), rows.num_rows))
+            self._check(self._native.write(sources(rows, first_row=self._rows), _data_bytes(rows), rows.num_rows))
             self._rows += rows.num_rows
+
+    def write_pieces(self, rows: pa.RecordBatch | pa.Table, most_bytes: int) -> Iterator[int]:
+        """Add rows, a piece of about so many bytes at a time; yields the bytes of each. Those before a failure stay."""
+        for source in sources(rows, first_row=self._rows, most_bytes=most_bytes):
+            with self._native:
+                self._check_room(source.rows)
+                self._check(self._native.write((source,), 0, source.rows))
+                self._rows += source.rows
+            yield source.data_bytes
 
     def write_marker(self, value: bytes) -> None:
         """Add a transaction marker of the metadata log; it is not one of the rows that messages count.
@@ -183,14 +194,22 @@ class Encoder:
     def take(self) -> pa.Buffer:
         """Return the batches that are complete; the last one stays open for further rows."""
         with self._native:
-            plain = self._native.take()
-        return pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)
+            return self._taken()
+
+    def _taken(self) -> pa.Buffer:
+        """Return what is complete. What cannot be compressed for want of memory stays for the next call."""
+        self._complete = [*self._complete, b""]
+        self._complete[-1] = self._native.take()  # from here on nothing fails before it is kept
+        plain = self._complete[0] if len(self._complete) == 1 else b"".join(self._complete)
+        made = pa.py_buffer(compress_batches(plain, self._compression, self._level) if self._compression else plain)
+        self._complete.clear()
+        return made
 
     def finish(self) -> pa.Buffer:
         """Close the last batch and return what ``take`` has not returned yet."""
         with self._native:
             self._native.close_batch()
-        return self.take()
+            return self._taken()
 
 
 def compression_type(name: str) -> int:
@@ -220,7 +239,7 @@ def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:
     """Return how many bytes a table of many chunks holds, about; of a single one its columns say it."""
     if isinstance(rows, pa.RecordBatch) or not rows.num_columns or rows.column(0).num_chunks < 2:
         return 0
-    return int(rows.select([name for name in rows.column_names if name in DATA_COLUMNS]).nbytes)
+    return lent_bytes(rows)
 
 
 def _plan(batch_records: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -322,11 +341,10 @@ def _encode_pieces(encoder: Encoder, tables: Iterable[pa.RecordBatch | pa.Table]
     made: Joined | None = None
     waiting = 0
     for table in tables:
-        for piece in pieces(table):
-            encoder.write(piece)
-            waiting += piece.nbytes
+        for written in encoder.write_pieces(table, PIECE_BYTES):
+            waiting += written
             if waiting >= PIECE_BYTES:
-                made = made or Joined(table.nbytes)
+                made = made or Joined(4 * PIECE_BYTES)
                 made.append(encoder.take())
                 waiting = 0
     last = encoder.finish()

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from kraftlog._native import encoder as native
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
+from kraftlog._native.text_column import LAYOUTS, TextColumn
 
 _ENDS = struct.Struct("=ii")  # of a column of one value, as Arrow has them
 _LARGEST_FRAME = 32  # bytes of a record without headers beside its key and value
@@ -40,8 +41,12 @@ def encode_record(
         timestamp_ms=timestamp_ms,
     )
     source = native.Source(1)
-    source.set_key(None, _ENDS.pack(0, len(key)), pa.py_buffer(key), 0)
-    source.set_value(None, _ENDS.pack(0, len(value)), pa.py_buffer(value), 0)
+    source.set_key(_column(key), 0)
+    source.set_value(_column(value), 0)
     encoder.write((source,), 0, 1)
     encoder.close_batch()
     return pa.py_buffer(encoder.take())
+
+
+def _column(value: bytes) -> TextColumn:
+    return TextColumn(LAYOUTS["ends32"], 1, 0, None, _ENDS.pack(0, len(value)), (value,))
