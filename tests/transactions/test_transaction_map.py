@@ -322,6 +322,7 @@ def test_an_unreadable_snapshot(tmp_path: Path):
     )
     with written(in_segments(model, [1, 3])) as folder:
         write_snapshots(folder)
+        (folder.parent / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 9\n")  # else it is not believed
         snapshot = sorted(folder.glob("*.snapshot"))[0]
         snapshot.write_bytes(b"\x00\x01garbage")
         faults: list[Fault] = []
