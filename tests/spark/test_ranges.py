@@ -91,7 +91,12 @@ def test_every_part_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture):
             assert sum(batch.num_rows for batch in read_part(request, part, [])) == 10 - 10 * part.number
     first, second = tmp_path / "orders-0" / f"{0:020d}.log", tmp_path / "orders-0" / f"{10:020d}.log"
     size = first.stat().st_size
-    assert [record.getMessage().rpartition(",")[0] for record in caplog.records] == [
+    warned = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert [message.partition(": stored crc")[0] for message in warned] == [
+        f"part 1: 1 errors, the first: orders-0/{second.name}: batch at byte 0"
+    ]
+    informed = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    assert [message.rpartition(",")[0] for message in informed] == [
         f"part 0: orders-0/{first.name} from byte 0, {size} bytes, 10 rows, 0 errors",
         f"part 1: orders-0/{second.name} from byte 0, {second.stat().st_size} bytes, 0 rows, 1 errors",
     ]

@@ -255,7 +255,11 @@ def test_the_metadata_log_is_gone_over_once(tmp_path: Path, monkeypatch: pytest.
             for end in range(0, len(data) + 199, 199):
                 grown.write_bytes(data[:end])
                 (bounds,) = follower.bounds().values()
-                rows = kraftlog.open(folder).metadata_transactions(["state", "begin_offset"]).to_pylist()
+                rows = (
+                    kraftlog.open(folder)
+                    .metadata_transactions(["state", "begin_offset"], strict=False, faults=[])
+                    .to_pylist()
+                )
                 opened = [row["begin_offset"] for row in rows if row["state"] == "open"]
                 assert bounds.last_stable_offset == (opened or [bounds.log_end_offset])[0]
             assert all(former[1] == later[0] for former, later in pairwise(scanned))
@@ -269,7 +273,7 @@ def test_an_open_metadata_transaction_holds_the_stream_back():
             query.run(limit)
         log = kraftlog.open(case / "log")
         rows = log.records(["topic", "partition", "offset"], isolation_level="read_committed").to_table().to_pylist()
-        stable = log.metadata_transactions(["state", "begin_offset"]).to_pylist()
+        stable = log.metadata_transactions(["state", "begin_offset"], strict=False, faults=[]).to_pylist()
         opened = [row["begin_offset"] for row in stable if row["state"] == "open"]
         assert query.start["__cluster_metadata"]["0"] == (opened or [log.segments()["next_offset"][-1].as_py()])[0]
         assert query.seen == [tuple(row.values()) for row in rows], case.name

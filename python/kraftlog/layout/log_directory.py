@@ -80,8 +80,9 @@ def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: b
     'codec-lz4-0, the folder of a partition; choose another folder'
     """
     resolved = target.resolve()
+    around = [resolved, *resolved.parents] if is_folder else [resolved.parent]
     for folder in folders:
-        if isinstance(folder, Path) and resolved.is_relative_to(folder.resolve()):
+        if isinstance(folder, Path) and folder.resolve() in around:
             raise ValueError(f"{target} lies in {folder}, which is being read; choose another folder")
     there = disk().entry(resolved)
     first = resolved if there is not None and there.is_dir else resolved.parent

@@ -145,18 +145,12 @@ def report(
     given = each_path(paths)
     log = open_log(given, topics=topics, partitions=partitions, storage_options=storage_options)
     if output is not None:
-        _check_output(Path(output), log)
+        refuse_inside(Path(output), log.folders)
     at = None if now is None else milliseconds(now)
     made = report_of(log, given, now=at, workers=workers, on_progress=on_progress)
     if output is not None:
         made.write(output)
     return made
-
-
-def _check_output(output: Path, log: Log) -> None:
-    for folder in log.folders:
-        if output.resolve().parent == folder.resolve():
-            raise ValueError(f"output {output} lies in {folder}, which is being read; choose another folder")
 
 
 def report_of(

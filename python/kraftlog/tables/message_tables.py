@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog import schema
-from kraftlog.codec.arrow_arrays import array_of
+from kraftlog.codec.arrow_arrays import array_of, texts_of
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
@@ -77,7 +77,7 @@ def _without_secrets(messages: Messages, values: pa.StringArray) -> pa.StringArr
     texts = values.to_pylist()
     for row, name in hidden.items():
         texts[row] = json_without_secrets(name, texts[row])
-    return pa.array(texts, pa.string())
+    return texts_of(texts)
 
 
 def _raw_without_secrets(chunk: TypedChunk, arrow_schema: pa.Schema) -> dict[str, pa.Array]:
