@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.disk.disk import Disk, use_disk
@@ -40,6 +42,31 @@ def test_what_a_folder_holds(tmp_path: Path):
     assert folder.path_of("leader-epoch-checkpoint") == tmp_path / "leader-epoch-checkpoint"
     assert folder.path_of("quorum-state") is None
     assert folder.entries.keys() == {*names, "00000000000000000011.log"}
+
+
+@pytest.mark.parametrize(
+    ("beside", "missing"),
+    [
+        (["00000000000000000005.index"], [5]),
+        (["00000000000000000005.timeindex", "00000000000000000006.index"], [5, 6]),
+        (["00000000000000000005.snapshot"], []),  # a broker keeps some of removed segments
+        (["00000000000000000005.txnindex"], []),
+        (["00000000000000000005.index", "00000000000000000005.log.deleted"], []),  # it was removing it
+        (["00000000000000000001.index"], []),  # retention has removed it
+        (["00000000000000000011.index"], []),
+    ],
+)
+def test_a_segment_whose_log_is_missing_is_a_fault(tmp_path: Path, beside: list[str], missing: list[int]):
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    for name in ("00000000000000000003.log", "00000000000000000010.log", *beside):
+        (folder / name).touch()
+    log = kraftlog.open(folder)
+    told = [(fault.error, fault.segment_base_offset) for fault in log.unreadable()]
+    assert told == [("missing_segment", offset) for offset in missing]
+    stream = log.records(["offset"])
+    stream.to_table()
+    assert [fault.error for fault in stream.faults] == ["missing_segment"] * len(missing)
 
 
 class CountingDisk(Disk):

@@ -18,7 +18,7 @@ from kraftlog.layout.log_directory import is_log_directory, stops_broker
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
-from kraftlog.layout.unread import STOPS_BROKER, Unread
+from kraftlog.layout.unread import MISSING_SEGMENT, STOPS_BROKER, Unread
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier]
 IsWanted = Callable[[str | None, int | None], bool]
@@ -245,6 +245,9 @@ def _take_partition(folder: PartitionFolder, found: Discovery) -> None:
     found.segments += folder.segments
     for entry in folder.unknown:
         found.unread.append(Unread(folder.path / entry.name, entry.size or 0, NOT_KAFKAS, topic, partition))
+    for offset in folder.missing_segments:
+        path, why = folder.path / f"{offset:020d}.log", "the log file is missing; its index files are there"
+        found.unread.append(Unread(path, 0, why, topic, partition, offset, MISSING_SEGMENT))
     for segment in folder.set_aside:
         found.set_aside.append(segment)
         reason = names.STATES.get(segment.state, f"a log file in the state {segment.state}")

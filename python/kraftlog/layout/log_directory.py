@@ -80,7 +80,7 @@ def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: b
     'codec-lz4-0, the folder of a partition; choose another folder'
     """
     resolved = target.resolve()
-    around = [resolved, *resolved.parents] if is_folder else [resolved.parent]
+    around = [resolved, *resolved.parents] if is_folder else [resolved, resolved.parent]
     for folder in folders:
         if isinstance(folder, Path) and folder.resolve() in around:
             raise ValueError(f"{target} lies in {folder}, which is being read; choose another folder")

@@ -230,6 +230,20 @@ class PartitionFolder:
         files = [(offset, kind) for offset, kinds in alone for kind in sorted(kinds) if kind != "snapshot"]
         return [self.path / f"{offset:020d}.{kind}" for offset, kind in files]
 
+    @property
+    def missing_segments(self) -> list[int]:
+        """Base offsets of segments whose index files lie between live segments, but whose log file is gone.
+
+        A broker renames the log first when it removes a segment, and deletes such index files when it starts; what lies
+        before the first live segment is left of one that retention has removed.
+        """
+        if not self.segments:
+            return []
+        there = {segment.base_offset for segment in (*self.segments, *self.set_aside)}
+        first, last = self.segments[0].base_offset or 0, self.segments[-1].base_offset or 0
+        with_index = [offset for offset, kinds in self._beside.items() if {"index", "timeindex"} & set(kinds)]
+        return sorted(offset for offset in with_index if first < offset < last and offset not in there)
+
     def _take_other(self, entry: Entry) -> None:
         if entry.name in names.KNOWN_FILES and entry.is_file:
             return

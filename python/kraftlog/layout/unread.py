@@ -9,6 +9,7 @@ from kraftlog.layout import names
 
 NOT_READ = "not_read"
 TIER_ORPHAN, TIER_DUPLICATE = "tier_orphan", "tier_duplicate"
+MISSING_SEGMENT = "missing_segment"
 STOPS_BROKER = "stops_broker"  # a folder that a broker takes for a partition, and does not start
 NOTHING_LOST = (TIER_ORPHAN, TIER_DUPLICATE, STOPS_BROKER)  # what is wrong, though no reader needs it
 
