@@ -26,7 +26,7 @@ from kraftlog.read.records import Progress
 from kraftlog.tables.lag import Wanted, lag_rows
 from kraftlog.tables.log import Log
 from kraftlog.tables.partition_offsets import PartitionEnds
-from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 
 HANGING = 200  # rows that are kept, with those of the open transactions that are kept
 OPTIONS = ReadOptions()
@@ -130,10 +130,10 @@ def collect(
 
 def _partitions(
     facts: Facts, segments: list[Segment], workers: int, on_progress: Progress | None
-) -> dict[tuple[str, int], PartitionEnds]:
+) -> dict[TopicPartition, PartitionEnds]:
     """Read the partitions; returns the ends of each, of several replicas those of the longest."""
-    longest = {(group[0].topic, group[0].partition): group[0].folder for group in longest_replicas(segments)}
-    ends = {}
+    longest = {group[0].topic_partition: group[0].folder for group in longest_replicas(segments)}
+    ends: dict[TopicPartition, PartitionEnds] = {}
 
     def read(group: list[Segment]) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
         return partition_facts(group, OPTIONS, on_progress)
@@ -145,9 +145,10 @@ def _partitions(
         facts.batch_sizes += one.batch_sizes
         facts.faults.join(one.faults)
         facts.transactions.join(transactions)
-        place = one.topic, one.partition
-        if one.topic is not None and one.partition is not None and longest.get(place) == one.folder:
-            ends[one.topic, one.partition] = ends_of_one
+        if one.topic is not None and one.partition is not None:
+            of = TopicPartition(one.topic, one.partition)
+            if longest.get(of) == one.folder:
+                ends[of] = ends_of_one
     return ends
 
 
@@ -166,7 +167,7 @@ def _hanging(facts: Facts, log: Log) -> None:
         facts.add_other(stream.faults)
 
 
-def _groups(segments: list[Segment], ends: dict[tuple[str, int], PartitionEnds], faults: list[Fault]) -> GroupLags:
+def _groups(segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], faults: list[Fault]) -> GroupLags:
     from kraftlog.tables.coordinator_tables import group_rows
 
     lags = GroupLags()

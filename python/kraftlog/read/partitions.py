@@ -13,7 +13,7 @@ from kraftlog.layout.names import printable
 from kraftlog.layout.producer_snapshot import OpenProducer, read_open_transactions, read_producer_snapshot
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import located, segment_headers
-from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
 
@@ -38,9 +38,9 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
 def longest_replicas(segments: Iterable[Segment]) -> list[list[Segment]]:
     """Return the live segments of each partition; of several replicas of one that with the most of the log."""
     live = [segment for segment in segments if not segment.state]
-    longest: dict[tuple[str, int], list[Segment]] = {}
+    longest: dict[TopicPartition, list[Segment]] = {}
     for group in sorted(by_partition(live), key=lambda group: (group[-1].base_offset or 0, group[-1].size)):
-        longest[group[0].topic or "", group[0].partition or 0] = group
+        longest[TopicPartition(group[0].topic or "", group[0].partition or 0)] = group
     return [group for _, group in sorted(longest.items())]
 
 
