@@ -19,7 +19,7 @@ from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import STOPS_BROKER, Unread
-from kraftlog.topics import TopicPartition
+from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier]
 IsWanted = Callable[[str | None, int | None], bool]
@@ -39,12 +39,15 @@ class Discovery:
     unread : list of Unread
     not_wanted : list of TopicPartition
         Partitions in a remote tier that were not looked at.
+    metadata_log : list of Segment
+        Live segments of the metadata log that was found, also where it is not among those that are wanted.
     """
 
     segments: list[Segment] = field(default_factory=list)
     set_aside: list[Segment] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
     not_wanted: list[TopicPartition] = field(default_factory=list)
+    metadata_log: list[Segment] = field(default_factory=list)
 
     def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
         """Return what is of partitions that are wanted, and what may be missing from any of them."""
@@ -57,6 +60,7 @@ class Discovery:
             wanted(self.segments),
             wanted(self.set_aside),
             [*of_all, *wanted(one for one in self.unread if one not in of_all)],
+            metadata_log=self.metadata_log,
         )
 
 
@@ -100,6 +104,7 @@ def discover(
     for tier in tiers:
         _discover_tier(tier, storage_options, is_wanted, found)
     found.segments = _in_order(found.segments)
+    found.metadata_log = [one for one in found.segments if one.topic == CLUSTER_METADATA and not one.state]
     return found
 
 

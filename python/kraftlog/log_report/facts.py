@@ -21,7 +21,7 @@ from kraftlog.log_report.fault_counts import FaultCounts
 from kraftlog.log_report.group_lags import GroupLags
 from kraftlog.log_report.partition_facts import SIZES, PartitionFacts, partition_facts
 from kraftlog.log_report.transaction_sums import TransactionSums
-from kraftlog.read.partitions import by_partition, longest_replicas
+from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
 from kraftlog.tables.lag import Wanted, lag_rows
 from kraftlog.tables.log import Log
@@ -114,10 +114,14 @@ def collect(
     """
     stops_broker = [fault for fault in log.not_needed() if fault.error == STOPS_BROKER]
     facts = Facts(paths, now, left_alone=[fault for fault in log.left_alone() if fault.error != STOPS_BROKER])
-    segments = log.found.segments
+    segments = log.lines.found.segments
     for fault in (*log.unreadable(), *stops_broker):
         facts.faults.add(fault)
     ends = _partitions(facts, segments, workers, on_progress)
+    for partition in log.lines.partitions:
+        for other in partition.replicas:
+            if other is not partition.line:
+                facts.faults.join(partition_facts(list(other.segments), OPTIONS, on_progress)[0].faults)
     facts.has_transaction_state = TRANSACTION_STATE in log.topics
     _hanging(facts, log)
     found: list[Fault] = []
@@ -131,8 +135,7 @@ def collect(
 def _partitions(
     facts: Facts, segments: list[Segment], workers: int, on_progress: Progress | None
 ) -> dict[TopicPartition, PartitionEnds]:
-    """Read the partitions; returns the ends of each, of several replicas those of the longest."""
-    longest = {group[0].topic_partition: group[0].folder for group in longest_replicas(segments)}
+    """Read the partitions; returns the ends of each."""
     ends: dict[TopicPartition, PartitionEnds] = {}
 
     def read(group: list[Segment]) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
@@ -140,15 +143,13 @@ def _partitions(
 
     groups = by_partition(segments)
     results = in_order(read, groups, workers) if workers > 1 else map(read, groups)
-    for one, transactions, ends_of_one in results:
+    for group, (one, transactions, ends_of_one) in zip(groups, results, strict=True):
         facts.partitions.append(one)
         facts.batch_sizes += one.batch_sizes
         facts.faults.join(one.faults)
         facts.transactions.join(transactions)
-        if one.topic is not None and one.partition is not None:
-            of = TopicPartition(one.topic, one.partition)
-            if longest.get(of) == one.folder:
-                ends[of] = ends_of_one
+        if (of := group[0].topic_partition) is not None and not group[0].state:
+            ends[of] = ends_of_one
     return ends
 
 

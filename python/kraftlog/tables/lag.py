@@ -18,7 +18,7 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.records import Progress
 from kraftlog.tables.coordinator_tables import commits_and_groups
-from kraftlog.tables.partition_offsets import PartitionEnds, partitions_of
+from kraftlog.tables.partition_offsets import PartitionEnds, live_logs
 from kraftlog.topics import TopicPartition
 
 _OFFSETS = schema.OFFSETS.select(["group", "topic", "partition", "offset", "state"])
@@ -60,7 +60,7 @@ def lag_rows(
     the end of a transaction are not committed. ``ends`` has partitions whose ends are known, and receives those of
     others.
     """
-    logs = {group[0].topic_partition: group for group in partitions_of(segments)}
+    logs = {group[0].topic_partition: group for group in live_logs(segments)}
     ends = {} if ends is None else ends
     known = len(faults)
     found, names = commits_and_groups(segments, options, faults, on_progress)
