@@ -216,6 +216,7 @@ def test_two_clusters(tmp_path: Path):
     other = write(tmp_path / "b" / "u-0", batch(0, 3, 0), cluster_id="second")
     with pytest.raises(ValueError, match=f"several clusters: cluster id first in {one} and second in {other}"):
         values([one, other])
+    assert "2 topics, 2 partitions" in repr(kraftlog.open([one, other]))
 
 
 def test_a_replica_without_identity_is_taken_for_the_same(tmp_path: Path):

@@ -15,7 +15,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
-from kraftlog.read.partitions import Partition
+from kraftlog.read.partitions import Partition, replicas_of
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
@@ -234,12 +234,17 @@ class LogFiles:
         """
         return self.lines.partitions
 
+    @property
+    def _shown(self) -> list[Partition]:
+        """The partitions without a look at whose they are: what is wrong with files is no reason not to be shown."""
+        return [Partition(replicas) for replicas in replicas_of(self.found.segments)]
+
     def __repr__(self) -> str:
-        partitions = self.partitions
+        partitions = self._shown
         return f"<kraftlog.Log: {summary(partitions)}>\n{as_text(partitions)}"
 
     def _repr_html_(self) -> str:
-        partitions = self.partitions
+        partitions = self._shown
         return f"<p>kraftlog.Log: {summary(partitions)}</p>{as_html(partitions)}"
 
     @property
