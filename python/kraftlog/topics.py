@@ -1,6 +1,8 @@
-"""Names of Kafka's internal topics."""
+"""A topic's partition, and the names of Kafka's internal topics."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
@@ -10,3 +12,20 @@ SCHEMAS = "_schemas"  # of a schema registry
 
 COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, CLUSTER_METADATA})  # that no consumer subscribes to by a pattern
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic.
+
+    Examples
+    --------
+    >>> from kraftlog.topics import TopicPartition
+    >>> print(TopicPartition("orders", 0))
+    orders-0
+    """
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"

@@ -245,11 +245,15 @@ def test_targets_that_are_refused(kraftlog_command: Run, tmp_path: Path):
     assert (empty / "orders-0").is_dir()
 
 
-def test_two_replicas_of_a_partition_are_refused(tmp_path: Path):
+def test_of_two_replicas_of_a_partition_one_is_written(tmp_path: Path):
     for name in "ab":
         shutil.copytree(ORDERS, tmp_path / name / "orders-0")
-    with pytest.raises(ValueError, match="would both be orders-0"):
-        kraftlog.extract([tmp_path / "a", tmp_path / "b"], tmp_path / "copy")
+    done = kraftlog.extract([tmp_path / "a", tmp_path / "b"], tmp_path / "copy")
+    assert done.notes == ["1 partition has several replicas that agree; each offset is read once"]
+    kraftlog.extract(tmp_path / "a", tmp_path / "alone")
+    copies = (tmp_path / name / "orders-0" for name in ("copy", "alone"))
+    files = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in copies]
+    assert files[0] == files[1]
 
 
 def extract_on(disk: FaultyDisk, target: Path) -> Extract:

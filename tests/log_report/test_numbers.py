@@ -196,9 +196,12 @@ def test_cluster(path: Path):
 
 
 def test_a_partition_in_two_directories(tmp_path: Path):
-    """Replicas of a partition stand beside each other, with their log directories."""
+    """Its numbers are those of one replica; damage of the other one is found as well."""
     for number_of_broker, name in ((1, "good"), (2, "bit_flip_payload")):
         (tmp_path / f"broker-{number_of_broker}").symlink_to(GOLDEN / "damaged" / name / "log")
-    page = Page(kraftlog.report([tmp_path / "broker-1", tmp_path / "broker-2"], now=NOW).html)
-    rows = page.sections["partitions"].rows("#")
-    assert [(row["#"], row["health"]) for row in rows] == [("0 in broker-1", "ok"), ("0 in broker-2", "1 error")]
+    made = kraftlog.report([tmp_path / "broker-1", tmp_path / "broker-2"], now=NOW)
+    alone = kraftlog.report(tmp_path / "broker-1", now=NOW)
+    rows = [Page(report.html).sections["partitions"].rows("topic") for report in (made, alone)]
+    assert rows[0] == rows[1]
+    assert [(row["topic"], row["health"]) for row in rows[0]] == [("t-0", "ok")]
+    assert [finding.title for finding in made.findings] == ["1 batch with a wrong checksum, 96 bytes not read"]

@@ -371,6 +371,23 @@ def test_passwords_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         assert "secret" not in "".join(traceback.format_exception(refused.value))
 
 
+def test_of_two_replicas_the_newer_one_is_followed(tmp_path: Path):
+    one, two = GrowingPartition(tmp_path / "one"), GrowingPartition(tmp_path / "two")
+    follower = LogFollower(
+        parse_request(
+            {"paths": f"{tmp_path / 'one'},{tmp_path / 'two'}", "startingOffsets": "latest"}, is_streaming=True
+        )
+    )
+    one.append(3)
+    assert follower.starting() == {("orders", 0): 3}
+    two.append(3)
+    two.append(2)
+    ((bounds),) = follower.bounds().values()
+    assert bounds.log_end_offset == 5
+    parts = follower.parts({("orders", 0): 3}, {("orders", 0): 5})
+    assert {part.work.segment.folder for part in parts} == {two.folder}
+
+
 def test_what_cannot_be_followed(tmp_path: Path):
     cases: list[tuple[dict[str, Any], str]] = [
         ({"table": "batches"}, "a stream reads the table records, messages or a type of message, not batches"),
@@ -393,12 +410,6 @@ def test_what_cannot_be_followed(tmp_path: Path):
     for options, message in cases:
         with pytest.raises(ValueError, match=message):
             Query(tmp_path / "one", **options)
-    GrowingPartition(tmp_path / "two")
-    both = parse_request({"paths": f"{tmp_path / 'one'},{tmp_path / 'two'}"}, is_streaming=True)
-    with pytest.raises(
-        ValueError, match=r"orders-0 is in .*one/orders-0 and .*two/orders-0; a stream reads one of them"
-    ):
-        LogFollower(both).starting()
     loose = tmp_path / "loose.log"
     loose.write_bytes(GrowingPartition(tmp_path / "three").model.log)
     with pytest.raises(ValueError, match="a stream reads partitions' folders, not other files"):

@@ -182,7 +182,7 @@ def replay_log(
     pace = Pace(target.rate)
     groups = chosen_partitions(log, rename, is_chosen=is_chosen)
     _check_names(groups)
-    done = Replay()
+    done = Replay(notes=list(log.lines.notes))
     note_unreadable(log.found, done.faults, strict=options.strict)
     found = State.read(target.mapping)
     redact = [] if target.redaction is None else target.redaction.identity

@@ -27,7 +27,7 @@ from kraftlog.messages.catalog import BUILT_IN
 from kraftlog.metadata import levels
 from kraftlog.metadata.downgrade import DowngradeReport, downgrade_report, newer_features
 from kraftlog.read.messages import format_of, typed_chunks
-from kraftlog.read.partitions import by_partition, longest_replicas, topics_of
+from kraftlog.read.partitions import by_partition, topics_of
 from kraftlog.read.records import Progress
 from kraftlog.schema import TableSchema
 from kraftlog.tables.log import Log
@@ -102,6 +102,7 @@ def command(
     with output.open(shown) as writer:
         writer.write(found.select(shown.names))
     for line in [
+        *log.lines.notes,
         *(() if faults else _summary(found, release)),
         *(line for report in reports for line in verdict_lines(report)),
     ]:
@@ -116,9 +117,8 @@ def command(
 def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = None) -> Counts:
     """Count the records of internal topics: by format, and by topic and partition."""
     counts: Counts = {name: {} for name in FORMATS}
-    internal = [segment for segment in log.found.segments if format_of(segment) in counts]
-    chosen = [segment for group in longest_replicas(internal) for segment in group]
-    for chunk in typed_chunks(chosen, [], ReadOptions(), faults, on_progress=on_progress):
+    internal = [one for one in log.lines.found.segments if not one.state and format_of(one) in counts]
+    for chunk in typed_chunks(internal, [], ReadOptions(), faults, on_progress=on_progress):
         name = format_of(chunk.segment) or METADATA
         where = chunk.segment.topic or CLUSTER_METADATA, chunk.segment.partition
         counted = counts[name].setdefault(where, RecordCounts())
@@ -128,8 +128,9 @@ def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = 
 
 def _reports(log: Log, level: int, faults: list[Fault]) -> Iterator[DowngradeReport]:
     """Return what a downgrade would do to each metadata log that is at a higher level."""
-    metadata = [segment for segment in log.found.segments if format_of(segment) == METADATA]
-    for segments in longest_replicas(metadata) or by_partition(metadata):  # a log, or snapshots alone
+    metadata = [segment for segment in log.lines.found.segments if format_of(segment) == METADATA]
+    live = [segment for segment in metadata if not segment.state]
+    for segments in by_partition(live or metadata):  # a log, or snapshots alone
         unread: list[Fault] = []
         image = image_of(segments, unread)
         faults += unread

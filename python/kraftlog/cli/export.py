@@ -71,7 +71,7 @@ def export(
     if not wanted:
         raise click.UsageError(f"no topics but internal ones: --topic names those to write, of {', '.join(log.topics)}")
     faults: list[Fault] = []
-    notes: list[str] = []
+    notes = list(log.lines.notes)
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         how = {"workers": workers, "on_progress": bar, "redaction": redaction}
         written = [_export(log, topic, output, columns, rows, typed, how, faults, notes) for topic in wanted]
@@ -94,7 +94,7 @@ def _export(
     notes: list[str],
 ) -> tuple[int, int]:
     """Write a topic; returns the number of files and rows."""
-    of_topic = log.of_files(log.found.only(lambda one, _: one == topic))
+    of_topic = log.of_files(log.lines.found.only(lambda one, _: one == topic))
     resolved = None if typed is None else typed.resolved(of_topic.found, strict=rows.strict)
     errors = [] if resolved is None else [f"{side}_error" for side in resolved.formats]
     names, files, count = columns or [*COLUMNS, *errors], 0, 0

@@ -104,6 +104,8 @@ def command(
                     writer.write(batch)
                     if writer.is_full:
                         break
+    for note in stream.notes:
+        print(note, file=sys.stderr)
     sys.exit(report_faults(stream.faults))
 
 

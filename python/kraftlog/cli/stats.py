@@ -80,7 +80,7 @@ def _stats(
     if missing:
         raise click.UsageError(f"--columns {', '.join(missing)}: --compaction, --retention-ms or --retention-bytes")
     faults: list[Fault] = []
-    notes: list[str] = []
+    notes = list(log.lines.notes)
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         table = _table(log, given, housekeeping, faults, notes, bar)
     with output.open(shown) as writer:
@@ -136,11 +136,11 @@ def _table(
     if given["by_time"]:
         from kraftlog.tables.writes import writes
 
-        return writes(log.found, given["by_time"], ReadOptions(), faults, notes, bar)
+        return writes(log.lines.found, given["by_time"], ReadOptions(), faults, notes, bar)
     from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats, top_keys
 
     most = MOST_BYTES if given["key_memory"] is None else given["key_memory"] << 20
-    counted = count_keys(log.found, ReadOptions(), faults, notes, most_bytes=most, on_progress=bar)
+    counted = count_keys(log.lines.found, ReadOptions(), faults, notes, most_bytes=most, on_progress=bar)
     return key_stats(counted) if given["wants_keys"] else top_keys(counted, given["top_keys"])
 
 

@@ -77,7 +77,7 @@ class Checkpoints:
         partition = parse_partition_folder(name)
         if partition is None:
             return CheckpointedOffsets()
-        has_start = transition_of(name) is None and partition[0] != CLUSTER_METADATA
+        has_start = transition_of(name) is None and partition.topic != CLUSTER_METADATA
         start = max(0, log_starts.get(partition, 0)) if has_start else 0
         return CheckpointedOffsets(start, LARGEST_OFFSET if is_clean else recovery_points.get(partition, 0))
 

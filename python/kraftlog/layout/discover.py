@@ -19,6 +19,7 @@ from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import MISSING_SEGMENT, STOPS_BROKER, Unread
+from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 
 LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier]
 IsWanted = Callable[[str | None, int | None], bool]
@@ -36,14 +37,17 @@ class Discovery:
     ----------
     segments, set_aside : list of Segment
     unread : list of Unread
-    not_wanted : list of (topic, partition)
+    not_wanted : list of TopicPartition
         Partitions in a remote tier that were not looked at.
+    metadata_log : list of Segment
+        Live segments of the metadata log that was found, also where it is not among those that are wanted.
     """
 
     segments: list[Segment] = field(default_factory=list)
     set_aside: list[Segment] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
-    not_wanted: list[tuple[str, int]] = field(default_factory=list)
+    not_wanted: list[TopicPartition] = field(default_factory=list)
+    metadata_log: list[Segment] = field(default_factory=list)
 
     def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
         """Return what is of partitions that are wanted, and what may be missing from any of them."""
@@ -56,6 +60,7 @@ class Discovery:
             wanted(self.segments),
             wanted(self.set_aside),
             [*of_all, *wanted(one for one in self.unread if one not in of_all)],
+            metadata_log=self.metadata_log,
         )
 
 
@@ -99,6 +104,7 @@ def discover(
     for tier in tiers:
         _discover_tier(tier, storage_options, is_wanted, found)
     found.segments = _in_order(found.segments)
+    found.metadata_log = [one for one in found.segments if one.topic == CLUSTER_METADATA and not one.state]
     return found
 
 
@@ -142,9 +148,9 @@ def _unique(segments: list[Segment]) -> list[Segment]:
 
 def _in_order(segments: list[Segment]) -> list[Segment]:
     """Return the segments by topic, partition and folder; in a folder the live ones first, by base offset."""
-    partitions: dict[tuple[str, int], list[Segment]] = {}
+    partitions: dict[TopicPartition, list[Segment]] = {}
     for segment in segments:
-        partitions.setdefault((segment.topic or "", segment.partition or 0), []).append(segment)
+        partitions.setdefault(TopicPartition(segment.topic or "", segment.partition or 0), []).append(segment)
     ordered: list[Segment] = []
     for _, some in sorted(partitions.items()):
         ordered += sorted(some, key=_order) if len(some) > 1 else some

@@ -6,6 +6,8 @@ import os
 import re
 from typing import NamedTuple
 
+from kraftlog.topics import TopicPartition
+
 _LIVE = {f".{kind}": kind for kind in ("log", "index", "timeindex", "txnindex", "snapshot")}
 _SEGMENT_FILE_SUFFIX = re.compile(r"\.(log|index|timeindex|txnindex|snapshot)((?:\.\w+)*)")
 _CHECKPOINT_FILE = re.compile(r"(bootstrap|[0-9]{20}-[0-9]{10})\.checkpoint(?P<state>(\.\w+)*)")
@@ -92,7 +94,7 @@ def parse_metadata_snapshot(name: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match and int(match[1]) <= LARGEST_OFFSET else None
 
 
-def parse_partition_folder(name: str) -> tuple[str, int] | None:
+def parse_partition_folder(name: str) -> TopicPartition | None:
     """Return topic and partition of a partition's folder; None for other names."""
     topic, _, number = name.rpartition("-")
     if not topic or not (number.isdigit() and number.isascii()):
@@ -100,7 +102,7 @@ def parse_partition_folder(name: str) -> tuple[str, int] | None:
         if match is None:
             return None
         topic, number = match["topic"], match["partition"]
-    return (printable(topic), int(number)) if int(number) <= LARGEST_PARTITION else None
+    return TopicPartition(printable(topic), int(number)) if int(number) <= LARGEST_PARTITION else None
 
 
 def transition_of(name: str) -> str | None:

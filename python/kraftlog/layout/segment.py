@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
+from kraftlog.topics import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,13 @@ class Segment:
         return self.stored[0][1] if self.stored else self.folder / self.file_name
 
     @property
+    def topic_partition(self) -> TopicPartition | None:
+        """The partition that it is of; None outside of a partition's folder."""
+        if self.topic is None or self.partition is None:
+            return None
+        return TopicPartition(self.topic, self.partition)
+
+    @property
     def is_swap(self) -> bool:
         """Whether it is a live segment that still has the name ``<base_offset>.log.swap``."""
         return not self.state and self.file_name.endswith(names.SWAP)
@@ -103,7 +111,7 @@ class Segment:
     @property
     def name(self) -> str:
         """Folder and file name, as messages show it."""
-        folder = f"{self.topic}-{self.partition}" if self.stored else self.folder.name
+        folder = str(self.topic_partition) if self.stored else self.folder.name
         return names.printable(f"{folder}/{self.file_name}" if folder else self.file_name)
 
     @property

@@ -17,7 +17,7 @@ from kraftlog.metadata.record_types import BROKERS
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.timeline import At, timeline
-from kraftlog.read.partitions import is_metadata, longest_replicas
+from kraftlog.read.partitions import by_partition, is_metadata
 
 EVENTS = 200  # the last ones are kept
 RECENT = 100_000  # offsets before the end in which they are looked for
@@ -67,7 +67,7 @@ def cluster_facts(segments: list[Segment], faults: list[Fault]) -> ClusterFacts 
     faults : list of Fault
         Receives what cannot be read or applied.
     """
-    found = longest_replicas(segment for segment in segments if segment.topic is not None and is_metadata(segment))
+    found = by_partition(one for one in segments if not one.state and one.topic is not None and is_metadata(one))
     if not found:
         return None
     log = MetadataLog(found[0])

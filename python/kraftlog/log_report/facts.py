@@ -21,12 +21,12 @@ from kraftlog.log_report.fault_counts import FaultCounts
 from kraftlog.log_report.group_lags import GroupLags
 from kraftlog.log_report.partition_facts import SIZES, PartitionFacts, partition_facts
 from kraftlog.log_report.transaction_sums import TransactionSums
-from kraftlog.read.partitions import by_partition, longest_replicas
+from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
 from kraftlog.tables.lag import Wanted, lag_rows
 from kraftlog.tables.log import Log
 from kraftlog.tables.partition_offsets import PartitionEnds
-from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 
 HANGING = 200  # rows that are kept, with those of the open transactions that are kept
 OPTIONS = ReadOptions()
@@ -114,10 +114,14 @@ def collect(
     """
     stops_broker = [fault for fault in log.not_needed() if fault.error == STOPS_BROKER]
     facts = Facts(paths, now, left_alone=[fault for fault in log.left_alone() if fault.error != STOPS_BROKER])
-    segments = log.found.segments
+    segments = log.lines.found.segments
     for fault in (*log.unreadable(), *stops_broker):
         facts.faults.add(fault)
     ends = _partitions(facts, segments, workers, on_progress)
+    for partition in log.lines.partitions:
+        for other in partition.replicas:
+            if other is not partition.line:
+                facts.faults.join(partition_facts(list(other.segments), OPTIONS, on_progress)[0].faults)
     facts.has_transaction_state = TRANSACTION_STATE in log.topics
     _hanging(facts, log)
     found: list[Fault] = []
@@ -130,24 +134,22 @@ def collect(
 
 def _partitions(
     facts: Facts, segments: list[Segment], workers: int, on_progress: Progress | None
-) -> dict[tuple[str, int], PartitionEnds]:
-    """Read the partitions; returns the ends of each, of several replicas those of the longest."""
-    longest = {(group[0].topic, group[0].partition): group[0].folder for group in longest_replicas(segments)}
-    ends = {}
+) -> dict[TopicPartition, PartitionEnds]:
+    """Read the partitions; returns the ends of each."""
+    ends: dict[TopicPartition, PartitionEnds] = {}
 
     def read(group: list[Segment]) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
         return partition_facts(group, OPTIONS, on_progress)
 
     groups = by_partition(segments)
     results = in_order(read, groups, workers) if workers > 1 else map(read, groups)
-    for one, transactions, ends_of_one in results:
+    for group, (one, transactions, ends_of_one) in zip(groups, results, strict=True):
         facts.partitions.append(one)
         facts.batch_sizes += one.batch_sizes
         facts.faults.join(one.faults)
         facts.transactions.join(transactions)
-        place = one.topic, one.partition
-        if one.topic is not None and one.partition is not None and longest.get(place) == one.folder:
-            ends[one.topic, one.partition] = ends_of_one
+        if (of := group[0].topic_partition) is not None and not group[0].state:
+            ends[of] = ends_of_one
     return ends
 
 
@@ -166,7 +168,7 @@ def _hanging(facts: Facts, log: Log) -> None:
         facts.add_other(stream.faults)
 
 
-def _groups(segments: list[Segment], ends: dict[tuple[str, int], PartitionEnds], faults: list[Fault]) -> GroupLags:
+def _groups(segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], faults: list[Fault]) -> GroupLags:
     from kraftlog.tables.coordinator_tables import group_rows
 
     lags = GroupLags()

@@ -185,7 +185,7 @@ def extract_log(
     groups = chosen_partitions(log, rename, is_chosen=is_chosen)
     _check_target(target, log)
     temporary = target.with_name(target.name + UNFINISHED)
-    done = Extract()
+    done = Extract(notes=list(log.lines.notes))
     note_unreadable(log.found, done.faults, strict=options.strict)
     if disk().entry(temporary) is not None:
         raise ValueError(f"{temporary} is there: another extract is writing it, or was stopped; remove it then")
@@ -232,7 +232,7 @@ def chosen_partitions(log: Log, rename: Mapping[str, str], *, is_chosen: bool) -
         except InvalidTopicError as error:
             raise ValueError(f"rename {old}={new}: {error}") from None
     found: dict[tuple[str, int], list[Segment]] = {}
-    live = [one for one in log.found.segments if not one.state and one.base_offset is not None]
+    live = [one for one in log.lines.found.segments if not one.state and one.base_offset is not None]
     for group in by_partition(live):
         topic, partition = group[0].topic, group[0].partition
         if topic is None or partition is None or (topic in INTERNAL_TOPICS and not is_chosen):

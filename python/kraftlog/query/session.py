@@ -90,7 +90,7 @@ class SqlSession:
     ) -> None:
         self._log = log
         self._schema_faults: list[Fault] = []
-        self._typed = None if typed is None else typed.with_schemas_of(log.found, self._schema_faults)
+        self._typed = None if typed is None else typed.with_schemas_of(log.lines.found, self._schema_faults)
         self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets)
         self._on_progress = on_progress
         self._redaction = redaction
@@ -137,7 +137,8 @@ class SqlSession:
     @property
     def notes(self) -> list[str]:
         """What a reader of the last query's rows should know of what it has read."""
-        return [note for stream in self._streams for note in stream.notes]
+        notes = [*self._log.lines.notes, *(note for stream in self._streams for note in stream.notes)]
+        return list(dict.fromkeys(notes))
 
     def close(self) -> None:
         """Close the connection."""
@@ -155,7 +156,7 @@ class SqlSession:
             columns = [*table.shown, *table.on_request]
             yield ("main", name), TableDataset(table.select(columns), self._opener(self._log, name))
         for topic in self._log.topics:
-            of_topic = self._log.of_files(self._log.found.only(lambda one, _, topic=topic: one == topic))  # type: ignore[misc]
+            of_topic = self._log.of_files(self._log.lines.found.only(lambda one, _, topic=topic: one == topic))  # type: ignore[misc]
             types = self._types(topic, of_topic)
             table = schema.RECORDS if types is None else typed_table(types)
             others = [name for name in (*table.shown, *table.on_request) if name not in ("topic", *_TOPIC_COLUMNS)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
@@ -32,25 +34,37 @@ def end_offset(segment: Segment, faults: list[Fault], *, check_crc: bool = False
     >>> end_offset(kraftlog.open("tests/golden/codecs/log/codec-lz4-0").found.segments[-1], [])
     751
     """
+    last = last_header(segment, faults, check_crc=check_crc)
+    base = segment.base_offset or 0
+    return base if last is None else max(base, int(last["base_offset"] + last["last_offset_delta"]) + 1)
+
+
+def last_header(segment: Segment, faults: list[Fault], *, check_crc: bool = False) -> np.void | None:
+    """Return the header of the batch with the last offset of a segment; None when it has no batch.
+
+    Parameters are those of ``end_offset``.
+    """
     start = 0
     try:
         with as_listed(segment) as file:
             start, _ = seek(segment, file, _AT_THE_END)
     except OSError:
         pass  # the walk says so
-    base = segment.base_offset or 0
     known = len(faults)
     found = _walked(segment, faults, start, check_crc=check_crc)
-    if not found and start and check_crc:
+    if found is None and start and check_crc:
         del faults[known:]
         found = _walked(segment, faults, 0, check_crc=True)
-    return max(found, base)
+    return found
 
 
-def _walked(segment: Segment, faults: list[Fault], start: int, *, check_crc: bool) -> int:
-    """Return the offset behind the last batch of those that start at a byte or later; 0 when there is none."""
-    found = 0
+def _walked(segment: Segment, faults: list[Fault], start: int, *, check_crc: bool) -> np.void | None:
+    """Return the header with the last offset of the batches that start at a byte or later."""
+    found: np.void | None = None
+    most = -1
     for headers in segment_headers(segment, faults, start=start, check_crc=check_crc):
         counted = headers[headers["crc_ok"] != 0] if check_crc else headers
-        found = max(found, int(last_offsets(counted).max(initial=-1)) + 1)
+        last = last_offsets(counted)
+        if last.max(initial=-1) > most:
+            found, most = counted[int(last.argmax())].copy(), int(last.max())
     return found

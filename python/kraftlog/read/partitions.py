@@ -1,19 +1,25 @@
-"""Segments of one partition, in the order of the log, and the open transactions that a producer snapshot knows."""
+"""Partitions and their replicas, and what the producer snapshots beside segments say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from functools import cached_property
 from typing import TypeVar
 
 from kraftlog.codec.headers import CONTROL_TYPES
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.names import printable
+from kraftlog.layout.checkpoints import META_PROPERTIES, read_properties
+from kraftlog.layout.names import PARTITION_METADATA, printable, transition_of
 from kraftlog.layout.producer_snapshot import OpenProducer, read_open_transactions, read_producer_snapshot
 from kraftlog.layout.segment import Segment
+from kraftlog.layout.tier.object_names import parse_folder
+from kraftlog.read.end_offset import end_offset
+from kraftlog.read.lineage import NO_EPOCH, Lineage, LogEnd, lineage_of, log_end
 from kraftlog.read.segment_reader import located, segment_headers
-from kraftlog.topics import CLUSTER_METADATA
+from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 from kraftlog.transactions.producer import Transactions, opened_before
 from kraftlog.transactions.producer_state import ProducerState
 
@@ -23,8 +29,204 @@ NO_TOPIC = "files in no partition's folder (--as-topic says what they are)"
 FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records that only a Raft log has
 
 
+class ReplicaKind(StrEnum):
+    """What a folder of a partition is to its broker, by its name."""
+
+    LIVE = "live"
+    FUTURE = "future"
+    """A copy that the broker makes in another of its log directories."""
+    STRAY = "stray"
+    """Of a partition that the metadata log does not assign to the broker."""
+    DELETE = "delete"
+    REMOTE = "remote"
+    """A remote tier without a log directory."""
+
+
+class Replica:
+    """What one folder, or a remote tier, holds of a partition.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+        In the order of the log.
+    """
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = tuple(segments)
+
+    @property
+    def folder(self) -> LogPath:
+        """Of the partition."""
+        return self.segments[0].folder
+
+    @property
+    def directory(self) -> LogPath:
+        """The log directory."""
+        return self.folder.absolute().parent
+
+    @property
+    def kind(self) -> ReplicaKind:
+        """What the folder is to its broker."""
+        if all(segment.stored for segment in self.segments):
+            return ReplicaKind.REMOTE
+        return ReplicaKind(transition_of(self.folder.absolute().name) or ReplicaKind.LIVE)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is one of the partition's replicas to its broker, not one that is moved or removed."""
+        return self.kind in (ReplicaKind.LIVE, ReplicaKind.REMOTE)
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """From ``partition.metadata``, or the name of the folder in a remote tier; None where neither has one."""
+        if self.kind is ReplicaKind.REMOTE:
+            stored = parse_folder(self.folder)
+            return None if stored is None else stored.topic_id
+        return self._properties(self.folder / PARTITION_METADATA).get("topic_id")
+
+    @cached_property
+    def node_id(self) -> int | None:
+        """The broker that the log directory is of, from ``meta.properties``; None where it does not say."""
+        properties = self._properties(self.directory / META_PROPERTIES)
+        found = properties.get("node.id", properties.get("broker.id", ""))
+        return int(found) if found.isdecimal() else None
+
+    @cached_property
+    def cluster_id(self) -> str | None:
+        """From ``meta.properties``; None where it does not say."""
+        return self._properties(self.directory / META_PROPERTIES).get("cluster.id")
+
+    def _properties(self, path: LogPath) -> dict[str, str]:
+        try:
+            return read_properties(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.faults.append(Fault("unreadable_file", f"{path}: {error.strerror or error}"))
+        except CorruptRecordError as error:
+            self.faults.append(Fault("bad_checkpoint", f"{path.parent}: {error}"))
+        return {}
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that a consumer sees."""
+        return log_start_offset(self.segments, ReadOptions())
+
+    @cached_property
+    def faults(self) -> list[Fault]:
+        """What was damaged or could not be read where its identity, its end and its leader epochs were looked for."""
+        return []
+
+    @cached_property
+    def end(self) -> LogEnd:
+        """Its last leader epoch and end offset, from the headers of the last batches."""
+        return log_end(self.segments, self.faults)
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        """Its leader epochs, from the headers of those segments in which they change."""
+        return lineage_of(self.segments, self.end, self.faults)
+
+    def agrees_until(self, other: Replica) -> int | None:
+        """Return the offset up to which two replicas hold the same records; None when no leader epochs tell."""
+        if self.end.last_epoch == other.end.last_epoch != NO_EPOCH:  # the largest epoch of both: no others are needed
+            return min(self.end.end_offset, other.end.end_offset)
+        return self.lineage.agrees_until(other.lineage)
+
+
+class Partition:
+    """A partition of a topic, of which there may be several replicas; or one file that is in no partition's folder.
+
+    Parameters
+    ----------
+    replicas : sequence of Replica
+        In the order in which they were listed.
+    leader : int, optional
+        Node id of the leader, where a metadata log names it.
+
+    Attributes
+    ----------
+    topic : str or None
+    partition : int or None
+    """
+
+    def __init__(self, replicas: Sequence[Replica], leader: int | None = None) -> None:
+        self.replicas = tuple(replicas)
+        self.topic, self.partition = self.replicas[0].segments[0].topic, self.replicas[0].segments[0].partition
+        self._leader = leader
+
+    @cached_property
+    def line(self) -> Replica:
+        """The replica whose records are those of the partition.
+
+        It is the leader's; where that is not known, or not among the replicas, the one with the greatest last leader
+        epoch and end offset, as an unclean election would take it. Of several that end alike it is the one that begins
+        first. Folders that Kafka moves or removes count only when there are no others.
+        """
+        if len(self.replicas) == 1:
+            return self.replicas[0]
+        read = [one for one in self.replicas if one.is_read] or self.replicas
+        named = [one for one in read if self._leader is not None and one.node_id == self._leader]
+        return max(named or read, key=lambda one: (one.end, -one.start_offset))
+
+    @property
+    def folder(self) -> LogPath:
+        """Of the line."""
+        return self.line.folder
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Of the line, in the order of the log; a segment in another state is alone."""
+        return self.line.segments
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Of the log files, as they were listed."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def start_offset(self) -> int | None:
+        """The first offset that a consumer sees: of the first segment, or the log start offset; None when unknown."""
+        return None if self.segments[0].base_offset is None else self.line.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last batch.
+
+        It is read from the last batch headers each time. Where the last segment cannot be read, it is that of what can.
+        """
+        return end_offset(self.segments[-1], list[Fault]())
+
+    def __repr__(self) -> str:
+        name = self.segments[0].file_name if self.topic is None else f"{self.topic}-{self.partition}"
+        count = "1 segment" if len(self.segments) == 1 else f"{len(self.segments)} segments"
+        return f"<Partition {name}: {count}, {self.size_in_bytes} bytes>"
+
+    def notes(self) -> list[str]:
+        """Return notes of replicas: what those that are not read hold that the line does not, and what is damaged."""
+        others = [one for one in self.replicas if one is not self.line]
+        found = [note for one in others if (note := self._note(one))]
+        damaged = [(one.directory, one.faults) for one in self.replicas if one.faults]
+        return found + [f"{directory}: {faults[0].message}" for directory, faults in damaged]
+
+    def _note(self, other: Replica) -> str:
+        line, where = self.line, f"{self.topic}-{self.partition}: read from {self.line.directory}; {other.directory}"
+        if line.is_read and not other.is_read:
+            return f"{where} has a folder that Kafka marked {other.kind}, which is not read"
+        until, end = other.agrees_until(line), other.end
+        before = min(line.start_offset, end.end_offset) - 1
+        if until is None:
+            return f"{where} ends at offset {end.end_offset} and has no leader epochs to compare"
+        if until < end.end_offset:
+            parts = f"parts from it at offset {until} and ends at offset {end.end_offset}"
+            return f"{where} {parts} in leader epoch {end.last_epoch}"
+        if other.start_offset <= before:
+            return f"{where} also has offsets {other.start_offset} to {before}"
+        return ""
+
+
 def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Group the segments of each folder, in the order of their offsets.
+    """Group the segments of each folder, in the order of their offsets: those of each replica.
 
     What is not a live segment of a log stands alone: a snapshot, a segment in another state, a file of another name.
     """
@@ -35,13 +237,14 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
     return [sorted(group, key=lambda segment: segment.base_offset or 0) for group in groups.values()]
 
 
-def longest_replicas(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Return the live segments of each partition; of several replicas of one that with the most of the log."""
-    live = [segment for segment in segments if not segment.state]
-    longest: dict[tuple[str, int], list[Segment]] = {}
-    for group in sorted(by_partition(live), key=lambda group: (group[-1].base_offset or 0, group[-1].size)):
-        longest[group[0].topic or "", group[0].partition or 0] = group
-    return [group for _, group in sorted(longest.items())]
+def replicas_of(segments: Iterable[Segment]) -> list[list[Replica]]:
+    """Return the replicas of each partition. What is outside of a partition's folder, or alone, is no replica."""
+    found: dict[TopicPartition | int, list[Replica]] = {}
+    for number, group in enumerate(by_partition(segments)):
+        of = group[0].topic_partition
+        is_alone = of is None or group[0].state or group[0].base_offset is None
+        found.setdefault(number if is_alone or of is None else of, []).append(Replica(group))
+    return list(found.values())
 
 
 def topics_of(segments: Iterable[Segment]) -> list[str]:
@@ -49,12 +252,12 @@ def topics_of(segments: Iterable[Segment]) -> list[str]:
     return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
 
 
-def log_start_offset(group: list[Segment], options: ReadOptions) -> int:
+def log_start_offset(group: Sequence[Segment], options: ReadOptions) -> int:
     """Return the offset at which the log of a partition starts for a reader.
 
     Parameters
     ----------
-    group : list of Segment
+    group : sequence of Segment
         Of one partition, in order.
     options : ReadOptions
         With ``include_deleted`` the log starts with its first segment.

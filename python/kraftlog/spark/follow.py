@@ -28,6 +28,7 @@ from kraftlog.spark.request import Request
 from kraftlog.spark.stream_offsets import Offsets
 from kraftlog.spark.task import size_of
 from kraftlog.spark.wanted_bytes import within_bounds
+from kraftlog.tables.lines import Lines
 from kraftlog.tables.table_rows import unreadable
 from kraftlog.topics import CLUSTER_METADATA
 
@@ -165,15 +166,10 @@ class LogFollower:
         for fault in unreadable(Discovery(unread=there)):
             if wants(fault.topic, fault.partition):
                 raise error_from_fault(fault)
-        for group in by_partition(found.segments):
+        for group in by_partition(Lines(found.only(wants)).found.segments):
             topic, partition = group[0].topic, group[0].partition
-            if not wants(topic, partition):
-                continue
             if topic is None or partition is None or group[0].base_offset is None or group[0].state:
                 raise ValueError(f"{group[0].name}: a stream reads partitions' folders, not other files")
-            if (topic, partition) in groups:
-                folders = f"{groups[topic, partition][0].folder} and {group[0].folder}"
-                raise ValueError(f"{topic}-{partition} is in {folders}; a stream reads one of them")
             groups[topic, partition] = group
         return dict(sorted(groups.items()))
 

@@ -20,6 +20,7 @@ from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
 from kraftlog.tables.log import Log
+from kraftlog.tables.table_rows import CHOOSING_TABLES, TABLES_OF_REPLICAS
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
@@ -87,9 +88,10 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     if unreadable and request.options.strict:
         raise error_from_fault(unreadable[0])
     parts = [Part(WholePartition(()), request.options, unreadable)] if unreadable else []
-    if request.table in WHOLE_TABLES:  # of several replicas one counts, and topics have names in any partition
+    if request.table in WHOLE_TABLES:  # topics have names in any partition
         options = request.interval.of_fold(request.options, request.table)
-        parts.append(Part(WholePartition(tuple(log.found.segments)), options))
+        found = log.found if request.table in CHOOSING_TABLES else log.lines.found
+        parts.append(Part(WholePartition(tuple(found.segments)), options))
     else:
         parts += _plan_partitions(request, list(_wanted(request, log)), fold)
     if request.table in ("errors", "segments"):
@@ -99,7 +101,8 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
 
 def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOptions]]:
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
-    for group in by_partition(log.found.segments):
+    found = log.found if request.table in TABLES_OF_REPLICAS else log.lines.found
+    for group in by_partition(found.segments):
         if request.narrowing.wants(group[0].topic, group[0].partition):
             options = request.interval.within(request.options, group)
             _check_is_there(request, group, options)

@@ -29,7 +29,7 @@ from kraftlog.messages.format_of import TRANSACTION_STATE as TRANSACTION_STATE_F
 from kraftlog.messages.last_records import GroupRule, LastRecords, Markers, OddRecords
 from kraftlog.read.marker_stream import MarkerStream
 from kraftlog.read.messages import TypedChunk
-from kraftlog.read.partitions import longest_replicas
+from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_range
 from kraftlog.read.topic_names import TopicNames
@@ -49,7 +49,7 @@ def offset_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``offsets``, a record batch for each partition of ``__consumer_offsets``."""
-    for group in replicas(segments, CONSUMER_OFFSETS):
+    for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
         last = _taken(commit_records(), group, options, faults, on_progress)
         rows = offset_columns(last.typed(OFFSET_COMMIT), arrow_schema)
         if rows is not None:
@@ -79,7 +79,7 @@ def transactional_id_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table ``transactional_ids``, a record batch for each partition of ``__transaction_state``."""
-    for group in replicas(segments, TRANSACTION_STATE):
+    for group in partitions_of_topic(segments, TRANSACTION_STATE):
         rows = transactional_id_columns(last_transactional_ids(group, options, faults, on_progress), arrow_schema)
         if rows is not None:
             yield rows
@@ -102,7 +102,7 @@ def commits_and_groups(
     """
     found = [
         groups_of(_taken(group_records(), group, options, faults, on_progress))
-        for group in replicas(segments, CONSUMER_OFFSETS)
+        for group in partitions_of_topic(segments, CONSUMER_OFFSETS)
     ]
     told = {topic_id: name for commits, _ in found for topic_id, name in topic_names(commits).items()}
     return found, ChainMap(told, cast("dict[str, str]", TopicNames(segments, faults)))
@@ -125,9 +125,9 @@ def groups_of(last: LastRecords) -> tuple[pa.RecordBatch, Groups]:
     return last.typed(OFFSET_COMMIT), Groups({name: last.typed(name) for name in Groups.types}, last.groups())
 
 
-def replicas(segments: Iterable[Segment], topic: str) -> list[list[Segment]]:
-    """Return the live segments of each partition of a topic; of several replicas of one the longest counts."""
-    return longest_replicas(segment for segment in segments if segment.topic == topic)
+def partitions_of_topic(segments: Iterable[Segment], topic: str) -> list[list[Segment]]:
+    """Return the live segments of each partition of a topic."""
+    return by_partition(segment for segment in segments if segment.topic == topic and not segment.state)
 
 
 class _Chunk(NamedTuple):

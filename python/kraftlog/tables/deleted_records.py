@@ -10,7 +10,6 @@ from kraftlog.codec.header_scan import HeaderScan, within
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.remote_path import RemotePath
-from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import Range, relevant
@@ -51,7 +50,7 @@ def notes_of_deleted(segments: list[Segment], options: ReadOptions) -> Iterator[
             what = "1 record" if count == 1 else f"{count} records"
             verb, them = ("is", "it") if count == 1 else ("are", "them")
             before = f"{at_most}{what} before the log start offset {start}"
-            where = printable(f"{group[0].topic}-{group[0].partition}")
+            where = group[0].topic_partition
             yield f"{where}: {before} {verb} not shown; include_deleted shows {them}"
 
 

@@ -108,7 +108,7 @@ class Follower:
         if redaction is not None and table != "records":
             raise ValueError(f"redaction is of the table records, not of {table}")
         self._typed_options, self._redaction = typed, redaction
-        self._typed = None if typed is None else typed.resolved(self._log.found, strict=options.strict)
+        self._typed = None if typed is None else typed.resolved(self._log.lines.found, strict=options.strict)
         self.schema = (
             definition.select(columns)
             if self._typed is None
@@ -123,7 +123,7 @@ class Follower:
         self._from_end = from_end
         self._workers = workers
         self._looks = 0
-        self._partitions: dict[LogPath, _Partition] = {}
+        self._partitions: dict[str, _Partition] = {}
         self._files: list[tuple[LogPath, int]] = []
         self._folded: dict[tuple[object, ...], dict[str, object]] = {}
 
@@ -145,7 +145,7 @@ class Follower:
         if self._looks:
             self._log = self._listed()
             if self._typed_options is not None and self._typed is not None:
-                self._typed = self._typed_options.renewed(self._typed, self._log.found)
+                self._typed = self._typed_options.renewed(self._typed, self._log.lines.found)
         self._looks += 1
         return self._look_at_folded() if self._table in _KEYS else self._look_at_partitions()
 
@@ -159,25 +159,30 @@ class Follower:
     def _note(self, text: str) -> None:
         self.notes.append(text)
 
+    def _note_new(self, texts: Iterable[str]) -> None:
+        self.notes += [text for text in texts if text not in self.notes]
+
     def _note_faults(self, found: Iterable[Fault]) -> None:
         self.faults += [fault for fault in found if fault not in self.faults]
 
     def _look_at_partitions(self) -> Iterator[pa.RecordBatch]:
-        found = self._log.found if self._search is None else self._search.of(self._log.found)
+        lines = self._log.lines
+        found = lines.found if self._search is None else self._search.of(lines.found)
+        self._note_new(lines.notes)
         self._note_faults(self._log.unreadable())
-        groups = {group[0].folder: group for group in by_partition(found.segments) if _is_of_log(group[0])}
+        groups = {_key(group[0]): group for group in by_partition(found.segments) if _is_of_log(group[0])}
         if self._looks == 1 and (others := [one for one in found.segments if not _is_of_log(one)]):
             raise ValueError(f"{others[0].name}: only the folders of partitions can be followed, not other files")
-        for folder in self._partitions.keys() - groups.keys():
-            self._note(f"{folder.name} is gone")
-            del self._partitions[folder]
-        for folder, group in groups.items():
-            if folder not in self._partitions:
-                self._partitions[folder] = _Partition(GrowingLogEnd(self._options, REMEMBERED_BATCHES))
+        for key in self._partitions.keys() - groups.keys():
+            self._note(f"{key} is gone")
+            del self._partitions[key]
+        for key, group in groups.items():
+            if key not in self._partitions:
+                self._partitions[key] = _Partition(GrowingLogEnd(self._options, REMEMBERED_BATCHES))
                 if self._looks > 1:
-                    self._note(f"{folder.name} is new")
+                    self._note(f"{key} is new")
             try:
-                yield from self._new_rows(group, self._partitions[folder])
+                yield from self._new_rows(group, self._partitions[key])
             except FileNotFoundError:
                 continue  # a segment went away meanwhile; the next look sees what is there
 
@@ -220,7 +225,8 @@ class Follower:
 
     def _look_at_folded(self) -> Iterator[pa.RecordBatch]:
         topic, key = FOLDED_TOPICS[self._table], _KEYS[self._table]
-        segments = [segment for segment in self._log.found.segments if segment.topic == topic]
+        self._note_new(self._log.lines.notes)
+        segments = [segment for segment in self._log.lines.found.segments if segment.topic == topic]
         files = [(segment.path, segment.size) for segment in segments]
         if self._looks > 1 and files == self._files:
             return
@@ -278,6 +284,11 @@ def last_batches(
 
 def _is_of_log(segment: Segment) -> bool:
     return segment.topic is not None and segment.base_offset is not None and not segment.state
+
+
+def _key(segment: Segment) -> str:
+    """Return what stays the same when another replica of a partition becomes the one that is read."""
+    return str(segment.topic_partition or segment.folder)
 
 
 def _second() -> bool:

@@ -28,7 +28,8 @@ from kraftlog.layout.unread import Unread
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
-from kraftlog.tables.coordinator_tables import last_transactional_ids, replicas
+from kraftlog.tables.coordinator_tables import last_transactional_ids, partitions_of_topic
+from kraftlog.tables.lines import line_segments
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.tables.table_rows import unreadable
 from kraftlog.topics import TRANSACTION_STATE
@@ -48,11 +49,11 @@ def hanging_rows(
     faults: list[Fault],
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the table hanging_transactions."""
+    """Return the table hanging_transactions, of all replicas: coordinators may be in the directory of another one."""
     everything = ReadOptions(strict=options.strict)  # a part of a log would tell of transactions that have long ended
     by_producer, partitions = _transactional_ids(segments, everything, faults)
     rows = []
-    for group in by_partition(segments):
+    for group in by_partition(line_segments(segments)):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
         whole = _whole(group, everything, faults)
@@ -104,7 +105,8 @@ def _transactional_ids(
     """
     directories = sorted({segment.folder.absolute().parent for segment in segments if segment.topic is not None})
     folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
-    partitions = replicas(_listed(folders, options, faults), TRANSACTION_STATE) if folders else []
+    listed = line_segments(_listed(folders, options, faults))
+    partitions = partitions_of_topic(listed, TRANSACTION_STATE)
     found: dict[int, TransactionalId] = {}
     for group in partitions:
         rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)

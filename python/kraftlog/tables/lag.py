@@ -18,7 +18,8 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.records import Progress
 from kraftlog.tables.coordinator_tables import commits_and_groups
-from kraftlog.tables.partition_offsets import PartitionEnds, partitions_of
+from kraftlog.tables.partition_offsets import PartitionEnds, live_logs
+from kraftlog.topics import TopicPartition
 
 _OFFSETS = schema.OFFSETS.select(["group", "topic", "partition", "offset", "state"])
 _OF_MEMBER = ("member_id", "client_id", "client_host")
@@ -51,7 +52,7 @@ def lag_rows(
     options: ReadOptions,
     faults: list[Fault],
     on_progress: Progress | None = None,
-    ends: dict[tuple[str, int], PartitionEnds] | None = None,
+    ends: dict[TopicPartition, PartitionEnds] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table lag, a record batch for each partition of ``__consumer_offsets``.
 
@@ -59,14 +60,14 @@ def lag_rows(
     the end of a transaction are not committed. ``ends`` has partitions whose ends are known, and receives those of
     others.
     """
-    logs = {(group[0].topic, group[0].partition): group for group in partitions_of(segments)}
+    logs = {group[0].topic_partition: group for group in live_logs(segments)}
     ends = {} if ends is None else ends
     known = len(faults)
     found, names = commits_and_groups(segments, options, faults, on_progress)
     for commits, groups in found:
         rows = []
         for place, offset, member in _partitions(commits, groups, names, wanted):
-            of = (place.topic or "", place.partition)
+            of = TopicPartition(place.topic or "", place.partition)
             if of in logs and of not in ends:
                 ends[of] = PartitionEnds(logs[of], faults)
             row = place._asdict() | {"current_offset": offset} | {name: member.get(name) for name in _OF_MEMBER}

@@ -139,7 +139,7 @@ class Log(RecordTables):
         from kraftlog.metadata_log.image_cache import ImageCache
 
         faults: list[Fault] = []
-        log = MetadataLog([one for one in self.found.segments if is_metadata(one)])
+        log = MetadataLog([one for one in self.lines.found.segments if is_metadata(one)])
         found = image_at(log, offset, faults, cache=ImageCache() if cache else None)
         if faults and strict:
             raise error_from_fault(faults[0])
@@ -320,7 +320,8 @@ class Log(RecordTables):
 
         def produce(found: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, found, strict=strict)
-            rows = last_stable_offset_rows(self.found.segments, found)
+            stream.notes.extend(self.lines.notes)
+            rows = last_stable_offset_rows(self.lines.found.segments, found)
             return raising(rows, found) if strict else rows
 
         stream = Stream(schema.LAST_STABLE_OFFSETS.select(), produce)
@@ -371,10 +372,12 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            rows = partition_offset_rows(self.found.segments, at, arrow_schema, options, faults, on_progress)
+            stream.notes.extend(self.lines.notes)
+            rows = partition_offset_rows(self.lines.found.segments, at, arrow_schema, options, faults, on_progress)
             return raising(rows, faults) if strict else rows
 
-        return Stream(arrow_schema, produce)
+        stream = Stream(arrow_schema, produce)
+        return stream
 
     def lag(
         self,
@@ -419,10 +422,12 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            rows = lag_rows(self.found.segments, wanted, arrow_schema, options, faults, on_progress)
+            stream.notes.extend(self.lines.notes)
+            rows = lag_rows(self.lines.found.segments, wanted, arrow_schema, options, faults, on_progress)
             return raising(rows, faults) if strict else rows
 
-        return Stream(arrow_schema, produce)
+        stream = Stream(arrow_schema, produce)
+        return stream
 
     def index_entries(
         self, columns: Sequence[str] | None = None, *, strict: bool = False, faults: list[Fault] | None = None

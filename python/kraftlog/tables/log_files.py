@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -14,11 +15,23 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.read.partitions import Partition, replicas_of
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
-from kraftlog.tables.partition import Partition, as_html, as_text, partitions_of, summary
-from kraftlog.tables.table_rows import Pass, left_alone, not_needed, record_ranges, table_rows, table_schema, unreadable
+from kraftlog.tables.lines import Lines
+from kraftlog.tables.shown_partitions import as_html, as_text, summary
+from kraftlog.tables.table_rows import (
+    CHOOSING_TABLES,
+    TABLES_OF_REPLICAS,
+    Pass,
+    left_alone,
+    not_needed,
+    record_ranges,
+    table_rows,
+    table_schema,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -59,6 +72,17 @@ class LogFiles:
     def __init__(self, found: Discovery, catalog: Catalog = BUILT_IN) -> None:
         self.found = found
         self.catalog = catalog
+
+    @cached_property
+    def lines(self) -> Lines:
+        """Which replica of each partition readers of data take.
+
+        Raises
+        ------
+        ValueError
+            When the files are of several clusters, or of several topics of one name.
+        """
+        return Lines(self.found)
 
     @classmethod
     def of_segment(cls, segment: Segment) -> Self:
@@ -132,7 +156,7 @@ class LogFiles:
                 how: dict[str, Any] = {"workers": workers, "range_bytes": range_bytes, "on_progress": on_progress}
                 return self.of_files(found).scan(table, names, bounds, search=search, redaction=redaction, **how)
 
-            types = typed.resolved(self.found, strict=options.strict)
+            types = typed.resolved(self.lines.found, strict=options.strict)
             return typed_rows(self.found, types, columns, options, filter, scan)
         definition = table_schema(table, self.catalog)
         arrow_schema = definition.select(columns)
@@ -150,11 +174,15 @@ class LogFiles:
                 found_rows = table_rows(found, self.catalog, table, wanted, how)
                 return found_rows if before is None else before.stream(found_rows, stream.notes)
 
+            files = self.found
+            if table not in TABLES_OF_REPLICAS:
+                files = self.found if table in CHOOSING_TABLES else self.lines.found
+                stream.notes.extend(self.lines.notes)
             if search is not None:
-                return search.rows(self.found, options, arrow_schema, read)
+                return search.rows(files, options, arrow_schema, read)
             if filtered is None:
-                return read(self.found, arrow_schema, options)
-            return filtered.rows(self.found, options, read)
+                return read(files, arrow_schema, options)
+            return filtered.rows(files, options, read)
 
         def left(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             found_rows = raising(rows(faults), faults) if options.strict else rows(faults)
@@ -177,7 +205,7 @@ class LogFiles:
         notes: list[str],
     ) -> Iterator[Range]:
         """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
-        return record_ranges(self.found, options, range_bytes, columns, faults, notes)
+        return record_ranges(self.lines.found, options, range_bytes, columns, faults, notes)
 
     @property
     def topics(self) -> list[str]:
@@ -195,6 +223,8 @@ class LogFiles:
     def partitions(self) -> list[Partition]:
         """The partitions, by topic and number: their segments, sizes, and first and last offsets.
 
+        Of several replicas of a partition these are of the one that is read.
+
         Examples
         --------
         >>> import kraftlog
@@ -202,14 +232,19 @@ class LogFiles:
         >>> [(each.topic, each.partition, each.start_offset, each.end_offset) for each in log.partitions]
         [('orders', 0, 0, 130), ('orders', 1, 0, 69), ('orders', 2, 0, 38)]
         """
-        return partitions_of(self.found.segments)
+        return self.lines.partitions
+
+    @property
+    def _shown(self) -> list[Partition]:
+        """The partitions without a look at whose they are: what is wrong with files is no reason not to be shown."""
+        return [Partition(replicas) for replicas in replicas_of(self.found.segments)]
 
     def __repr__(self) -> str:
-        partitions = self.partitions
+        partitions = self._shown
         return f"<kraftlog.Log: {summary(partitions)}>\n{as_text(partitions)}"
 
     def _repr_html_(self) -> str:
-        partitions = self.partitions
+        partitions = self._shown
         return f"<p>kraftlog.Log: {summary(partitions)}</p>{as_html(partitions)}"
 
     @property

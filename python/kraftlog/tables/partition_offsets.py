@@ -20,7 +20,7 @@ from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, R
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import end_offset
-from kraftlog.read.partitions import by_partition, log_start_offset, longest_replicas
+from kraftlog.read.partitions import by_partition, log_start_offset
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_ranges
 from kraftlog.read.segment_reader import segment_headers
@@ -192,7 +192,7 @@ def partition_offset_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table partition_offsets; what cannot be found is null."""
-    for group in partitions_of(segments):
+    for group in live_logs(segments):
         known = len(faults)
         ends = PartitionEnds(group, faults)
         found = ends.at(time, options, on_progress)
@@ -214,11 +214,10 @@ def partition_offset_rows(
         yield rows_of(columns, arrow_schema, 1)
 
 
-def partitions_of(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Return the live segments of each partition, and each file that lies in no partition's folder."""
-    live = [segment for segment in segments if not segment.state]
-    named = longest_replicas(segment for segment in live if segment.topic is not None)
-    return [*named, *by_partition(segment for segment in live if segment.topic is None)]
+def live_logs(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Return the live segments of each partition, and then each file that lies in no partition's folder."""
+    groups = by_partition(segment for segment in segments if not segment.state)
+    return sorted(groups, key=lambda group: group[0].topic is None)
 
 
 def last_stable_offset_rows(segments: list[Segment], faults: list[Fault]) -> Iterator[pa.RecordBatch]:

@@ -281,7 +281,7 @@ class RecordTables(LogFiles):
         from kraftlog.tables.stats import collect
 
         return collect(
-            self.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
+            self.lines.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
         )
 
     def space(
@@ -303,7 +303,7 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.space import space
 
-        return space(self.found.segments, faults, housekeeping, on_progress=on_progress)
+        return space(self.lines.found.segments, faults, housekeeping, on_progress=on_progress)
 
     def key_stats(self, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
         """Count keys, tombstones and duplicates of each partition.
@@ -321,7 +321,7 @@ class RecordTables(LogFiles):
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
         options = read_options(**bounds)  # type: ignore[arg-type]
-        return key_stats(count_keys(self.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES))
+        return key_stats(count_keys(self.lines.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES))
 
     def top_keys(self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
         """Return the keys with the most records; parameters as of ``key_stats``.
@@ -336,13 +336,13 @@ class RecordTables(LogFiles):
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
 
         options = read_options(**bounds)  # type: ignore[arg-type]
-        return top_keys(count_keys(self.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
+        return top_keys(count_keys(self.lines.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
 
     def writes(self, unit: str, faults: list[Fault], **bounds: object) -> pa.Table:
         """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
-        return writes(self.found, unit, read_options(**bounds), faults, [])  # type: ignore[arg-type]
+        return writes(self.lines.found, unit, read_options(**bounds), faults, [])  # type: ignore[arg-type]
 
 
 def _redaction(rules: Iterable[str], key: bytes | None) -> Redaction | None:

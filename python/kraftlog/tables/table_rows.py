@@ -45,6 +45,10 @@ _BY_SEGMENTS = {
 # They show what is on disk, also what was deleted for consumers.
 TABLES_OF_FILES = ("segments", "batches", "index_entries", "errors", "metadata_transactions", "metadata_changes")
 
+# They show each replica of a partition; others read the line, or, where more than that counts, choose it themselves.
+TABLES_OF_REPLICAS = ("segments", "batches", "index_entries", "errors")
+CHOOSING_TABLES = ("hanging_transactions",)
+
 FOLDED_TOPICS = {
     "offsets": CONSUMER_OFFSETS,
     "groups": CONSUMER_OFFSETS,

@@ -20,6 +20,7 @@ from kraftlog.layout.tier.manifest import GROWTH_BYTES, Manifest, ManifestError,
 from kraftlog.layout.tier.object_names import AIVEN_KINDS, LOCAL_KINDS, StoredPartition, parse_file, parse_folder
 from kraftlog.layout.tier.stored_segment import StoredSegment, epochs_within
 from kraftlog.layout.unread import TIER_ORPHAN, Unread
+from kraftlog.topics import TopicPartition
 
 IsWanted = Callable[[str | None, int | None], bool]
 
@@ -56,7 +57,7 @@ class Stored(NamedTuple):
 
     segments: list[StoredSegment]
     unread: list[Unread]
-    not_wanted: list[tuple[str, int]]
+    not_wanted: list[TopicPartition]
 
 
 def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> Stored:
@@ -87,9 +88,8 @@ def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> St
             " found none"
         )
     wanted = [objects for objects in all_objects if _is_wanted(objects.of, is_wanted)]
-    found.not_wanted.extend(
-        sorted({objects.of[:2] for objects in all_objects} - {objects.of[:2] for objects in wanted})
-    )
+    all_partitions, wanted_ones = ({objects.of.topic_partition for objects in some} for some in (all_objects, wanted))
+    found.not_wanted.extend(sorted(all_partitions - wanted_ones))
     for segment, odd in in_order(lambda objects: _read(objects, keys), wanted, SEGMENTS_AT_ONCE):
         found.unread.extend(odd)
         if segment is not None:

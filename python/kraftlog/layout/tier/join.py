@@ -21,6 +21,7 @@ from kraftlog.layout.tier.find import UNREADABLE_TIER
 from kraftlog.layout.tier.lineage import NO_END, SegmentChoice, Taken, log_of, newest_epochs
 from kraftlog.layout.tier.stored_segment import Epochs, StoredSegment
 from kraftlog.layout.unread import TIER_DUPLICATE, TIER_ORPHAN, Unread
+from kraftlog.topics import TopicPartition
 from kraftlog.types import InputFile
 
 TIER_GAP = "tier_gap"
@@ -46,12 +47,12 @@ def join(local: Iterable[Segment], stored: Iterable[StoredSegment]) -> Joined:
         Whose copy was finished.
     """
     found = Joined()
-    folders: dict[tuple[str | None, int | None], dict[LogPath, list[Segment]]] = {}
+    folders: dict[TopicPartition, dict[LogPath, list[Segment]]] = {}
     for one in local:
-        if not one.state and one.base_offset is not None:
-            folders.setdefault((one.topic, one.partition), {}).setdefault(one.folder, []).append(one)
-    ordered = sorted(stored, key=lambda one: (one.topic, one.partition, one.topic_id))
-    for of, of_partition in groupby(ordered, key=lambda one: (one.topic, one.partition)):
+        if not one.state and one.base_offset is not None and one.topic_partition is not None:
+            folders.setdefault(one.topic_partition, {}).setdefault(one.folder, []).append(one)
+    ordered = sorted(stored, key=lambda one: (one.topic_partition, one.topic_id))
+    for of, of_partition in groupby(ordered, key=lambda one: one.topic_partition):
         by_id = {topic_id: list(some) for topic_id, some in groupby(of_partition, key=lambda one: one.topic_id)}
         if of not in folders:
             for some in by_id.values():

@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from kraftlog.disk.remote_path import LogPath
+from kraftlog.topics import TopicPartition
 
 AIVEN_KINDS = ("log", "indexes", "rsm-manifest")
 LOCAL_KINDS = ("log", "index", "timeindex", "txnindex", "snapshot", "leader_epoch_checkpoint")
@@ -27,6 +28,11 @@ class StoredPartition(NamedTuple):
     partition: int
     topic_id: str
     is_aiven: bool
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """Its name, without the id of the topic."""
+        return TopicPartition(self.topic, self.partition)
 
 
 class StoredFile(NamedTuple):

@@ -9,6 +9,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import IndexColumns, read_index
+from kraftlog.topics import TopicPartition
 
 Epochs = tuple[tuple[int, int], ...]
 """Leader epochs and the first offset of each, in order."""
@@ -52,6 +53,11 @@ class StoredSegment:
     file_name: str
     files: dict[str, LogPath] = field(repr=False)
     leader_epochs: LogPath | None = field(default=None, repr=False)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that it is of."""
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def path(self) -> LogPath:

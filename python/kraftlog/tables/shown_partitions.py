@@ -1,67 +1,15 @@
-"""``Partition``: what the files of one partition are, and how they are shown."""
+"""How partitions are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from html import escape
 
-from kraftlog.disk.remote_path import LogPath, RemotePath
-from kraftlog.errors import Fault
-from kraftlog.layout.segment import Segment
-from kraftlog.read.end_offset import end_offset
-from kraftlog.read.partitions import by_partition
+from kraftlog.disk.remote_path import RemotePath
+from kraftlog.read.partitions import Partition
 
 NAMES = ("topic", "partition", "segments", "bytes", "start offset", "end offset")
 SHOWN = 10
-
-
-@dataclass(frozen=True)
-class Partition:
-    """The segments of one partition in one folder; or one file that lies in no partition's folder.
-
-    Attributes
-    ----------
-    topic : str or None
-    partition : int or None
-    folder : Path or RemotePath
-    segments : sequence of Segment
-        In the order of the log; segments in other states stand alone.
-    """
-
-    topic: str | None
-    partition: int | None
-    folder: LogPath
-    segments: Sequence[Segment]
-
-    @property
-    def size_in_bytes(self) -> int:
-        """Of the log files, as they were listed."""
-        return sum(segment.size for segment in self.segments)
-
-    @property
-    def start_offset(self) -> int | None:
-        """The first offset that a consumer sees: of the first segment, or the log start offset; None when unknown."""
-        base = self.segments[0].base_offset
-        return None if base is None else max(base, self.segments[0].log_start_offset)
-
-    @property
-    def end_offset(self) -> int:
-        """The offset behind the last batch.
-
-        It is read from the last batch headers each time. Where the last segment cannot be read, it is that of what can.
-        """
-        return end_offset(self.segments[-1], list[Fault]())
-
-    def __repr__(self) -> str:
-        name = self.segments[0].file_name if self.topic is None else f"{self.topic}-{self.partition}"
-        return f"<Partition {name}: {_count(len(self.segments), 'segment')}, {self.size_in_bytes} bytes>"
-
-
-def partitions_of(segments: Iterable[Segment]) -> list[Partition]:
-    """Return segments by partition; what is no live segment of a log stands alone."""
-    groups = by_partition(segments)
-    return [Partition(group[0].topic, group[0].partition, group[0].folder, tuple(group)) for group in groups]
 
 
 def summary(partitions: Sequence[Partition]) -> str:

@@ -1,0 +1,324 @@
+"""Several replicas of a partition: readers of data take one of them, readers of files show each."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kraftlog
+from golden_files import GOLDEN
+from kraftlog import schema
+from kraftlog.codec.options import ReadOptions
+from kraftlog.layout.discover import Discovery
+from kraftlog.spark.options import parse_request
+from kraftlog.tables.log_files import LogFiles
+from kraftlog.tables.table_rows import TABLES_OF_REPLICAS, table_schema
+
+NAMES = ("transactions", "transactions_hanging", "groups", "deleted_records", "releases/3.9.1/clean")
+DIRECTORIES = [GOLDEN / name / "log" for name in ("schema_registry/serializers", *NAMES)]
+TABLES = [*schema.TABLES, "PartitionRecord", "OffsetCommit"]
+
+
+def batch(base_offset: int, count: int, epoch: int, text: str = "") -> bytes:
+    values = [f"{text or epoch} {base_offset + number}".encode() for number in range(count)]
+    options: dict[str, Any] = {"base_offset": base_offset, "partition_leader_epoch": epoch}
+    return bytes(kraftlog.encode(pa.table({"value": values}), timestamp_ms=1_700_000_000_000, **options))
+
+
+def write(folder: Path, *batches: bytes, base_offset: int = 0, **properties: str) -> Path:
+    """Write a segment, and what ``meta.properties`` and ``partition.metadata`` say; returns the log directory."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{base_offset:020d}.log").write_bytes(b"".join(batches))
+    if (topic_id := properties.pop("topic_id", None)) is not None:
+        (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    if properties:
+        lines = [f"{name.replace('_', '.')}={value}\n" for name, value in properties.items()]
+        (folder.parent / "meta.properties").write_text("".join(lines))
+    return folder.parent
+
+
+def values(paths: Sequence[Path], **options: Any) -> tuple[list[str], list[str]]:
+    """Return the values that records have, and notes."""
+    stream = kraftlog.open(paths, **options).records(["value"])
+    return [value.decode() for value in stream.to_table()["value"].to_pylist()], stream.notes
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Callable[[Path], tuple[Path, Path]]:
+    def copy(directory: Path) -> tuple[Path, Path]:
+        folders = tmp_path / "a" / "log", tmp_path / "b" / "log"
+        for folder in folders:
+            shutil.copytree(directory, folder)
+        return folders
+
+    return copy
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: str(path.relative_to(GOLDEN).parent))
+def test_equal_replicas_have_the_rows_of_one(directory: Path, copies: Callable[[Path], tuple[Path, Path]]):
+    one, other = copies(directory)
+    logs = {"A": kraftlog.open(one), "AA": kraftlog.open([one, one]), "AB": kraftlog.open([one, other])}
+    for table in TABLES:
+        columns = table_schema(table)
+        for level in ("read_uncommitted", "read_committed"):
+            how = [*columns.shown, *columns.on_request], ReadOptions(isolation_level=level)
+            rows = {name: log.scan(table, *how).to_table().to_pylist() for name, log in logs.items()}
+            assert rows["AA"] == rows["A"], table
+            if table in TABLES_OF_REPLICAS:
+                assert sorted(map(str, rows["AB"])) == sorted(2 * list(map(str, rows["A"]))), table
+            else:
+                assert rows["AB"] == rows["A"], table
+
+
+def test_every_table_has_rows_in_one_of_these_directories():
+    """So that the test above compares something."""
+    logs = [kraftlog.open(path) for path in DIRECTORIES]
+    assert [one for one in TABLES if not any(log.scan(one).to_table().num_rows for log in logs)] == []
+
+
+METHODS: dict[str, Callable[[kraftlog.Log], Any]] = {
+    "stats": lambda log: log.stats([], decompress=True).to_pylist(),
+    "space": lambda log: log.space([]).to_pylist(),
+    "key_stats": lambda log: log.key_stats([]).to_pylist(),
+    "top_keys": lambda log: log.top_keys(5, []).to_pylist(),
+    "writes": lambda log: log.writes("hour", []).to_pylist(),
+    "grep": lambda log: log.grep(["offset"], value="1").to_table().to_pylist(),
+    "filter": lambda log: log.records(["offset"], filter=pa.compute.field("offset") > 3).to_table().to_pylist(),
+    "typed": lambda log: log.records(["value"], value_format="string").to_table().to_pylist(),
+    "partition_offsets": lambda log: log.partition_offsets("max-timestamp").to_table().to_pylist(),
+    "last_stable_offsets": lambda log: log.last_stable_offsets().to_pylist(),
+    "lag": lambda log: log.lag().to_table().to_pylist(),
+    "partitions": lambda log: [(one.topic, one.partition, one.end_offset) for one in log.partitions],
+    "image": lambda log: {name: rows.to_pylist() for name, rows in log.image().image.tables().items()},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_other_readers_of_data(method: str, copies: Callable[[Path], tuple[Path, Path]]):
+    one, other = copies(DIRECTORIES[-1])
+    read = METHODS[method]
+    alone = read(kraftlog.open(one))
+    assert alone
+    assert read(kraftlog.open([one, other])) == read(kraftlog.open([one, one])) == alone
+
+
+def test_following_reads_each_offset_once(copies: Callable[[Path], tuple[Path, Path]]):
+    one, other = copies(GOLDEN / "transactions" / "log")
+    columns = ["partition", "offset"]
+    followers = [kraftlog.follow(paths, columns=columns, topics=["orders"]) for paths in ([one], [one, other])]
+    rows = [[row for found in follower.look() for row in found.to_pylist()] for follower in followers]
+    assert rows[0] == rows[1] != []
+
+
+def test_following_goes_on_with_another_replica(tmp_path: Path):
+    one = write(tmp_path / "a" / "t-0", batch(0, 5, 0))
+    other = write(tmp_path / "b" / "t-0", batch(0, 5, 0))
+    follower = kraftlog.follow([one, other], columns=["offset"])
+    assert [row["offset"] for found in follower.look() for row in found.to_pylist()] == [*range(5)]
+    write(tmp_path / "b" / "t-0", batch(0, 5, 0), batch(5, 2, 1))
+    assert [row["offset"] for found in follower.look() for row in found.to_pylist()] == [5, 6]
+    write(tmp_path / "a" / "t-0", batch(0, 5, 0), batch(5, 2, 1), batch(7, 1, 2))
+    assert [row["offset"] for found in follower.look() for row in found.to_pylist()] == [7]
+
+
+def test_spark_plans_each_offset_once(copies: Callable[[Path], tuple[Path, Path]]):
+    from kraftlog.spark.parts import plan_parts
+    from kraftlog.spark.read import read
+
+    one, other = copies(GOLDEN / "transactions" / "log")
+    for table in schema.TABLES:
+        rows = []
+        for paths in ([one], [one, other]):
+            request = parse_request({"paths": ",".join(map(str, paths)), "table": table})
+            found = [rows for part in plan_parts(request) for rows in read(request, part, [])]
+            rows.append([str(row) for part in found for row in part.to_pylist()])
+        assert sorted(rows[1]) == sorted((2 if table in TABLES_OF_REPLICAS else 1) * rows[0]), table
+
+
+def test_the_line_is_that_of_the_last_leader(tmp_path: Path):
+    """The other replica is longer: its broker died with a tail that nobody else had."""
+    long = write(tmp_path / "a" / "t-0", *(batch(at, 1, 0) for at in range(10)))
+    last = write(tmp_path / "b" / "t-0", *(batch(at, 1, 0) for at in range(5)), batch(5, 2, 1))
+    found, notes = values([long, last])
+    assert found == [f"0 {at}" for at in range(5)] + ["1 5", "1 6"]
+    assert notes == [f"t-0: read from {last}; {long} parts from it at offset 5 and ends at offset 10 in leader epoch 0"]
+
+
+def test_of_one_epoch_the_longer_replica_is_the_line(tmp_path: Path):
+    short = write(tmp_path / "a" / "t-0", batch(0, 3, 4))
+    long = write(tmp_path / "b" / "t-0", batch(0, 3, 4), batch(3, 1, 4))
+    found, notes = values([short, long])
+    assert found == ["4 0", "4 1", "4 2", "4 3"]
+    assert notes == ["1 partition has several replicas that agree; each offset is read once"]
+
+
+def test_a_damaged_tail_does_not_count(tmp_path: Path):
+    sound = write(tmp_path / "b" / "t-0", batch(0, 3, 0), batch(3, 1, 0))
+    damaged = batch(3, 2, 0)
+    other = write(tmp_path / "a" / "t-0", batch(0, 3, 0), damaged[:-1] + bytes([damaged[-1] ^ 1]))
+    found, notes = values([other, sound])
+    assert found == ["0 0", "0 1", "0 2", "0 3"]
+    assert any(note.startswith(f"{other}: ") and "crc" in note for note in notes)
+
+
+def test_offsets_that_the_line_lacks_are_noted(tmp_path: Path):
+    old = write(tmp_path / "a" / "t-0", batch(0, 3, 0), batch(3, 3, 0))
+    line = write(tmp_path / "b" / "t-0", batch(3, 3, 0), batch(6, 1, 1), base_offset=3)
+    found, notes = values([old, line])
+    assert found == ["0 3", "0 4", "0 5", "1 6"]
+    assert notes == [f"t-0: read from {line}; {old} also has offsets 0 to 2"]
+
+
+def test_of_replicas_that_end_alike_the_one_that_begins_first_is_read(tmp_path: Path):
+    short = write(tmp_path / "a" / "t-0", batch(3, 3, 0), base_offset=3)
+    long = write(tmp_path / "b" / "t-0", batch(0, 3, 0), batch(3, 3, 0))
+    assert len(values([short, long])[0]) == 6
+
+
+def test_logs_without_epochs(tmp_path: Path):
+    short = write(tmp_path / "a" / "t-0", batch(0, 2, -1))
+    long = write(tmp_path / "b" / "t-0", batch(0, 3, -1))
+    found, notes = values([short, long])
+    assert len(found) == 3
+    assert notes == [f"t-0: read from {long}; {short} ends at offset 2 and has no leader epochs to compare"]
+
+
+def test_folders_that_kafka_moves_or_removes_are_not_the_partition(tmp_path: Path):
+    live = write(tmp_path / "a" / "t-0", batch(0, 2, 0))
+    for kind in ("future", "stray", "delete"):
+        folder = tmp_path / "a" / f"t-0.{'0' * 32}-{kind}"
+        write(folder, batch(0, 5, 7), topic_id="another")
+        found, notes = values([live / "t-0", folder])
+        assert found == ["0 0", "0 1"]
+        assert notes == [f"t-0: read from {live}; {live} has a folder that Kafka marked {kind}, which is not read"]
+        assert len(values([folder])[0]) == 5
+
+
+def test_two_topics_of_one_name(tmp_path: Path):
+    one = write(tmp_path / "a" / "t-0", batch(0, 2, 0), topic_id="first")
+    for number in (0, 1):  # the same partition, or another one of the topic
+        other = write(tmp_path / f"b{number}" / f"t-{number}", batch(0, 3, 0), topic_id="second")
+        with pytest.raises(ValueError, match=f"have the name t: topic id first in {one} and second in {other}"):
+            values([one, other])
+    assert kraftlog.open([one, other]).batches().num_rows == 2
+
+
+def test_two_clusters(tmp_path: Path):
+    one = write(tmp_path / "a" / "t-0", batch(0, 2, 0), cluster_id="first")
+    other = write(tmp_path / "b" / "u-0", batch(0, 3, 0), cluster_id="second")
+    with pytest.raises(ValueError, match=f"several clusters: cluster id first in {one} and second in {other}"):
+        values([one, other])
+    assert "2 topics, 2 partitions" in repr(kraftlog.open([one, other]))
+
+
+def test_a_replica_without_identity_is_taken_for_the_same(tmp_path: Path):
+    one = write(tmp_path / "a" / "t-0", batch(0, 2, 0), topic_id="first", cluster_id="c")
+    other = write(tmp_path / "b" / "t-0", batch(0, 3, 0))
+    assert len(values([one, other])[0]) == 3
+
+
+def test_a_damaged_identity_is_noted(tmp_path: Path):
+    one = write(tmp_path / "a" / "t-0", batch(0, 2, 0))
+    other = write(tmp_path / "b" / "t-0", batch(0, 3, 0))
+    (one / "t-0" / "partition.metadata").write_text("nonsense")
+    found, notes = values([one, other])
+    assert len(found) == 3
+    assert any(note.startswith(f"{one}: ") and "nonsense" in note for note in notes)
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> tuple[Path, Path]:
+    """Return the directory of broker 1, which leads orders-0 and has the metadata log, and of broker 2.
+
+    Broker 2 has a record of a later leader epoch in orders-0.
+    """
+    one, two = tmp_path / "one", tmp_path / "two"
+    shutil.copytree(GOLDEN / "releases" / "3.9.1" / "killed" / "log", one)
+    shutil.copytree(one / "orders-0", two / "orders-0")
+    text = (one / "meta.properties").read_text()
+    (two / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
+    end = kraftlog.open(one, topics=["orders"]).partitions[0].end_offset
+    last = max((two / "orders-0").glob("*.log"))
+    last.write_bytes(last.read_bytes() + batch(end, 1, 99))
+    return one, two
+
+
+@pytest.mark.parametrize("topics", [None, ["orders"]])
+def test_the_line_is_the_leaders_where_a_metadata_log_names_it(brokers: tuple[Path, Path], topics: list[str] | None):
+    one, two = brokers
+    both = kraftlog.open([one, two], topics=topics)
+    assert [line.folder.parent for line in both.partitions if (line.topic, line.partition) == ("orders", 0)] == [one]
+    end = kraftlog.open(one, topics=["orders"]).partitions[0].end_offset
+    assert f"{two} parts from it at offset {end} and ends at offset {end + 1} in leader epoch 99" in both.lines.notes[0]
+
+
+def test_a_leader_that_is_not_given_chooses_nothing(brokers: tuple[Path, Path], tmp_path: Path):
+    one, two = brokers
+    three = tmp_path / "three"
+    shutil.copytree(two, three)
+    (three / "meta.properties").write_text((two / "meta.properties").read_text().replace("node.id=2", "node.id=3"))
+    shutil.rmtree(one / "orders-0")
+    log = kraftlog.open([one, two, three])
+    assert [len(line.replicas) for line in log.partitions if (line.topic, line.partition) == ("orders", 0)] == [2]
+    assert log.lines.notes == ["1 partition has several replicas that agree; each offset is read once"]
+
+
+def test_a_metadata_log_with_damage_names_no_leader(brokers: tuple[Path, Path]):
+    one, two = brokers
+    path = one / "__cluster_metadata-0" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    log = kraftlog.open([one, two])
+    assert [line.folder.parent for line in log.partitions if (line.topic, line.partition) == ("orders", 0)] == [two]
+    assert any(note.startswith("no leader is taken from the metadata log: ") for note in log.lines.notes)
+
+
+OPENED: list[str] = []
+_HOOK: dict[str, bool] = {}
+
+
+@contextmanager
+def opened() -> Iterator[list[str]]:
+    """Return the paths that are opened within."""
+    if not _HOOK:  # hooks cannot be removed
+        sys.addaudithook(lambda event, args: event == "open" and _HOOK["is_on"] and OPENED.append(str(args[0])))
+    OPENED.clear()
+    _HOOK["is_on"] = True
+    try:
+        yield OPENED
+    finally:
+        _HOOK["is_on"] = False
+
+
+def test_one_directory_costs_nothing(monkeypatch: pytest.MonkeyPatch):
+    directory = DIRECTORIES[-1]
+
+    def paths() -> list[str]:
+        with opened() as found:
+            kraftlog.open(directory).records(isolation_level="read_committed").to_table()
+            return [path for path in found if directory.name in path]
+
+    usual = paths()
+    monkeypatch.setattr(LogFiles, "lines", property(lambda log: SimpleNamespace(found=log.found, notes=[])))
+    assert usual == paths() != []
+
+
+def test_replicas_that_agree_are_compared_by_their_ends_alone(tmp_path: Path):
+    for name in ("a", "b"):
+        for number in range(5):
+            write(tmp_path / name / "t-0", batch(number, 1, 0), base_offset=number)
+    log = kraftlog.open([tmp_path / "a", tmp_path / "b"])
+    with opened() as found:
+        assert log.lines.notes != []
+    logs = [path for path in found if path.endswith(".log")]
+    assert {Path(path).name for path in logs} == {f"{4:020d}.log"}
+    assert isinstance(log.lines.found, Discovery)
