@@ -14,6 +14,7 @@ import pytest
 import kraftlog
 from kraftlog.codec.compression import DecompressionError
 from kraftlog.errors import Fault, InputError, RecordError
+from kraftlog.log_store.errors import LostRecordsError
 
 FAULT = Fault("bad_crc", "batch at byte 3: stored crc 1", 3, 60, 7, None, "orders", 0, 0)
 READ_ERROR = OSError(5, "Input/output error", "/logs/orders-0/0.log")
@@ -28,6 +29,8 @@ def own_exceptions() -> Iterator[BaseException]:
                 continue
             if issubclass(value, RecordError):
                 yield value("what was found", FAULT)
+            elif issubclass(value, LostRecordsError):
+                yield value(2, ValueError("what refused the first"))
             elif issubclass(value, InputError):
                 yield value(READ_ERROR, 77)
                 yield value(OSError("no number"), 0)
@@ -46,7 +49,9 @@ def test_exceptions(error: BaseException, again):
     assert type(found) is type(error)
     assert str(found) == str(error)
     assert found.args == error.args
-    assert vars(found) == vars(error)
+    assert {name: repr(value) for name, value in vars(found).items()} == {
+        name: repr(value) for name, value in vars(error).items()
+    }
     for name in ("errno", "strerror", "filename", "fault", "position", "base_offset", "record_index", "kafka_code"):
         assert getattr(found, name, None) == getattr(error, name, None)
 

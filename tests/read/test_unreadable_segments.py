@@ -117,6 +117,7 @@ def test_a_snapshot_says_that_it_decided_nothing(tmp_path: Path, unreadable: Gon
     log.segment([("data", 1)])
     log.segment([("plain",), ("marker", 1, "ABORT"), ("plain",)])
     log.write_snapshots()
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n1\nt 0 3\n")  # else it is not believed
     opened = kraftlog.open(tmp_path / "t-0")
     with unreadable(log.paths[1]):
         stream = opened.records(["offset"], isolation_level="read_committed")

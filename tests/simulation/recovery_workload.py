@@ -68,7 +68,9 @@ class RecoveryWorkload(Workload):
                 file.append(b"torn".ljust(dice.choice((30, 700)), b"\0"))
             with disk().create(folder / "left.unfinished") as file:
                 file.append(b"some")
-            process.note("sound", folder.name, sound(folder))
+            # a broker cuts a segment without .index, and keeps those behind it
+            cut_alone = self.cuts_damage and len(logs) > 1 and disk().entry(logs[-2].with_suffix(".index")) is None
+            process.note("sound", folder.name, sound(folder, cut_alone=logs[-2] if cut_alone else None))
 
     def run(self, process: Process) -> None:
         if not sum(action.is_refusal for _, action in recover(FOLDERS, self.options(write=True))):
@@ -101,16 +103,17 @@ class RecoveryWorkload(Workload):
         assert seen["rows"] == expected
 
 
-def sound(folder: Path) -> tuple[str, ...]:
-    """Return the rows of the sound batches, up to the first that is not."""
-    return read_once(("sound",), [folder], partial(_sound, folder))
+def sound(folder: Path, cut_alone: Path | None = None) -> tuple[str, ...]:
+    """Return the rows of the sound batches, up to the first that is not; those behind a file that is cut alone, too."""
+    return read_once(("sound", cut_alone), [folder], partial(_sound, folder, cut_alone))
 
 
-def _sound(folder: Path) -> tuple[str, ...]:
+def _sound(folder: Path, cut_alone: Path | None) -> tuple[str, ...]:
     found: list[str] = []
     for path in sorted(disk().matches(folder, "*.log")):
         log = kraftlog.open(path)
         found += [value.decode() for value in log.records(["value"]).to_table()["value"].to_pylist()]
-        if log.errors().num_rows or log.segments()["torn_bytes"].to_pylist()[0]:
+        is_odd = log.errors().num_rows or log.segments()["torn_bytes"].to_pylist()[0]
+        if is_odd and path != cut_alone:
             break
     return tuple(found)

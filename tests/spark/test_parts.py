@@ -50,6 +50,8 @@ def bad_snapshot(tmp_path: Path) -> Path:
     """Return a partition in which a snapshot is damaged."""
     folder = shutil.copytree(GOLDEN / "compaction" / "log" / "cpt-fast-0", tmp_path / "cpt-fast-0")
     (folder / f"{406:020d}.snapshot").write_bytes(b"\x00\x01garbage")
+    points = ["cpt-fast 0 1000", "cpt-open 0 1000"]  # else snapshots are not believed
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("\n".join(["0", str(len(points)), *points, ""]))
     return folder
 
 

@@ -273,6 +273,8 @@ def damaged_behind(folder: Path, model: ProducerModel, second: int, batch: int) 
     for base_offset, data in in_segments(model, [second]):
         (partition / f"{base_offset:020d}.log").write_bytes(data)
     write_snapshots(partition)
+    end = len(model.boundaries)  # not less than the end offset: all snapshots are believed
+    (folder / "recovery-point-offset-checkpoint").write_text(f"0\n1\nt 0 {end}\n")
     first = log_files(partition)[0]
     damaged = bytearray(first.read_bytes())
     damaged[model.boundaries[batch + 1] - 1] ^= 0xFF

@@ -120,9 +120,10 @@ class RecoveryPlan:
         if rebuilt.fault is not None and rebuilt.fault.error == UNREADABLE:
             yield refuse(segment.local_path, size, rebuilt.fault.message)  # what cannot be read may be sound
             return None
+        lacks_index = "index" not in segment.beside and segment.base_offset not in self._swapped
         if rebuilt.size == size:
-            yield from self._index_files(segment, rebuilt)
-            yield keep(segment.local_path, size, "every batch is sound")
+            sound = keep(segment.local_path, size, "every batch is sound")
+            yield from self._in_safe_order(sound, self._index_files(segment, rebuilt), log_first=lacks_index)
             return False
         damage = _damage(rebuilt, size, len(later))
         if not self._options.cut_damage and (rebuilt.sound_behind or later):
@@ -130,14 +131,26 @@ class RecoveryPlan:
             return None
         # A broker recovers a segment without .index before all others, and keeps those behind it. Of others it removes
         # what follows: here from the last one on, so that what is left has no hole at any moment.
-        lacks_index = "index" not in segment.beside and segment.base_offset not in self._swapped
         for behind in [] if lacks_index else reversed(later):
             yield remove(behind.local_path, behind.size, "behind the cut")
             for kind in sorted(ENTRY_TYPES.keys() & behind.beside.keys()):
                 yield self._remove(self._beside(behind, kind), "behind the cut")
-        yield from self._index_files(segment, rebuilt)
-        yield Action(segment.local_path, "cut", size, rebuilt.size, damage)
+        cut = Action(segment.local_path, "cut", size, rebuilt.size, damage)
+        yield from self._in_safe_order(cut, self._index_files(segment, rebuilt), log_first=lacks_index)
         return not lacks_index
+
+    @staticmethod
+    def _in_safe_order(log: Action, index_files: Iterator[Action], *, log_first: bool) -> Iterator[Action]:
+        """Return what is done with a log file and its index files.
+
+        A segment that lacks its ``.index`` is on disk before it has one: were it torn again after a crash, the segments
+        behind it would be removed.
+        """
+        if log_first:
+            yield log
+        yield from index_files
+        if not log_first:
+            yield log
 
     def _producers_before(self, number: int) -> Rebuild:
         """Return what is known before a segment: of the last snapshot, and what the log says since then."""
