@@ -37,7 +37,7 @@ class At:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             return None
         if event == "line" and not self.place and frame.f_lineno in _places(frame.f_code):
-            if _leaves_with(frame):
+            if _leaves_with(frame) or _is_in_finalizer(frame):
                 return self
             self.left -= 1
             if self.left < 0:
@@ -75,6 +75,15 @@ def _leaves_with(frame: FrameType) -> bool:
     """Whether a ``with`` block is about to be left: the call of ``__exit__`` is one step with the line before it."""
     following = [each.opname for each in _steps(frame.f_code) if each.offset >= frame.f_lasti][:4]
     return following.count("LOAD_CONST") >= 3
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Whether an exception would come to nobody: Python prints those of ``__del__``, and goes on."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 @cache

@@ -54,7 +54,7 @@ def commit_again(producer: Producer) -> str:
     return "aborted"
 
 
-@pytest.mark.parametrize("work", ["send", "commit"])
+@pytest.mark.parametrize("work", ["send", "offsets", "commit", "abort", "close", "transaction"])
 @pytest.mark.parametrize("error", ERRORS)
 def test_transactions(tmp_path: Path, pytestconfig: pytest.Config, error: type[BaseException], work: str):
     def judged(number: int) -> str:
@@ -123,7 +123,7 @@ def transactions(opened: Opened, error: type[BaseException], work: str, number: 
     return place
 
 
-@pytest.mark.parametrize("work", ["send", "single", "flush", "close"])
+@pytest.mark.parametrize("work", ["send", "single", "flush", "close", "store"])
 @pytest.mark.parametrize("error", ERRORS)
 def test_sends(tmp_path: Path, pytestconfig: pytest.Config, error: type[BaseException], work: str):
     def judged(number: int) -> str:

@@ -40,6 +40,8 @@ class GroupCoordinator:
     members : GroupMembers
         Who may commit.
     clock : callable
+    written : callable
+        Is called when offsets are committed, with their partition; no lock is held.
     """
 
     def __init__(
@@ -48,11 +50,13 @@ class GroupCoordinator:
         partition_for: Callable[[str], TopicPartition],
         members: GroupMembers,
         clock: Callable[[], int],
+        written: Callable[[Partition], None],
     ) -> None:
         self._partition_of = partition_of
         self.partition_for = partition_for
         self._members = members
         self._clock = clock
+        self._written = written
         self._offsets = GroupOffsets()
         self._lock = threading.Lock()
 
@@ -97,6 +101,7 @@ class GroupCoordinator:
             raise
         with self._lock:
             self._offsets.finish(commit)
+        self._written(partition)
 
     def commit_in_transaction(self, member: GroupMetadata, offsets: Offsets, stamp: Stamp) -> None:
         """Write offsets that count when a transaction is committed, to a partition that is in it.
@@ -110,7 +115,8 @@ class GroupCoordinator:
         with self._lock:
             self._members.check(member, is_transactional=True)
             self._offsets.begin(commit)
-            self._append(commit, stamp)
+            partition = self._append(commit, stamp)
+        self._written(partition)
 
     def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
         """Commit or drop what waits for a producer's transactions up to an epoch; the marker stands in the log."""

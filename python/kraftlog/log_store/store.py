@@ -27,6 +27,7 @@ from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.housekeeping import Freed, apply_retention, clean
+from kraftlog.log_store.internal_compaction import InternalCompaction
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.options import StoreOptions
 from kraftlog.log_store.overwrites import decided_overwrites
@@ -117,6 +118,7 @@ class LogStore:
             self._was_clean = was_clean
             threads = self.options.sync_threads
             self._executor = ThreadPoolExecutor(threads, "kraftlog-sync") if threads else None
+            self._compaction = InternalCompaction(self.path, self.options.clock, self._executor)
             self._recover(was_clean=was_clean)
         except BaseException:
             self._abandon()
@@ -136,11 +138,14 @@ class LogStore:
             self.options.clock,
             self._on_end,
             self._executor,
+            self._compaction.written,
         )
         members = GroupMembers(
             lambda: {name: topic.partitions for name, topic in self.topics.items()}, self.options.clock
         )
-        groups = GroupCoordinator(self._partition, self._offsets_partition, members, self.options.clock)
+        groups = GroupCoordinator(
+            self._partition, self._offsets_partition, members, self.options.clock, self._compaction.written
+        )
         self._parts = StoreParts(
             transactions,
             groups,
@@ -405,6 +410,7 @@ class LogStore:
         """Bring all to disk, and say that the directory is closed in order."""
         self._parts.transactions.recover()
         self._parts.transactions.settle()
+        self._compaction.close()
         for partition in self._partitions.values():
             partition.close()
         self._cluster.close()

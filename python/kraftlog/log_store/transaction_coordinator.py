@@ -100,6 +100,8 @@ class TransactionCoordinator:
     executor : concurrent.futures.Executor or None
         Waits for several files at once; None waits for one behind the other, and lets the next transaction of an id
         wait for the markers of the last one, which otherwise a thread of its own does.
+    written : callable
+        Is called when a transaction has ended, with the partition that has the records of its id; no lock is held.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class TransactionCoordinator:
         clock: Callable[[], int],
         on_end: OnEnd,
         executor: Executor | None,
+        written: Callable[[Partition], None],
     ) -> None:
         self._partition_of = partition_of
         self._log_partitions = log_partitions
@@ -119,6 +122,7 @@ class TransactionCoordinator:
         self._clock = clock
         self._on_end = on_end
         self._executor = executor
+        self._written = written
         # not the same one: a task that waits for an id would keep those from running that its holder waits for
         self._settler = None if executor is None else ThreadPoolExecutor(1, "kraftlog-settle")
         self._ids: dict[str, _Id] = {}
@@ -224,10 +228,11 @@ class TransactionCoordinator:
             if on_decision is not None:
                 on_decision()
             completed = self._complete(known)
-            if not self._log_of(state.transactional_id).waits_for_disk:
+            log = self._log_of(state.transactional_id)
+            if not log.waits_for_disk:
                 self._settle(known)  # at once: a thread would take longer, and keep this one from going on
-                return completed
-        if self._settler is not None:
+        self._written(log)
+        if self._settler is not None and log.waits_for_disk:
             with suppress(RuntimeError):  # the store is being closed, which does it as well
                 self._settler.submit(self._settle_one, state.transactional_id)
         return completed

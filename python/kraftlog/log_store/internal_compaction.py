@@ -1,0 +1,82 @@
+"""Compaction of the topics that the coordinators write: a store does it by itself, as a broker does.
+
+A commit writes three records of its id and one for each offset, and only the last of each key counts: without it the
+topics would grow for ever, and opening a store that was not closed in order would read all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import suppress
+from pathlib import Path
+
+from kraftlog.disk.disk import disk
+from kraftlog.errors import RecordError
+from kraftlog.layout.checkpoints import read_offset_checkpoint
+from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.log_store.errors import StoreError
+from kraftlog.log_store.housekeeping import clean
+from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.transaction_state import TopicPartition
+from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS
+
+_LEAST_DIRTY = 0.5  # min.cleanable.dirty.ratio: of the bytes of closed segments
+
+_LOGGER = logging.getLogger("kraftlog.log_store")
+
+
+class InternalCompaction:
+    """Cleans a partition of a coordinator when half of its closed segments was written since it was cleaned last.
+
+    Parameters
+    ----------
+    log_directory : Path
+    clock : callable
+        Returns the time in milliseconds.
+    executor : concurrent.futures.Executor or None
+        Whose thread does it; None: that of the caller.
+    """
+
+    def __init__(self, log_directory: Path, clock: Callable[[], int], executor: Executor | None) -> None:
+        self._log_directory = log_directory
+        self._clock = clock
+        self._executor = executor
+        self._seen: dict[TopicPartition, int] = {}  # where the last segment began when it was looked at
+        self._is_closed = False
+        self._one_cleans = threading.Lock()
+
+    def written(self, partition: Partition) -> None:
+        """Look at a partition that was written to, if a segment of it was closed since. No caller fails by it."""
+        last = partition.last_base_offset
+        if self._seen.get(partition.key, 0) == last:
+            return
+        self._seen[partition.key] = last
+        if self._executor is None:
+            self._clean(partition)
+            return
+        with suppress(RuntimeError):  # the store is being closed
+            self._executor.submit(self._clean, partition)
+
+    def close(self) -> None:
+        """Wait for what is under way, and begin nothing more."""
+        self._is_closed = True
+        with self._one_cleans:
+            pass
+
+    def _clean(self, partition: Partition) -> None:
+        try:
+            with self._one_cleans:
+                if not self._is_closed and self._is_dirty(partition):
+                    clean(partition, self._log_directory, self._clock(), roll=False)
+        except (StoreError, RecordError, OSError) as error:  # what is written next meets a disk that fails itself
+            _LOGGER.warning("%s: it could not be compacted: %s", partition.folder, error)
+
+    def _is_dirty(self, partition: Partition) -> bool:
+        path = self._log_directory / CLEANER_OFFSETS
+        cleaned = read_offset_checkpoint(path).get(partition.key, 0) if disk().entry(path) is not None else 0
+        closed = PartitionFolder.of(partition.folder).segments[:-1]
+        dirty = sum(segment.size for segment in closed if (segment.base_offset or 0) >= cleaned)
+        return dirty > 0 and dirty >= _LEAST_DIRTY * sum(segment.size for segment in closed)
