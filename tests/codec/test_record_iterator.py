@@ -198,3 +198,14 @@ def test_threads_share_an_iterator_of_large_batches():
             found = list(pool.map(lambda _, records=records: [record.offset for record in records], range(4)))
         assert sorted(offset for part in found for offset in part) == list(range(count))
         assert records.consumed == len(data)
+
+
+def test_an_iterator_that_was_not_initialised():
+    """Nothing of it reads memory that is not there."""
+    kind = type(kraftlog.records(b""))
+    for name in dir(kind):
+        bare = kind.__new__(kind)
+        if not name.startswith("__"):
+            getattr(bare, name)
+    assert kind.__new__(kind).buffer is None
+    assert kind.__new__(kind).consumed == 0

@@ -207,7 +207,7 @@ cdef class RecordIterator:
 
     @property
     def buffer(self):
-        return <object>self.view.obj
+        return None if self.view.buf == NULL else <object>self.view.obj  # NULL before __init__
 
     def __iter__(self):
         return self
