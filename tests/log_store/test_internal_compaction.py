@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +77,28 @@ def test_they_do_not_grow(opened: Opened, sync_threads: int, is_crash: bool):
     with opened() as again:
         assert committed(again) == {group: done[group] for group in GROUPS}
         work(again, dice, 3, done)
+    assert kraftlog.open(store.path).errors().num_rows == 0
+
+
+@pytest.mark.parametrize("name", ["create", "rename", "sync"])
+def test_a_commit_does_not_fail_by_it(opened: Opened, caplog: pytest.LogCaptureFixture, name: str):
+    failed: list[Step] = []
+
+    def fails(step: Step) -> OSError | None:
+        if failed or step.name != name or (".swap" if name == "rename" else ".cleaned") not in step.path.name:
+            return None
+        failed.append(step)
+        return OSError(errno.ENOSPC, "No space left on device")
+
+    done = {"tried": 0}
+    with use_disk(FaultyDisk(fails)), opened() as store:
+        store.create_topic("t")
+        work(store, random.Random(2), 120, done)
+        assert failed
+        assert "could not be compacted" in caplog.text
+        assert max(sizes(store.path)) < 6 * SEGMENT_BYTES  # the next one succeeds
+    with opened() as again:
+        assert committed(again) == {group: done[group] for group in GROUPS}
     assert kraftlog.open(store.path).errors().num_rows == 0
 
 

@@ -435,7 +435,10 @@ def test_a_zombie_is_fenced(tmp_path: Path):
 def test_a_zombie_removes_only_what_is_behind_it(tmp_path: Path):
     """A driver that repeats an old batch leaves alone what the next ones are at."""
     first, zombie, live, later = (write_of_batch("a", number) for number in (8, 9, 10, 11))
+    never = write_of_batch("a", 7)
+    stage(tmp_path, never, [{("t", 0): ["never"]}])
     commit(tmp_path, first, stage(tmp_path, first, [{("t", 0): ["8"]}]))
+    assert not never.folder(tmp_path).exists()
     commit(tmp_path, zombie, stage(tmp_path, zombie, [{("t", 0): ["9"]}]))
     under_way = {each: stage(tmp_path, each, [{("t", 0): [str(each.batch_id)]}]) for each in (live, later)}
     for old in (zombie, first):

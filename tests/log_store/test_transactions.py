@@ -416,8 +416,12 @@ def test_a_topic_deleted_while_a_commit_ends(
 @pytest.mark.parametrize("work", ["rows", "marker", "records"])
 def test_a_deleted_partition_takes_nothing(store: LogStore, work: str):
     """Of those that had it when its topic was deleted, none writes to its files, or fails the disk."""
-    partition = store._parts.partition_of(("orders", 0))
-    store.delete_topic("orders")
+    with store.producer("etl") as producer:
+        producer.begin_transaction()
+        producer.send("orders", pa.table({"value": ["not on disk"]}), partition=0)
+        partition = store._parts.partition_of(("orders", 0))
+        assert not partition.is_synced
+        store.delete_topic("orders")
     partition.sync()
     assert partition.is_synced
     stamp = Stamp(7, 0, 0)
