@@ -49,10 +49,17 @@ class Replacement:
         The ``.log.swap`` file, a live segment.
     replaced : list of Segment
         The segments that it stands for, as far as they still have their names.
+    end_offset : int
+        The offset behind its last batch.
     """
 
     swap: Segment
     replaced: list[Segment]
+    end_offset: int
+
+    def covers(self, offset: int) -> bool:
+        """Whether a segment that begins at an offset is replaced by it."""
+        return (self.swap.base_offset or 0) <= offset < self.end_offset
 
 
 class PartitionFolder:
@@ -213,7 +220,7 @@ class PartitionFolder:
             live[base_offset] = swap
             self.set_aside.remove(segment)
             self.set_aside += replaced
-            self.replacements.append(Replacement(swap, replaced))
+            self.replacements.append(Replacement(swap, replaced, end))
         self.segments = [segment for _, segment in sorted(live.items(), key=lambda item: item[0] or 0)]
 
     @property
@@ -242,7 +249,8 @@ class PartitionFolder:
         there = {segment.base_offset for segment in (*self.segments, *self.set_aside)}
         first, last = self.segments[0].base_offset or 0, self.segments[-1].base_offset or 0
         with_index = [offset for offset, kinds in self._beside.items() if {"index", "timeindex"} & set(kinds)]
-        return sorted(offset for offset in with_index if first < offset < last and offset not in there)
+        missing = sorted(offset for offset in with_index if first < offset < last and offset not in there)
+        return [offset for offset in missing if not any(each.covers(offset) for each in self.replacements)]
 
     def _take_other(self, entry: Entry) -> None:
         if entry.name in names.KNOWN_FILES and entry.is_file:

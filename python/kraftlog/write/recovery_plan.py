@@ -26,7 +26,7 @@ from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED, is_sane_txnindex
 from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
-from kraftlog.layout.names import SWAP
+from kraftlog.layout.names import SWAP, parse_segment_file
 from kraftlog.layout.partition_folder import PartitionFolder, Replacement
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import Rebuild, Rebuilt
@@ -218,6 +218,9 @@ class RecoveryPlan:
         for name, entry in sorted(self._folder.entries.items()):
             if name.endswith(UNFINISHED):
                 yield remove(self._path / name, entry.size or 0, "left by a recovery that did not finish")
+            parsed = parse_segment_file(name)
+            if parsed is not None and parsed.state == SWAP and parsed.base_offset not in self._swapped:
+                yield remove(self._path / name, entry.size or 0, "of a cleaner that did not finish")  # KAFKA-6264
         for path in self._folder.without_log:
             yield self._remove(Path(str(path)), "without a log file")
         for replacement in self._folder.replacements:

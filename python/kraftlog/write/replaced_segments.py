@@ -55,6 +55,9 @@ def finish_replacing(folder: Path) -> None:
             disk().unlink(folder / name)  # index files of a broker's cleaner are made anew
     for each in listed.replacements:
         base_offset = each.swap.base_offset or 0
+        for path in listed.without_log:  # of a segment whose log file is gone already
+            if each.covers(offset := int(path.name[:20])):
+                _remove_beside(folder, offset)
         others = (segment.base_offset or 0 for segment in each.replaced)
         _take_over(folder, base_offset, [at for at in others if at != base_offset])
     listed = PartitionFolder.of(folder)
