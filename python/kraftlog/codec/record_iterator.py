@@ -37,7 +37,9 @@ def _take_over(records: RecordIterator, position: int) -> tuple[RecordDecoder, I
     )
     aborted = None if records.aborted is None else np.frombuffer(records.aborted, np.int64).reshape(-1, 3)
     arrow_schema = schema.RECORDS.select(_COLUMNS)
-    decoder = RecordDecoder(records.buffer, position, NO_BOUND, DecodePlan(arrow_schema, options), aborted)
+    buffer = records.buffer
+    assert buffer is not None, "it was initialised"
+    decoder = RecordDecoder(buffer, position, NO_BOUND, DecodePlan(arrow_schema, options), aborted)
     return decoder, _decoded(decoder, records.faults)
 
 
