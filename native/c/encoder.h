@@ -27,7 +27,7 @@ typedef struct {
     kr_binary_source key, value;
     const int64_t *timestamp; /* NULL: that of the encoder when the batch was opened */
     enum kr_time_unit timestamp_unit;
-    const int32_t *header_ends; /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
+    const int32_t *header_ends;     /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
     const uint8_t *header_validity; /* NULL: no list is null; one that is has no headers, whatever its ends are */
     int64_t header_validity_offset; /* in bits */
     kr_binary_source header_key, header_value;

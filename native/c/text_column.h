@@ -40,12 +40,12 @@ typedef struct {
 
 enum kr_text_fault {
     KR_TEXT_OK,
-    KR_TEXT_BUFFER_SHORT,  /* a buffer of `limit` bytes has fewer than the `found` that the rows take */
-    KR_TEXT_ENDS_FALL,     /* the value ends at `found`, before it begins, at `limit` */
-    KR_TEXT_OUTSIDE,       /* the value ends at `found`, behind its data, of `limit` bytes */
-    KR_TEXT_NEGATIVE,      /* its length or its place is `found` */
-    KR_TEXT_NO_BUFFER,     /* its view is into buffer `found` of `limit` */
-    KR_TEXT_NO_INDEX       /* its index is `found`; the dictionary has `limit` values */
+    KR_TEXT_BUFFER_SHORT, /* a buffer of `limit` bytes has fewer than the `found` that the rows take */
+    KR_TEXT_ENDS_FALL,    /* the value ends at `found`, before it begins, at `limit` */
+    KR_TEXT_OUTSIDE,      /* the value ends at `found`, behind its data, of `limit` bytes */
+    KR_TEXT_NEGATIVE,     /* its length or its place is `found` */
+    KR_TEXT_NO_BUFFER,    /* its view is into buffer `found` of `limit` */
+    KR_TEXT_NO_INDEX      /* its index is `found`; the dictionary has `limit` values */
 };
 
 typedef struct {
@@ -98,11 +98,16 @@ static inline int kr_values_have_room(const kr_text_values *v, kr_text_error *e)
     if (!v->rows) return 1;
     if (v->layout != KR_TEXT_NULLS && !kr_lent_has_bits(&v->validity, all, e)) return 0;
     switch (v->layout) {
-    case KR_TEXT_NULLS: return 1;
-    case KR_TEXT_ENDS32: return kr_lent_holds(&v->places, all + 1, 4, e);
-    case KR_TEXT_ENDS64: return kr_lent_holds(&v->places, all + 1, 8, e);
-    case KR_TEXT_VIEWS: return kr_lent_holds(&v->places, all, KR_VIEW_BYTES, e);
-    case KR_TEXT_FIXED: break;
+    case KR_TEXT_NULLS:
+        return 1;
+    case KR_TEXT_ENDS32:
+        return kr_lent_holds(&v->places, all + 1, 4, e);
+    case KR_TEXT_ENDS64:
+        return kr_lent_holds(&v->places, all + 1, 8, e);
+    case KR_TEXT_VIEWS:
+        return kr_lent_holds(&v->places, all, KR_VIEW_BYTES, e);
+    case KR_TEXT_FIXED:
+        break;
     }
     if (v->width < 0) return !kr_text_fail(e, KR_TEXT_NEGATIVE, -1, v->width, 0);
     return kr_lent_holds(v->data, all, v->width, e);
@@ -153,15 +158,19 @@ static inline int64_t kr_value_at(const kr_text_values *v, int64_t i, const uint
         return kr_text_between(v, kr_lent_int32(places + 4 * at), kr_lent_int32(places + 4 * at + 4), p, e);
     case KR_TEXT_ENDS64:
         return kr_text_between(v, kr_lent_int64(places + 8 * at), kr_lent_int64(places + 8 * at + 8), p, e);
-    case KR_TEXT_VIEWS: return kr_text_viewed(v, places + KR_VIEW_BYTES * at, p, e);
-    default: *p = v->width ? v->data->start + v->width * at : 0; return v->width;
+    case KR_TEXT_VIEWS:
+        return kr_text_viewed(v, places + KR_VIEW_BYTES * at, p, e);
+    default:
+        *p = v->width ? v->data->start + v->width * at : 0;
+        return v->width;
     }
 }
 
 static inline int64_t kr_index_at(const kr_text_column *c, int64_t i) {
     const uint8_t *p = c->indexes.start + c->index_width * i;
     uint64_t value = 0;
-    memcpy(&value, p, (size_t)c->index_width); /* Arrow's numbers are little-endian, as the machines that are built for */
+    memcpy(&value, p,
+           (size_t)c->index_width); /* Arrow's numbers are little-endian, as the machines that are built for */
     int unused = 64 - 8 * c->index_width;
     return c->index_is_signed ? (int64_t)(value << unused) >> unused : (int64_t)value;
 }
