@@ -266,29 +266,29 @@ typedef struct {
     int width; /* bytes of an end: 4 or 8 */
     kr_lent_buffer ends, validity;
     int64_t items; /* that there are */
-} kr_list_column;
+} kr_lent_list;
 
-static inline int64_t kr_list_end(const kr_list_column *c, int64_t i) {
+static inline int64_t kr_lent_list_end(const kr_lent_list *c, int64_t i) {
     const uint8_t *p = c->ends.start + c->width * (c->offset + i);
     return c->width == 4 ? kr_lent_int32(p) : kr_lent_int64(p);
 }
 
-static inline int kr_list_has_room(const kr_list_column *c, kr_text_error *e) {
+static inline int kr_lent_list_has_room(const kr_lent_list *c, kr_text_error *e) {
     if (!kr_rows_are_sound(c->rows, c->offset, e)) return 0;
     return !c->rows || (kr_lent_has_bits(&c->validity, c->rows + c->offset, e) &&
                         kr_lent_holds(&c->ends, c->rows + c->offset + 1, c->width, e));
 }
 
-static inline int kr_list_is_null(const kr_list_column *c, int64_t i) {
+static inline int kr_lent_list_is_null(const kr_lent_list *c, int64_t i) {
     return c->validity.start && !kr_lent_bit(&c->validity, c->offset + i);
 }
 
 /* As kr_text_measure, of items. */
-static inline int64_t kr_list_measure(const kr_list_column *c, int64_t first, int64_t count, int64_t most,
-                                      int64_t most_of_one, int64_t *items, kr_text_error *e) {
+static inline int64_t kr_lent_list_measure(const kr_lent_list *c, int64_t first, int64_t count, int64_t most,
+                                           int64_t most_of_one, int64_t *items, kr_text_error *e) {
     *items = 0;
     for (int64_t taken = 0; taken < count; taken++) {
-        int64_t i = first + taken, begin = kr_list_end(c, i), end = kr_list_end(c, i + 1);
+        int64_t i = first + taken, begin = kr_lent_list_end(c, i), end = kr_lent_list_end(c, i + 1);
         enum kr_text_fault fault = begin < 0        ? KR_TEXT_NEGATIVE
                                    : end < begin    ? KR_TEXT_ENDS_FALL
                                    : end > c->items ? KR_TEXT_OUTSIDE

@@ -39,7 +39,7 @@ cdef extern from "text_column.h" nogil:
         kr_text_fault fault
         int64_t row, found, limit
 
-    ctypedef struct kr_list_column:
+    ctypedef struct kr_lent_list:
         int64_t rows, offset
         int width
         kr_lent_buffer ends, validity
@@ -49,7 +49,7 @@ cdef extern from "text_column.h" nogil:
     int64_t kr_text_measure(const kr_text_column *c, int64_t first, int64_t count, int64_t most, int64_t most_of_one, int64_t *bytes, kr_text_error *e)
     int64_t kr_text_gather(const kr_text_column *c, int64_t first, int64_t count, int32_t *ends, uint8_t *validity, uint8_t *data)
     int64_t kr_text_at(const kr_text_column *c, int64_t i, const uint8_t **p, kr_text_error *e)
-    bint kr_list_has_room(const kr_list_column *c, kr_text_error *e)
-    int64_t kr_list_measure(const kr_list_column *c, int64_t first, int64_t count, int64_t most, int64_t most_of_one, int64_t *items, kr_text_error *e)
-    int64_t kr_list_end(const kr_list_column *c, int64_t i)
-    bint kr_list_is_null(const kr_list_column *c, int64_t i)
+    bint kr_lent_list_has_room(const kr_lent_list *c, kr_text_error *e)
+    int64_t kr_lent_list_measure(const kr_lent_list *c, int64_t first, int64_t count, int64_t most, int64_t most_of_one, int64_t *items, kr_text_error *e)
+    int64_t kr_lent_list_end(const kr_lent_list *c, int64_t i)
+    bint kr_lent_list_is_null(const kr_lent_list *c, int64_t i)

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from kraftlog._native.c_encoder cimport kr_binary_source
-from kraftlog._native.c_text_column cimport kr_lent_buffer, kr_list_column, kr_text_column
+from kraftlog._native.c_text_column cimport kr_lent_buffer, kr_lent_list, kr_text_column
 from kraftlog._native.memory cimport Arena
 
 
@@ -20,7 +20,7 @@ cdef class TextColumn:
 
 
 cdef class ListColumn:
-    cdef kr_list_column state
+    cdef kr_lent_list state
     cdef list held
     cdef readonly object fault
 

@@ -23,10 +23,10 @@ from kraftlog._native.c_text_column cimport (
     KR_TEXT_OUTSIDE,
     KR_TEXT_VIEWS,
     kr_lent_buffer,
-    kr_list_end,
-    kr_list_has_room,
-    kr_list_is_null,
-    kr_list_measure,
+    kr_lent_list_end,
+    kr_lent_list_has_room,
+    kr_lent_list_is_null,
+    kr_lent_list_measure,
     kr_text_at,
     kr_text_error,
     kr_text_gather,
@@ -191,7 +191,7 @@ cdef class ListColumn:
         self.state.items = items
         self.state.validity = hold(self.held, validity)
         self.state.ends = hold(self.held, ends)
-        self.fault = None if kr_list_has_room(&self.state, &error) else faulty(&error)
+        self.fault = None if kr_lent_list_has_room(&self.state, &error) else faulty(&error)
 
     cdef int _check(self, int64_t first, int64_t count) except -1:
         if self.fault is not None:
@@ -206,7 +206,7 @@ cdef class ListColumn:
         cdef kr_text_error error
         self._check(first, count)
         with nogil:
-            taken = kr_list_measure(&self.state, first, count, most, INT32_MAX, &items, &error)
+            taken = kr_lent_list_measure(&self.state, first, count, most, INT32_MAX, &items, &error)
         if taken < 0:
             return 0, 0, faulty(&error)
         return taken, items, None
@@ -214,14 +214,14 @@ cdef class ListColumn:
     def first_item(self, int64_t row):
         """Where the items of a row begin; of the row behind the last one, where all end."""
         self._check(row, 0)
-        return kr_list_end(&self.state, row) if self.state.rows else 0
+        return kr_lent_list_end(&self.state, row) if self.state.rows else 0
 
     def row_of(self, int64_t first, int64_t count, int64_t item):
         """The row, of those from ``first`` on, that holds an item."""
         cdef int64_t row
         self._check(first, count)
         for row in range(first, first + count):
-            if item < kr_list_end(&self.state, row + 1):
+            if item < kr_lent_list_end(&self.state, row + 1):
                 return row
         return first + count
 
@@ -233,10 +233,10 @@ cdef class ListColumn:
         self._check(first, count)
         made = Arena((count + 1) * <int64_t>sizeof(int32_t))
         target = <int32_t *>made.data
-        begin = kr_list_end(&self.state, first)
+        begin = kr_lent_list_end(&self.state, first)
         with nogil:
             for row in range(count + 1):
-                target[row] = <int32_t>(kr_list_end(&self.state, first + row) - begin)
+                target[row] = <int32_t>(kr_lent_list_end(&self.state, first + row) - begin)
         return made
 
     def headers_fault(self, int64_t first, int64_t count, TextColumn structs not None, TextColumn keys not None,
@@ -258,9 +258,9 @@ cdef class ListColumn:
         keys._check(0, 0)
         with nogil:
             for row in range(first, first + count):
-                if kr_list_is_null(&self.state, row):
+                if kr_lent_list_is_null(&self.state, row):
                     continue
-                for item in range(kr_list_end(&self.state, row), kr_list_end(&self.state, row + 1)):
+                for item in range(kr_lent_list_end(&self.state, row), kr_lent_list_end(&self.state, row + 1)):
                     length = kr_text_at(&keys.state, item, &p, &error)
                     if length < 0 or kr_text_at(&structs.state, item, &p, &error) < 0:
                         bad = row
