@@ -76,6 +76,23 @@ def rows_of(frame: Any) -> list[dict[str, Any]]:
     return plain_rows(frame.toArrow())
 
 
+def clusters() -> list[list[Path]]:
+    """Return the golden log directories, together as far as they are not of different clusters or topics of a name."""
+    groups: list[list[Path]] = []
+    for folder in scenarios():
+        path = folder / "log"
+        for group in groups:
+            try:
+                _ = kraftlog.open([*group, path]).lines
+            except ValueError:
+                continue
+            group.append(path)
+            break
+        else:
+            groups.append([path])
+    return groups
+
+
 def log_directories() -> list[Path]:
     """Return one folder of each kind, for the slower sessions."""
     return [GOLDEN / name / "log" for name in ("codecs", "transactions", "metadata", "compaction")]

@@ -7,26 +7,29 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from pyspark.sql import DataFrame
 
 import kraftlog
-from golden_files import GOLDEN, scenarios
+from golden_files import GOLDEN
 from kraftlog.spark import read_ranges
 from kraftlog.spark.tables import TABLES, WHOLE_TABLES
-from spark_rows import command_line_rows, comparable, rows_of
+from spark_rows import clusters, command_line_rows, comparable, rows_of
 
 
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
 def test_rows(cluster, table: str, tmp_path: Path):
-    paths = [folder / "log" for folder in scenarios()]
-    expected = comparable(command_line_rows(table, paths, tmp_path))
+    groups = clusters()
+    expected = comparable([row for paths in groups for row in command_line_rows(table, paths, tmp_path)])
     options = {"table": table, "rangeBytes": "64k", "includeHeaders": "true", "onError": "skip"}
-    source = cluster.read.format("kraftlog").options(**options).load([str(path) for path in paths])
+    read = cluster.read.format("kraftlog").options(**options)
+    source = reduce(DataFrame.union, [read.load(list(map(str, paths))) for paths in groups])
     assert comparable(rows_of(source)) == expected
 
 

@@ -354,10 +354,9 @@ def test_passwords_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     try:
         for host in ("one", "two"):
             store.put(f"{tmp_path}/", f"/user:secret@{host}/logs/", recursive=True)
-        with pytest.raises(ValueError, match="is in memory://one/logs/orders-0 and memory://two/logs/orders-0;"):
-            Query(Path("unused"), paths=",".join(uris))
         with caplog.at_level(logging.INFO):
             assert Query(Path("unused"), paths=uris[0]).run() == [0, 1]
+            assert Query(Path("unused"), paths=",".join(uris)).run() == [0, 1]
         assert "orders-0/00000000000000000000.log from byte 0" in caplog.text
         assert "secret" not in caplog.text
     finally:

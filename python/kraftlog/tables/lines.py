@@ -10,7 +10,6 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
-from kraftlog.metadata.uuids import uuid_text
 from kraftlog.read.partitions import Partition, Replica, ReplicaKind, replicas_of
 from kraftlog.topics import CLUSTER_METADATA
 
@@ -103,6 +102,7 @@ class _Leaders:
     @cached_property
     def _known(self) -> dict[tuple[str | None, int | None], int]:
         """Leaders by partition, and topic id or, for replicas that do not know it, name."""
+        from kraftlog.metadata.uuids import uuid_text
         from kraftlog.metadata_log.files import MetadataLog
         from kraftlog.metadata_log.image import image_at
 
