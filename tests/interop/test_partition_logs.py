@@ -113,9 +113,12 @@ class Case:
         before = self.home / "before" / "t-0"
         shutil.copytree(cleaned, before)
         if (end := min(state["stable"], state["bases"][-1])) > max(start, state["bases"][0]):
-            self.kafka.do(self.log.cleaning_step(cleaned, start, end))
-            folder = self.home / "stopped" / "t-0"
-            self.rounds.drawn(stop_a_cleaner(before, cleaned, folder, self.chance))
+            (answer,) = self.kafka.attempt(self.log.cleaning_step(cleaned, start, end))
+            if isinstance(answer, dict) and "error" in answer:  # it refuses to begin behind all closed segments
+                self.rounds.drawn("not cleaned")
+            else:
+                folder = self.home / "stopped" / "t-0"
+                self.rounds.drawn(stop_a_cleaner(before, cleaned, folder, self.chance))
         self.kafka.do({"do": "leave", "folder": str(cleaned)})
         return folder
 
