@@ -1,7 +1,8 @@
 """The simulation notices each sync that the code leaves out, and each file that is renamed before it is synced.
 
-A sync that nobody would miss is not needed, or an oracle is too weak. Helpers of ``disk/durable.py`` are call sites of
-their own: what they are used for decides whether one use alone would be missed.
+A sync that nobody would miss is not needed, or an oracle is too weak. Who calls a method that waits for the disk for
+others is a call site of its own (``call_sites.py``). Helpers of ``disk/durable.py`` are call sites themselves: what
+they are used for decides whether one use alone would be missed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from call_sites import NOT_IN_KRAFTLOG
 from runner import Simulation, ViolationError, Workload
 from workloads import WORKLOADS
 
+COORDINATOR = "log_store/transaction_coordinator.py TransactionCoordinator"
 NAMES = {make().name: make for make in WORKLOADS}
 NOTICED = {
     "disk/durable.py _renamed_file: file.sync()": "MetadataWorkload(commit)",
@@ -19,20 +21,32 @@ NOTICED = {
     "disk/durable.py set_aside: disk().sync_folder(path.parent)": "RecoveryWorkload(cut)",
     "disk/durable.py write_again: file.sync()": "PartitionWorkload(commit)",
     "disk/durable.py write_files: disk().sync_folder(next(iter(files)).parent)": "PartitionWorkload(commit)",
+    "log_store/group_coordinator.py GroupCoordinator.commit: partition.sync()": "StoreWorkload(2)",
+    "log_store/group_coordinator.py GroupCoordinator.forget_topic: partition.sync()": "StoreWorkload(2)",
+    "log_store/producer.py Producer.flush: self._store.partition_of(key).sync()": "StoreWorkload(2)",
     "log_store/staged_write.py _remove_store: disk().sync_folder(store.parent)": "SinkWorkload(append)",
     "log_store/staged_write.py make_write_folder: disk().make_folder(folder)": "SinkWorkload(overwrite)",
     "log_store/staged_write.py recover: disk().make_folder(log_directory)": "SinkWorkload(append)",
+    f"{COORDINATOR}.init_producer_id: ).sync()": "StoreWorkload(2)",
+    f"{COORDINATOR}.end: self._sync(self._there(prepared))": "CompactWorkload",
+    f"{COORDINATOR}.end: self._log_of(state.transactional_id).sync()": "CompactWorkload",
+    f"{COORDINATOR}._settle: self._sync(sorted(known.marked, key=lambda partition: partition.key))": "StoreWorkload(2)",
+    f"{COORDINATOR}._settle: self._log_of(completed.transactional_id).sync()": "CompactWorkload",
     "write/active_segment.py ActiveSegment.open: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
-    "write/active_segment.py ActiveSegment.sync: self._file.sync()": "PartitionWorkload(commit)",
     "write/metadata_writer.py MetadataLogWriter.__init__: disk().make_folder(self._folder)": "MetadataWorkload(commit)",
     "write/older_segments.py delete_segments_before: disk().sync_folder(folder)": "SinkWorkload(overwrite)",
-    "write/partition_log.py PartitionLog.sync: file.sync()": "StoreWorkload(1)",
+    "write/partition_log.py PartitionLog._roll: self._finish_segment()": "PartitionWorkload(batch)",
+    "write/partition_log.py PartitionLog.adopt: self._finish_segment()": "PartitionWorkload(commit)",
     "write/partition_log.py PartitionLog.adopt: disk().sync_file(staged)": "PartitionWorkload(commit)",
     "write/partition_log.py PartitionLog.adopt: disk().sync_folder(self._folder)": "PartitionWorkload(commit)",
+    "write/partition_log.py PartitionLog.append: self._sync()": "PartitionWorkload(batch, no recovery point)",
+    "write/partition_log.py PartitionLog.append: self._sync() (2)": "PartitionWorkload(commit)",
+    "write/partition_log.py PartitionLog.close: self._finish_segment()": "StoreWorkload(2)",
     "write/recover.py Recovery.actions: disk().sync_folder(Path(str(folder.path)))": "RecoveryWorkload(torn)",
     "write/replaced_segments.py write_cleaned: file.sync()": "CompactWorkload",
     "write/replaced_segments.py replace_segments: disk().sync_folder(folder)": "CompactWorkload",
     "write/replaced_segments.py _take_over: disk().sync_folder(folder)": "CompactWorkload",
+    "write/replaced_segments.py _take_over: disk().sync_folder(folder) (2)": "CompactWorkload",
 }
 NOT_NOTICED = {
     "log_store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "the commit syncs the file as well, but not"
@@ -40,6 +54,8 @@ NOT_NOTICED = {
     "log_store/store.py LogStore.__init__: disk().make_folder(self.path)": "the metadata log makes it durable as well",
     "log_store/partition_folders.py make_partition_folder: disk().make_folder(folder)": "the recovery point of a new"
     " partition, which is written before its first record, makes it durable as well",
+}
+SELDOM = {  # reached behind a fault alone
 }
 RENAMED = {
     "write/replaced_segments.py write_cleaned: file.sync()": "CompactWorkload",
@@ -75,6 +91,7 @@ def test_these_are_all_syncs_that_are_reached():
     sites = set()
     for make in WORKLOADS:
         simulation = Simulation(make())
-        simulation.explore(40, variants=3)
+        simulation.explore(60, variants=2)
         sites |= {site.partition(" < ")[0] for site in simulation.sites}
-    assert sorted(sites - {NOT_IN_KRAFTLOG, *NOT_NOTICED}) == sorted(NOTICED)
+    assert set(NOT_NOTICED) <= sites
+    assert sites - {NOT_IN_KRAFTLOG, *NOT_NOTICED, *SELDOM} == set(NOTICED) - SELDOM
