@@ -18,6 +18,7 @@
 #include "fuzz_keyed.h"
 #include "fuzz_messages.h"
 #include "fuzz_records.h"
+#include "fuzz_text.h"
 #include "fuzz_whole.h"
 #include "fuzz_write.h"
 
@@ -35,7 +36,8 @@ static const struct {
                {"rewrite", fuzz_rewrite, &all},   {"frames", fuzz_frames, &compressed},
                {"messages", fuzz_messages, &all}, {"pass", fuzz_pass_of_types, &all},
                {"keyed", fuzz_keyed, &all},       {"whole", fuzz_whole, &all},
-               {"fold", fuzz_fold, &all},         {"follow", fuzz_follow, &all}};
+               {"fold", fuzz_fold, &all},         {"follow", fuzz_follow, &all},
+               {"text", fuzz_text, &all}};
 
 enum { TARGETS = sizeof targets / sizeof *targets };
 
