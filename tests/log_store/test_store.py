@@ -279,6 +279,8 @@ def test_a_crash_while_a_topic_is_deleted(opened: Opened, monkeypatch: pytest.Mo
     with opened() as again:
         assert (list(again.topics), again.committed("g")) == ([], {})
         again.create_topic(name)
+        folders = again.path.glob(f"{name}-0")
+        assert [path for each in folders for path in each.glob("*.log") if path.stat().st_size] == []
         with again.consumer("g") as consumer:
             consumer.subscribe([name])
             assert consumer.poll().num_rows == 0

@@ -250,6 +250,8 @@ class LogStore:
             check_partitions(name, partitions)
             topic = self._cluster.new_topic(name, partitions, configs)
             self._cluster.create([with_found_epochs(topic, self.path)])
+            for key in self._present(name):  # a crash may have kept the folder of a deleted topic that had the name
+                make_partition_folder(self._folder(key), topic.topic_id)
             return topic
 
     # clients

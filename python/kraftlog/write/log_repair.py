@@ -34,6 +34,8 @@ def repair(end: LogEnd) -> None:
             start = size if is_on_disk else checked.state.index.position_before(end.recovery_point)
         if start < size or size < segment.size:
             write_again(segment.local_path, start, size if size < segment.size else None)
+        else:
+            disk().sync_file(segment.local_path)  # its size: a process that was killed may have cut it
         write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex), settles=True)
     for checked in end.checked[1:]:
         if checked.base_offset not in end.snapshots:
