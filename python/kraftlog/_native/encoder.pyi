@@ -1,4 +1,5 @@
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ Failure = tuple[int, int, int, int, int]
 TIME_UNITS: dict[str, int]
 
 class Source:
-    def __init__(self, rows: int) -> None: ...
+    def __new__(cls, rows: int) -> Self: ...
     @property
     def rows(self) -> int: ...
     @property

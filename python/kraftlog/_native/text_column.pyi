@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Self
 
 from kraftlog.types import Buffer
 
@@ -10,8 +11,8 @@ FAULTS: dict[int, str]
 class TextColumn:
     is_lent: bool
     fault: Fault | None
-    def __init__(
-        self,
+    def __new__(
+        cls,
         layout: int,
         rows: int,
         offset: int,
@@ -20,14 +21,12 @@ class TextColumn:
         data: Sequence[Buffer | None],
         width: int = 0,
         indexes: tuple[int, int, Buffer | None, Buffer, int, bool] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     def measure(self, first: int, count: int, most: int) -> tuple[int, int, Fault | None]: ...
 
 class ListColumn:
     fault: Fault | None
-    def __init__(
-        self, rows: int, offset: int, validity: Buffer | None, ends: Buffer, width: int, items: int
-    ) -> None: ...
+    def __new__(cls, rows: int, offset: int, validity: Buffer | None, ends: Buffer, width: int, items: int) -> Self: ...
     def measure(self, first: int, count: int, most: int) -> tuple[int, int, Fault | None]: ...
     def first_item(self, row: int) -> int: ...
     def row_of(self, first: int, count: int, item: int) -> int: ...
