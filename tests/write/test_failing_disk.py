@@ -18,6 +18,10 @@ from kraftlog.log_store.staged_write import begin, commit
 from kraftlog.log_store.staging import Stager, StagingOptions
 from kraftlog.log_store.write_id import write_of_batch
 from kraftlog.write.leadership import find_metadata_log_end
+from kraftlog.write.log_end import find_log_end
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
+from kraftlog.write.recovery_points import RecoveryPoint
 from metadata_oracle import visible
 
 OPTIONS = {"max_batch_bytes": 150, "segment_bytes": 300, "fsync": "commit"}
@@ -209,6 +213,25 @@ def test_damage_in_what_was_acknowledged(
     ):
         open_for_test(folder, 2)
     assert path.read_bytes() == data
+
+
+def test_what_a_killed_process_cut_is_cut_on_disk(tmp_path: Path):
+    """A loss of power would bring back what a failed append wrote to a segment, behind which the next one has begun."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    with use_disk(FaultyDisk()) as disk:
+        log = PartitionLog(find_log_end(folder), LogOptions(segment_bytes=300), RecoveryPoint(folder))
+        log.append(kraftlog.encode(pa.record_batch({"value": ["x" * 100]})), commit=True)
+        disk.fails = lambda step: io_error() if step.name in ("append", "sync") and step.path.suffix == ".log" else None
+        with pytest.raises(OSError, match="could not be cut back"):  # it was, but nobody has waited for it
+            log.append(kraftlog.encode(pa.record_batch({"value": ["y" * 100]}), base_offset=1), commit=True)
+        log.abandon()
+        disk.fails = lambda _: None
+        before = len(disk.steps)
+        end = find_log_end(folder, recovery_point=RecoveryPoint(folder).offset)
+        assert (end.next_offset, end.recovery_point) == (1, 1)
+        PartitionLog(end).abandon()
+    assert [step.path.name for step in disk.steps[before:] if step.name == "sync"][:1] == [f"{0:020d}.log"]
 
 
 def test_folders_that_are_made_are_on_disk(tmp_path: Path):

@@ -32,8 +32,8 @@ def repair(end: LogEnd) -> None:
         if end.recovery_point is not None:
             is_on_disk = end.recovery_point >= checked.state.next_offset
             start = size if is_on_disk else checked.state.index.position_before(end.recovery_point)
-        if start < size or size < segment.size:
-            write_again(segment.local_path, start, size if size < segment.size else None)
+        # in any case: a process that was killed may have cut it, and not waited for the disk
+        write_again(segment.local_path, start, size if size < segment.size else None)
         write_files(index_files(end.folder, checked.base_offset, checked.state, checked.txnindex), settles=True)
     for checked in end.checked[1:]:
         if checked.base_offset not in end.snapshots:
