@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import kraftlog
-from faulty_disk import FaultyDisk, no_space, since
+from faulty_disk import FaultyDisk, Step, no_space, since
 from kraftlog import LogStore
 from kraftlog.disk.lock import LogDirectoryLockedError
+from kraftlog.layout.checkpoints import LOG_START_OFFSETS, read_offset_checkpoint
 from kraftlog.log_store.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -23,12 +26,27 @@ from kraftlog.log_store.errors import (
 )
 from kraftlog.log_store.partition import BatchOptions
 from kraftlog.log_store.producer_entries import Stamp
+from kraftlog.log_store.topics import LONGEST_NAME
+from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
 
 Opened = Callable[..., LogStore]
 
 
 def values(path: Path, topic: str = "orders", **options: str) -> list[bytes]:
     return kraftlog.open(path, topics=[topic]).records(["value"], **options).to_table()["value"].to_pylist()
+
+
+def with_old_records(store: LogStore, name: str) -> None:
+    """Close a store with a topic of two partitions that have records, some of which a broker has deleted."""
+    store.create_topic(name, 2)
+    with store.producer() as producer:
+        for partition in range(2):
+            producer.send(name, pa.table({"value": ["old"] * 5}), partition=partition)
+    with store.consumer("g") as consumer:
+        consumer.commit({(name, 0): 5})
+    store.close()
+    for checkpoint in (LOG_START_OFFSETS, CLEANER_OFFSETS):
+        set_offsets(store.path / checkpoint, {(name, 0): 2, (name, 1): 2})
 
 
 def test_topics_stay(opened: Opened):
@@ -258,32 +276,48 @@ def test_producers_of_a_closed_store_write_nothing(opened: Opened, tmp_path: Pat
         assert {path: path.stat().st_size for path in before} == before
 
 
-@pytest.mark.parametrize("name", ["t", "x" * 249])
-def test_a_crash_while_a_topic_is_deleted(opened: Opened, monkeypatch: pytest.MonkeyPatch, name: str):
-    """Its records do not come back with a new topic of its name, and no group skips records of that."""
+def test_a_crash_while_a_topic_is_deleted(opened: Opened, without_waiting: FaultyDisk, tmp_path: Path):
+    """At each step: its records do not come back with a new topic of its name, and no record of that is skipped."""
+    name = "x" * LONGEST_NAME
+    with_old_records(opened(offsets_partitions=1), name)
+    old = (tmp_path / "store").rename(tmp_path / "old")
 
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    store = opened()
-    store.create_topic(name)
-    with store.producer() as producer:
-        producer.send(name, pa.table({"value": ["old"] * 5}))
-    with store.consumer("g") as consumer:
-        consumer.commit({(name, 0): 5})
-    with monkeypatch.context() as patched:
-        patched.setattr("kraftlog.log_store.store.remove_partition_folder", stop)
-        with pytest.raises(KeyboardInterrupt):
+    def deleted(stops_at: int) -> list[Step]:
+        """Delete the topic until it is stopped; return the steps of that."""
+        shutil.copytree(old, tmp_path / "store")
+        store = opened()
+        before = len(without_waiting.steps)
+        without_waiting.fails = since(before + stops_at, KeyboardInterrupt)
+        with suppress(KeyboardInterrupt):
             store.delete_topic(name)
-    store._abandon()
-    with opened() as again:
-        assert (list(again.topics), again.committed("g")) == ([], {})
-        again.create_topic(name)
-        with again.consumer("g") as consumer:
-            consumer.subscribe([name])
-            assert consumer.poll().num_rows == 0
-        again.delete_topic(name)
-        assert not list(again.path.glob(f"{name[:200]}*"))
+        without_waiting.fails = lambda _: None
+        store._abandon()
+        return without_waiting.steps[before:]
+
+    def check_a_new_one() -> None:
+        with opened() as store:
+            if name in store.topics:
+                store.delete_topic(name)
+            assert store.committed("g") == {}
+            store.create_topic(name)
+            assert not list(store.path.glob(f"{name}-?"))  # readers of files see nothing of the old one, either
+            with store.producer() as producer:
+                producer.send(name, pa.table({"value": ["new"] * 3}))
+            with store.consumer("g") as consumer:
+                consumer.subscribe([name])
+                assert consumer.poll()["offset"].to_pylist() == [0, 1, 2]
+            assert read_offset_checkpoint(store.path / CLEANER_OFFSETS) == {}
+            store.delete_topic(name)
+            assert not list(store.path.glob(f"{name}-?"))
+        shutil.rmtree(store.path)
+
+    steps = deleted(stops_at=1000)
+    check_a_new_one()
+    decided = max(number for number, step in enumerate(steps) if step.path.parent.name == "__cluster_metadata-0")
+    assert [step.name for step in steps[decided:]].count("remove_tree") == 2
+    for number in range(decided - 1, len(steps)):
+        deleted(number)
+        check_a_new_one()
 
 
 @pytest.mark.parametrize("wrong", [b"x", 5, ""])

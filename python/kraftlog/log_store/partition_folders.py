@@ -49,8 +49,6 @@ def make_partition_folder(folder: Path, topic_id: bytes, *, was_clean: bool = Fa
 
 def remove_partition_folder(folder: Path, unique: bytes) -> None:
     """Remove the folder of a partition: first, in one step, under the name of one that is to be deleted."""
-    if disk().entry(folder) is None:
-        return
     name, _, number = folder.name.rpartition("-")
     ending = f"-{number}.{unique.hex()}-delete"
     doomed = folder.with_name(f"{name[: LONGEST_FOLDER_NAME - len(ending)]}{ending}")

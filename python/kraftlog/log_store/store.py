@@ -21,7 +21,7 @@ from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
 from kraftlog.log_store.coordinator_file import Known, read_known, write_known
-from kraftlog.log_store.directory import with_found_epochs
+from kraftlog.log_store.directory import partition_folders, with_found_epochs
 from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_error
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
@@ -33,7 +33,7 @@ from kraftlog.log_store.options import StoreOptions
 from kraftlog.log_store.overwrites import decided_overwrites
 from kraftlog.log_store.owner import Owner
 from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, Partition
-from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder
+from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder, topic_id_of
 from kraftlog.log_store.parts import StoreParts
 from kraftlog.log_store.producer import Producer
 from kraftlog.log_store.topics import INTERNAL, Topic, check_name, check_not_internal, check_partitions, checked_configs
@@ -231,15 +231,31 @@ class LogStore:
                 partition = self._partitions.pop((name, number), None)
                 if partition is not None:
                     partition.delete()
-                self._log_starts.pop((name, number), None)
             self._cluster.delete(topic)
             self._parts.members.topic_deleted(name)
-            for number in range(topic.partitions):
-                remove_partition_folder(self._folder((name, number)), self.options.new_uuid())
-            keys = [(name, number) for number in range(topic.partitions)]
-            self._log_directory.recovery_points.remove(keys)
-            for checkpoint in (LOG_START_OFFSETS, CLEANER_OFFSETS):
-                set_offsets(self.path / checkpoint, dict.fromkeys(keys))
+            self._remove(name, range(topic.partitions))
+
+    def _remove(self, name: str, numbers: Iterable[int]) -> None:
+        """Remove partitions of a topic that is no more: their folders last, so that one shows what is left to do."""
+        keys = [(name, number) for number in numbers]
+        for key in keys:
+            self._log_starts.pop(key, None)
+        self._log_directory.recovery_points.remove(keys)
+        for checkpoint in (LOG_START_OFFSETS, CLEANER_OFFSETS):
+            set_offsets(self.path / checkpoint, dict.fromkeys(keys))
+        for key in keys:
+            if disk().entry(self._folder(key)) is not None:
+                remove_partition_folder(self._folder(key), self.options.new_uuid())
+
+    def _remove_left(self, name: str) -> None:
+        """Remove what a topic of this name has left: an exception or a crash came while it was deleted.
+
+        A folder that says no topic id becomes one of the new topic.
+        """
+        found = partition_folders(self.path).get(name, [])
+        left = [number for number in found if topic_id_of(self._folder((name, number))) is not None]
+        if left:
+            self._remove(name, left)
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         with self._guard:
@@ -248,6 +264,7 @@ class LogStore:
                 raise TopicExistsError(f"topic {name!r} exists")
             check_name(name, self._cluster.topics)
             check_partitions(name, partitions)
+            self._remove_left(name)
             topic = self._cluster.new_topic(name, partitions, configs)
             self._cluster.create([with_found_epochs(topic, self.path)])
             return topic
