@@ -98,15 +98,18 @@ static inline int kr_is_of_transaction(const kr_batch_header *h) {
     return h->magic >= 2 && h->attributes & (KR_TRANSACTIONAL_BIT | KR_CONTROL_BIT);
 }
 
+/* By offset as Kafka's consumer decides it: a transaction that begins inside of a batch hides all of that. */
 static inline int kr_is_aborted(const kr_decoder *d, const kr_batch_header *h) {
     int is_data = (h->attributes & (KR_TRANSACTIONAL_BIT | KR_CONTROL_BIT)) == KR_TRANSACTIONAL_BIT;
     if (!d->aborted_count || h->magic < 2 || !is_data) return 0;
     int64_t at = d->aborted_by_offset ? h->base_offset : h->position;
+    int64_t end = d->aborted_by_offset ? kr_last_offset(h) : at;
+    if (end < at) end = at;
     int64_t low = 0, high = d->aborted_count; /* the first that lies behind the batch */
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
         const kr_aborted *t = &d->aborted[middle];
-        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first > at))
+        if (t->producer_id > h->producer_id || (t->producer_id == h->producer_id && t->first > end))
             high = middle;
         else
             low = middle + 1;

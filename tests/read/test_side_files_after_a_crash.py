@@ -106,6 +106,30 @@ def test_a_txnindex_before_the_recovery_point_is_believed(folder: Path, is_clean
         assert values(folder) == COMMITTED
 
 
+@pytest.mark.parametrize("columns", [["value"], ["value", "transaction_state"]])
+@pytest.mark.parametrize(("more", "is_hidden"), [(0, True), (1, True), (2, True), (3, False), (-1, True)])
+def test_a_transaction_that_begins_inside_of_a_batch_hides_all_of_it(
+    tmp_path: Path, more: int, is_hidden: bool, columns: list[str]
+) -> None:
+    """As with Kafka's consumer, which is told the first offset that the index of a broker has."""
+    with LogStore(tmp_path / "log") as store:
+        store.create_topic("t", configs={"internal.segment.bytes": 1024})
+        producer = store.producer("a")
+        for number in range(6):
+            producer.begin_transaction()
+            producer.send("t", pa.table({"value": [f"{number:100}"] * 3}))
+            producer.flush()
+            (producer.abort_transaction if number == 1 else producer.commit_transaction)()
+    (tmp_path / "log" / ".kafka_cleanshutdown").touch()
+    [index] = [path for path in (tmp_path / "log/t-0").glob("*.txnindex") if path.stat().st_size]
+    entry = bytearray(index.read_bytes())
+    first = int.from_bytes(entry[10:18])
+    entry[10:18] = (first + more).to_bytes(8)
+    index.write_bytes(entry)
+    shown = [b"%100d" % number for number in range(6) if number != 1 or not is_hidden for _ in range(3)]
+    assert values(tmp_path / "log", columns) == shown
+
+
 def checkpoint(folder: Path, recovery_point: int) -> None:
     (folder.parent / CHECKPOINT).write_text(f"0\n1\nt 0 {recovery_point}\n")
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
-from kraftlog.codec.headers import Headers
+from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.records import NEVER, NO_TRANSACTION
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, OPEN
 
@@ -78,7 +78,10 @@ class ProducerView:
         """Return, for each batch, the last transaction that is not behind it in the order of producers and starts."""
         rows = self.transactions
         producers = np.concatenate((rows["producer_id"], headers["producer_id"]))
-        starts = np.concatenate((rows["first"], headers[self.by]))
+        reached = headers[self.by]
+        if self.aborted_by_offset:  # as Kafka's consumer: one that begins inside of a batch has all of that
+            reached = np.maximum(reached, last_offsets(headers))
+        starts = np.concatenate((rows["first"], reached))
         is_batch = np.arange(len(producers)) >= len(rows)
         order = np.lexsort((is_batch, starts, producers))
         begun = np.empty(len(producers), np.int64)
