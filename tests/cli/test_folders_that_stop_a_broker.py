@@ -1,4 +1,4 @@
-"""Folders in a log directory with which a broker does not start: named by verify, recover and the report."""
+"""Folders in a log directory with which a broker does not start: named by verify, recover, health and the report."""
 
 from __future__ import annotations
 
@@ -73,6 +73,18 @@ def test_folders_and_files_that_a_broker_takes(directory: Path, name: str, kraft
         (directory / file).touch()
     assert list(kraftlog.open(directory).verify()) == []
     assert kraftlog_command("recover", directory).returncode == 0
+
+
+def test_health_names_it(tmp_path: Path, kraftlog_command: Callable[..., Done]):
+    directory = Path(shutil.copytree(GOLDEN / "metadata" / "log", tmp_path / "log"))
+    (directory / "meta.properties").touch()
+    well = kraftlog_command("health", directory)
+    (directory / "lost+found").mkdir()
+    for path in (directory, directory / "__cluster_metadata-0"):
+        done = kraftlog_command("health", path)
+        assert "lost+found: a broker does not start" in done.stderr
+        assert (well.returncode, done.returncode) == (0, 1)
+        assert done.stdout == well.stdout
 
 
 def test_a_report_names_it(directory: Path, tmp_path: Path, kraftlog_command: Callable[..., Done]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from pathlib import Path
 
 import click
 
@@ -22,6 +23,7 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.report import report_faults
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import stopping_folders
 from kraftlog.metadata.health import health
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
@@ -45,7 +47,8 @@ def command(
 
     DIR is the folder of __cluster_metadata, a log directory that has it, or a snapshot (.checkpoint). Checks are
     offline, under_min_isr, under_replicated, elr_in_use, unregistered_replica, leader_imbalance, fenced_broker and
-    orphaned_config. Standard error says how many rows each has. The exit code is 0 when the log could be read whole.
+    orphaned_config. Standard error says how many rows each has, and names folders in the log directory with which its
+    broker does not start. The exit code is 0 when there are none, and the log could be read whole.
 
     \b
     Example:
@@ -62,6 +65,7 @@ def command(
     counts = table.column("check").value_counts().to_pylist()
     shown = ", ".join(f"{one['counts']} {one['values']}" for one in counts) or "nothing needs attention"
     print(f"{found.image.partitions_count} partitions at offset {found.offset}: {shown}", file=sys.stderr)
+    faults += stopping_folders({folder.parent for folder in log.folders if isinstance(folder, Path)})
     sys.exit(report_faults(faults, listed_by=None))
 
 

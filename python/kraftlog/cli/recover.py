@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -17,11 +16,8 @@ from kraftlog.cli.report import report_faults
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
-from kraftlog.layout.discover import NO_PARTITION, expanded_paths
-from kraftlog.layout.log_directory import is_log_directory, stops_broker
-from kraftlog.layout.names import printable
+from kraftlog.layout.discover import expanded_paths, stopping_folders
 from kraftlog.layout.partition_folder import PartitionFolder
-from kraftlog.layout.unread import STOPS_BROKER
 from kraftlog.schema import RECOVERY
 from kraftlog.write.recover import Recovery, file_of, partition_folders, recovery_table
 from kraftlog.write.recovery_action import Action, RecoverOptions
@@ -118,18 +114,6 @@ def _summary(counts: Counter[str], *, done: bool) -> str:
         parts.append(f"{counts['refuse']} refused")
     hint = "; nothing was touched, --write does it" if parts and not done else ""
     return f"{counts['keep']} files kept, {', '.join(parts) or 'nothing to do'}{hint}"
-
-
-def stopping_folders(log_directories: Iterable[Path]) -> list[Fault]:
-    """Return the folders in log directories with which a broker does not start, whatever was recovered."""
-    listed = [(path, disk().entries(path)) for path in sorted(log_directories)]
-    return [
-        Fault(STOPS_BROKER, f"{printable(str(path / entry.name))}: {NO_PARTITION}", size_in_bytes=0)
-        for path, entries in listed
-        if is_log_directory(entries)
-        for entry in entries
-        if stops_broker(entry)
-    ]
 
 
 def _fault(folder: PartitionFolder, action: Action) -> Fault:

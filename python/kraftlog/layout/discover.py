@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptions, log_path
+from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.listing import Listing, local_matches
@@ -258,3 +259,15 @@ def _take_partition(folder: PartitionFolder, found: Discovery) -> None:
         found.set_aside.append(segment)
         reason = names.STATES.get(segment.state, f"a log file in the state {segment.state}")
         found.unread.append(Unread(segment.path, segment.size, reason, topic, partition, segment.base_offset))
+
+
+def stopping_folders(log_directories: Iterable[Path]) -> list[Fault]:
+    """Return the folders in log directories with which a broker does not start, whatever is in the others."""
+    listed = [(path, disk().entries(path)) for path in sorted(log_directories)]
+    return [
+        Fault(STOPS_BROKER, f"{names.printable(str(path / entry.name))}: {NO_PARTITION}", size_in_bytes=0)
+        for path, entries in listed
+        if is_log_directory(entries)
+        for entry in entries
+        if stops_broker(entry)
+    ]
