@@ -163,11 +163,12 @@ def sends(opened: Opened, error: type[BaseException], work: str, number: int) ->
         meant = shown.pop("meant", 0)
         assert meant <= PARTITIONS, place
         expected = Counter({"before": PARTITIONS, "single 0": 1, "single 1": 1, "single 2": 1})
-        if work == "store":  # closing has acknowledged nothing
-            expected = Counter({key: count for key, count in expected.items() if key in shown})
         if work not in ("store", "close"):
             expected["after"] = PARTITIONS
-        assert shown == expected, place
+        if work == "store":  # closing has acknowledged nothing, and writes one partition after the other
+            assert shown <= expected, place
+        else:
+            assert shown == expected, place
         with again.producer() as other:
             other.send("t", rows("reopened"))
     return place

@@ -236,6 +236,57 @@ def test_a_full_disk(opened: Opened, tmp_path: Path, without_waiting: FaultyDisk
     assert values(tmp_path / "store") == [b"kept", b"more"]
 
 
+def test_a_full_disk_can_be_read(opened: Opened, tmp_path: Path, without_waiting: FaultyDisk):
+    """A store that was not closed writes when it is opened; readers of its directory do not."""
+    store = opened()
+    store.create_topic("orders")
+    producer = store.producer("etl")
+    with producer.transaction():
+        producer.send("orders", value="kept")
+        producer.send_offsets_to_transaction({("orders", 0): 1}, "g")
+    producer.begin_transaction()
+    producer.send("orders", value="open")
+    producer.flush()
+    store._abandon()
+    without_waiting.fails = lambda step: no_space() if step.name in ("append", "create", "make_folder") else None
+    with pytest.raises(StorageError, match=r"No space left on device; meanwhile kraftlog\.open reads"):
+        opened()
+    steps = len(without_waiting.steps)
+    path = tmp_path / "store"
+    assert values(path, isolation_level="read_committed") == [b"kept"]
+    offsets = kraftlog.open(path).offsets().to_pylist()
+    assert [(row["group"], row["topic"], row["offset"]) for row in offsets] == [("g", "orders", 1)]
+    assert len(without_waiting.steps) == steps
+    without_waiting.fails = lambda step: None
+    with opened() as again, again.producer("etl") as producer, producer.transaction():
+        producer.send("orders", value="more")
+    assert values(path, isolation_level="read_committed") == [b"kept", b"more"]
+
+
+def test_a_store_that_was_closed_is_consumed_on_a_full_disk(opened: Opened, without_waiting: FaultyDisk):
+    with opened() as store:
+        store.create_topic("orders")
+        with store.producer() as producer:
+            producer.send("orders", value="kept")
+    without_waiting.fails = lambda step: no_space() if step.name in ("append", "create", "make_folder") else None
+    store = opened()
+    consumer = store.consumer()
+    consumer.assign([("orders", 0)])
+    assert consumer.poll()["value"].to_pylist() == [b"kept"]
+    with pytest.raises(StorageError, match="No space left on device"):
+        store.close()
+
+
+def test_what_fails_of_topics_has_the_name_of_kafkas_error(opened: Opened, without_waiting: FaultyDisk):
+    store = opened()
+    store.create_topic("orders")
+    for work in (lambda: store.create_topic("other"), lambda: store.delete_topic("orders"), store.close):
+        without_waiting.fails = since(len(without_waiting.steps), no_space)
+        with pytest.raises(StorageError, match="No space left on device"):
+            work()
+        without_waiting.fails = lambda step: None
+
+
 def test_segments_are_rolled(opened: Opened, tmp_path: Path):
     with opened() as store:
         store.create_topic("orders", 1, {"internal.segment.bytes": 4096})

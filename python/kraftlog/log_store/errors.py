@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class StoreError(Exception):
@@ -162,4 +164,15 @@ def storage_error(error: OSError) -> StorageError:
             f"{error}: a store keeps the log files of up to open_files partitions open, and needs some more; lower "
             "open_files, or raise the limit of open files (ulimit -n)"
         )
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return StorageError(f"{error}; meanwhile kraftlog.open reads the log directory, and writes nothing")
     return StorageError(str(error))
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """Raise errors of the disk as those of a store."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error) from error

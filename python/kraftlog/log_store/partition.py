@@ -17,7 +17,7 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 from kraftlog.log_store.aborted_transactions import AbortedTransactions
-from kraftlog.log_store.errors import StorageError, UnknownTopicOrPartitionError, storage_error
+from kraftlog.log_store.errors import StorageError, UnknownTopicOrPartitionError, storage_errors
 from kraftlog.log_store.open_files import OpenFiles
 from kraftlog.log_store.placing import is_large, placed_bytes, placed_headers, write_headers
 from kraftlog.log_store.producer_entries import ProducerEntries, Stamp
@@ -242,7 +242,7 @@ class Partition:
             self._is_halfway = True
             if small is None:
                 write_headers(path, headers)
-                with _storage_errors():
+                with storage_errors():
                     self._log.adopt(path, headers)
             else:
                 self._append(small)
@@ -253,7 +253,7 @@ class Partition:
     def roll(self) -> int:
         """Begin a new segment, unless the last one is empty; return the offset at which it begins."""
         self._open_files.use(self)
-        with self._lock, _storage_errors():
+        with self._lock, storage_errors():
             self._check_open()
             self._make_whole()
             self._is_halfway = True
@@ -264,7 +264,7 @@ class Partition:
     def delete_before(self, offset: int, producer_id: int) -> None:
         """Delete what lies before a segment, with all producers but one, which has written behind it."""
         self._open_files.use(self)
-        with self._lock, _storage_errors():
+        with self._lock, storage_errors():
             self._check_open()
             self._make_whole()
             self._log.delete_before(offset, producer_id)
@@ -358,10 +358,8 @@ class Partition:
                 if self._synced >= wanted:
                     return
                 log = self._log
-                try:
+                with storage_errors():
                     end = log.sync(self._lock)
-                except OSError as error:
-                    raise storage_error(error) from error
                 with self._lock:
                     self._make_whole()
                     if log is self._log:  # else the end may be one that was taken back
@@ -373,10 +371,8 @@ class Partition:
         """Let one thread at a time remove and replace closed segments."""
         with self._housekeeping:
             self._check_open()
-            try:
+            with storage_errors():
                 yield
-            except OSError as error:
-                raise storage_error(error) from error
 
     def producer_states(self) -> list[ProducerState]:
         """Return the producers as the log has them."""
@@ -438,7 +434,7 @@ class Partition:
         """
         if not self._is_halfway or isinstance(self._log.failure, OSError) or self._is_closed:
             return
-        with _storage_errors():
+        with storage_errors():
             self._log.take_back()
             self._open_log(was_clean=False)
         self.changes += 1
@@ -452,7 +448,7 @@ class Partition:
 
     def _append(self, batches: Buffer) -> None:
         self._check_open()
-        with _storage_errors():
+        with storage_errors():
             self._log.append(batches, commit=False)
 
     @staticmethod
@@ -477,7 +473,7 @@ class Partition:
                 partition_leader_epoch=self.leader_epoch,
                 producer_id=stamp.producer_id,
                 producer_epoch=stamp.producer_epoch,
-                base_sequence=stamp.sequence,
+                base_sequence=stamp.base_sequence,
                 is_transactional=stamp.is_transactional,
                 timestamp_ms=timestamp_ms,
             )
@@ -494,11 +490,3 @@ class Partition:
 
     def _too_large(self, what: str) -> str:
         return f"{'-'.join(map(str, self.key))}: {what} max.message.bytes of the topic (MESSAGE_TOO_LARGE)"
-
-
-@contextmanager
-def _storage_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(error) from error

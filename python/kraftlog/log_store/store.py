@@ -22,7 +22,7 @@ from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
 from kraftlog.log_store.coordinator_file import Known, read_known, write_known
 from kraftlog.log_store.directory import partition_folders, with_found_epochs
-from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_error
+from kraftlog.log_store.errors import TopicExistsError, UnknownTopicOrPartitionError, storage_errors
 from kraftlog.log_store.group_coordinator import GroupCoordinator
 from kraftlog.log_store.group_members import GroupMembers
 from kraftlog.log_store.group_offsets import OffsetAndMetadata
@@ -78,6 +78,8 @@ class LogStore:
         When it is not a log directory of one KRaft node.
     RecordError
         When its logs are damaged before their recovery points.
+    StorageError
+        When the disk fails or is full: a store writes when it is opened. ``kraftlog.open`` then reads the directory.
 
     Examples
     --------
@@ -104,26 +106,30 @@ class LogStore:
         disk().make_folder(self.path)
         self._log_directory = LockedLogDirectory(self.path)
         try:
-            was_clean = disk().entry(self.path / CLEAN_SHUTDOWN) is not None
-            self._log_starts = LogDirectoryState.of(self.path).log_starts
-            remove_clean_shutdown(self.path)
-            self._cluster = Cluster(
-                self._log_directory,
-                self.options.clock,
-                self.options.new_uuid,
-                self.options.node_id,
-                was_clean=was_clean,
-                adopts_partitions=self.options.adopts_partitions,
-            )
-            self._was_clean = was_clean
-            threads = self.options.sync_threads
-            self._executor = ThreadPoolExecutor(threads, "kraftlog-sync") if threads else None
-            self._compaction = InternalCompaction(self.path, self.options.clock, self._executor)
-            self._recover(was_clean=was_clean)
+            with storage_errors():
+                self._begin()
         except BaseException:
             self._abandon()
             raise
         self._is_open = True
+
+    def _begin(self) -> None:
+        was_clean = disk().entry(self.path / CLEAN_SHUTDOWN) is not None
+        self._log_starts = LogDirectoryState.of(self.path).log_starts
+        remove_clean_shutdown(self.path)
+        self._cluster = Cluster(
+            self._log_directory,
+            self.options.clock,
+            self.options.new_uuid,
+            self.options.node_id,
+            was_clean=was_clean,
+            adopts_partitions=self.options.adopts_partitions,
+        )
+        self._was_clean = was_clean
+        threads = self.options.sync_threads
+        self._executor = ThreadPoolExecutor(threads, "kraftlog-sync") if threads else None
+        self._compaction = InternalCompaction(self.path, self.options.clock, self._executor)
+        self._recover(was_clean=was_clean)
 
     def _recover(self, *, was_clean: bool) -> None:
         if not was_clean:
@@ -223,7 +229,7 @@ class LogStore:
     def delete_topic(self, name: str) -> None:
         """Delete a topic with all its records, and the offsets that groups have committed for it."""
         check_not_internal(name)
-        with self._guard:
+        with self._guard, storage_errors():
             self._check_open()
             topic = self._topic(name)
             self._parts.groups.forget_topic(name)  # first: a group would skip records of a new topic of that name
@@ -258,7 +264,7 @@ class LogStore:
             self._remove(name, left)
 
     def _create(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        with self._guard:
+        with self._guard, storage_errors():
             self._check_open()
             if name in self._cluster.topics:
                 raise TopicExistsError(f"topic {name!r} exists")
@@ -419,7 +425,8 @@ class LogStore:
             was_open, self._is_open = self._is_open, False
         try:
             if was_open:  # else an exception, such as that of Ctrl-C, came out of it; what opens it next recovers it
-                self._finish()
+                with storage_errors():
+                    self._finish()
         finally:
             self._abandon()
 
@@ -506,13 +513,11 @@ class LogStore:
             least_timestamp=self.options.clock() - PRODUCER_EXPIRATION_MS,
         )
         points, log_start = self._log_directory.recovery_points, self._log_starts.get(key, 0)
-        try:
+        with storage_errors():
             make_partition_folder(folder, topic.topic_id, was_clean=self._was_clean)
             opened = Partition(
                 key, folder, topic, options, points, self._open_files, log_start, was_clean=self._was_clean
             )
-        except OSError as error:
-            raise storage_error(error) from error
         self._open_files.use(opened)
         return opened
 
