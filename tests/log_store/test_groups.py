@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
+from golden_files import GOLDEN
 from kraftlog import LogStore, process
 from kraftlog.log_store import Consumer, GroupMetadata, OffsetAndMetadata
 from kraftlog.log_store.errors import (
@@ -106,6 +107,28 @@ def test_a_transaction_of_an_older_generation(store: LogStore):
     with producer.transaction():
         producer.send_offsets_to_transaction({HERE: 2}, second.group_metadata())
     assert store.committed("g") == {HERE: OffsetAndMetadata(2)}
+
+
+def test_the_sequence_of_offsets_in_a_transaction(opened: Opened, store: LogStore):
+    """A coordinator does not check it; Kafka's writes 0 for each. The store knows the same when it is opened again."""
+
+    def sequences(log: Path) -> list[int]:
+        rows = kraftlog.open(log, topics=["__consumer_offsets"]).batches().to_pylist()
+        return [row["base_sequence"] for row in rows if row["is_transactional"] and not row["is_control"]]
+
+    assert set(sequences(GOLDEN / "transactions" / "log")) == {0}
+    producer = store.producer("etl")
+    for offset in (1, 2):
+        with producer.transaction():
+            producer.send_offsets_to_transaction({HERE: offset}, "g")
+            producer.send_offsets_to_transaction({("orders", 1): offset}, "g")
+    assert sequences(store.path) == [0] * 4
+    store.close()
+    with opened() as again:
+        producer = again.producer("etl")
+        with producer.transaction():
+            producer.send_offsets_to_transaction({HERE: 3}, "g")
+    assert sequences(store.path) == [0] * 5
 
 
 def test_a_partition_waits_for_the_transaction_that_commits_its_offset(store: LogStore):

@@ -25,13 +25,19 @@ class Stamp:
     Attributes
     ----------
     sequence : int
-        Of its first record; -1 of a producer that is not idempotent.
+        Of its first record; -1 of a producer that is not idempotent, and of a coordinator that writes for one: that
+        sequence is not checked.
     """
 
     producer_id: int = NONE
     producer_epoch: int = NONE
     sequence: int = NONE
     is_transactional: bool = False
+
+    @property
+    def base_sequence(self) -> int:
+        """As the batch header has it: Kafka's group coordinator writes 0 for the offsets of a transaction."""
+        return 0 if self.sequence == NONE != self.producer_id else self.sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +195,8 @@ class ProducerEntries:
         if stamp.producer_id == NONE:
             return
         entry = self._entry(stamp.producer_id, stamp.producer_epoch, timestamp_ms)
-        if stamp.sequence != NONE:
-            last = (stamp.sequence + last_offset - base_offset) % SEQUENCES
-            entry.batches.append(AppendedBatch(stamp.sequence, last, base_offset, last_offset))
+        last = (stamp.base_sequence + last_offset - base_offset) % SEQUENCES
+        entry.batches.append(AppendedBatch(stamp.base_sequence, last, base_offset, last_offset))
         if stamp.is_transactional and not entry.is_in_transaction:
             entry.transaction_start = self._open[stamp.producer_id] = base_offset
 
