@@ -12,12 +12,14 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Record, decode_batches, encode_batch
-from strategies import ROWS, records_of, table_of
+from strategies import ROW, records_of, table_of
 
 import kraftlog
 from kraftlog.codec.compression import COMPRESSION_TYPES
 
 PROFILE = settings(derandomize=True, max_examples=60, deadline=None)
+# single records have no negative timestamps, as Kafka's builder takes none
+ROWS = st.lists(ROW.map(lambda row: (*row[:2], max(row[2], -1), row[3])), min_size=1, max_size=30)
 STATE = {"producer_id": 9, "producer_epoch": 3, "base_sequence": 70}
 
 
@@ -176,8 +178,8 @@ def test_forms_of_fields():
         ({"headers": [(None, b"")]}, TypeError, "^the key of a header is NoneType, not str$"),
         ({"headers": [("a",)]}, ValueError, "unpack"),
         ({"headers": [("a", 1)]}, TypeError, "bytes-like object is required, not 'int'"),
-        ({"timestamp_ms": 2**63}, OverflowError, "int"),
-        ({"timestamp_ms": "now"}, TypeError, "int"),
+        ({"timestamp_ms": 2**63}, ValueError, "^timestamp_ms 9223372036854775808 is not between -1 and"),
+        ({"timestamp_ms": "now"}, TypeError, "^timestamp_ms 'now' is not an integer$"),
     ],
 )
 def test_refused_fields(fields: dict[str, Any], error: type[Exception], text: str):
@@ -219,7 +221,10 @@ def test_a_closed_batch():
     [
         (lambda: kraftlog.RecordBatchBuilder(batch_size=61), "^batch_size 61 is not between 62 and "),
         (lambda: kraftlog.RecordBatchBuilder(compression="brotli"), "^compression 'brotli' is not one of none, gzip,"),
-        (lambda: kraftlog.RecordBatchBuilder(compression_ratio=0.0), "^compression_ratio 0.0 is not more than 0$"),
+        (
+            lambda: kraftlog.RecordBatchBuilder(compression_ratio=0.0),
+            "^compression_ratio 0.0 is not a finite number more than 0$",
+        ),
         (lambda: kraftlog.RecordBatchBuilder(timestamp_ms=2**63), "^timestamp_ms 9223372036854775808 is not between"),
         (lambda: kraftlog.RecordBatchBuilder().close(producer_epoch=40000), "^producer_epoch 40000 is not between -1"),
         (lambda: kraftlog.RecordBatchBuilder().close(is_transactional=True), "transactional batch needs a producer_id"),

@@ -198,9 +198,34 @@ def test_levels(codec: str):
     assert small.size != fast.size  # which one is smaller depends on the data
 
 
-def test_gzip_has_no_level_10():
-    with pytest.raises(ValueError, match="compression_level 10 of gzip is not between 0 and 9"):
-        kraftlog.encode(pa.table({"value": [b"v"]}), compression="gzip", compression_level=10)
+@pytest.mark.parametrize(
+    ("codec", "level", "expected"),
+    [
+        ("gzip", 0, "compression_level 0 of gzip is not between 1 and 9"),
+        ("gzip", 10, "compression_level 10 of gzip is not between 1 and 9"),
+        ("lz4", 0, "compression_level 0 of lz4 is not between 1 and 17"),
+        ("lz4", 18, "compression_level 18 of lz4 is not between 1 and 17"),
+        ("zstd", 23, "compression_level 23 of zstd is not between -131072 and 22"),
+        ("zstd", -131073, "compression_level -131073 of zstd is not between -131072 and 22"),
+        ("zstd", 10**12, "compression_level 1000000000000 of zstd is not between -131072 and 22"),
+        ("none", 1, "compression_level is 1, but compression none has no levels"),
+        ("snappy", 1, "compression_level is 1, but compression snappy has no levels"),
+    ],
+)
+def test_levels_that_kafka_does_not_have(codec: str, level: int, expected: str):
+    for made in (kraftlog.Encoder, kraftlog.RecordBatchBuilder):
+        with pytest.raises(ValueError, match=f"^{expected}$"):
+            made(compression=codec, compression_level=level)
+
+
+def test_levels_are_integers():
+    with pytest.raises(TypeError, match=r"compression_level 1\.5 is not an integer"):
+        kraftlog.Encoder(compression="zstd", compression_level=1.5)  # type: ignore[arg-type]
+    default, kafkas = (
+        kraftlog.encode(pa.table({"value": [TEXT]}), compression="gzip", compression_level=level)
+        for level in (None, -1)
+    )
+    assert default == kafkas
 
 
 @pytest.mark.parametrize("codec", COMPRESSION_TYPES[1:])

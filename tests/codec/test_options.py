@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +65,115 @@ def test_header_fields_are_not_cut_to_their_width(name: str, bits: int):
     for number in (2 ** (bits - 1), -(2 ** (bits - 1)) - 1):
         with pytest.raises(ValueError, match=rf"^{name} {number} is not between"):
             kraftlog.encode(ONE, **{name: number})
+
+
+def closed(**header: Any) -> pa.Buffer:
+    builder = kraftlog.RecordBatchBuilder()
+    builder.append(value=b"a")
+    return builder.close(**header)
+
+
+def encoded(**header: Any) -> pa.Buffer:
+    return kraftlog.encode(ONE, **header)
+
+
+def rewritten(**header: Any) -> int:
+    return kraftlog.rewrite_batches(bytearray(DATA), **header)
+
+
+@pytest.mark.parametrize(
+    ("encode", "names"),
+    [
+        (closed, ["base_offset", "partition_leader_epoch", "producer_id", "producer_epoch", "base_sequence"]),
+        (encoded, ["base_offset", "producer_epoch", "timestamp_ms", "max_batch_bytes", "max_batch_records"]),
+        (rewritten, ["base_offset", "partition_leader_epoch", "max_timestamp_ms"]),
+    ],
+)
+def test_header_fields_are_integers(encode: Callable[..., Any], names: list[str]):
+    for name in names:
+        for value in (1.5, "1", b"1"):
+            with pytest.raises(TypeError, match=f"^{name} {value!r} is not an integer$"):
+                encode(**{name: value})
+        producer = {"producer_epoch": 0, "base_sequence": 0} if name == "producer_id" else {}
+        encode(**{name: np.int16(100)}, **producer)
+
+
+@pytest.mark.parametrize("encode", [closed, encoded])
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ({"producer_id": 5, "base_sequence": 0}, "producer_id is 5, but producer_epoch is -1"),
+        ({"producer_id": 5, "producer_epoch": 0}, "producer_id is 5, but base_sequence is -1"),
+        (
+            {"is_transactional": True, "producer_epoch": 0, "base_sequence": 0},
+            "a transactional batch needs a producer_id",
+        ),
+    ],
+)
+def test_a_producer_has_all_of_its_state(encode: Callable[..., Any], header: dict[str, int], expected: str):
+    """As MemoryRecordsBuilder has it."""
+    with pytest.raises(ValueError, match=f"^{expected}$"):
+        encode(**header)
+
+
+def test_control_batches_have_no_sequence():
+    rows = pa.table({"key": [b"\0\0\0\1"], "value": [bytes(6)]})
+    data = kraftlog.encode(rows, is_control=True, is_transactional=True, producer_id=5, producer_epoch=0)
+    assert kraftlog.batches(data).to_table()["base_sequence"].to_pylist() == [-1]
+
+
+def timestamp_of_append(timestamp_ms: Any) -> pa.Buffer:
+    builder = kraftlog.RecordBatchBuilder()
+    builder.append(value=b"a", timestamp_ms=timestamp_ms)
+    return builder.close()
+
+
+def timestamp_of_a_builder(timestamp_ms: Any) -> pa.Buffer:
+    builder = kraftlog.RecordBatchBuilder(timestamp_ms=timestamp_ms)
+    builder.append(value=b"a")
+    return builder.close()
+
+
+def timestamp_set_later(timestamp_ms: Any) -> pa.Buffer:
+    encoder = kraftlog.Encoder()
+    encoder.timestamp_ms = timestamp_ms
+    encoder.write(ONE)
+    return encoder.finish()
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [timestamp_of_append, timestamp_of_a_builder, timestamp_set_later, lambda stamp: encoded(timestamp_ms=stamp)],
+)
+def test_timestamps_that_are_given(encode: Callable[[Any], pa.Buffer]):
+    for stamp in (-(2**63) - 1, -(2**63), -7, -2, 2**63, 2**70):
+        with pytest.raises(ValueError, match=f"^timestamp_ms {stamp} is not between -1 and 9223372036854775807$"):
+            encode(stamp)
+    for value in (1.5, "7", b"7"):
+        with pytest.raises(TypeError, match=f"^timestamp_ms {value!r} is not an integer$"):
+            encode(value)
+    for stamp in (-1, 0, 1, 2**63 - 1, np.int64(5)):
+        read = kraftlog.decode(encode(stamp), columns=["timestamp_ms"], strict=True).to_table()
+        assert read["timestamp_ms"].to_pylist() == [stamp]
+
+
+def test_what_is_no_table_of_arrow():
+    for rows in ([ONE], {"value": [b"a"]}, None, "value"):
+        for write in (kraftlog.Encoder().write, kraftlog.RecordBatchBuilder().write):
+            with pytest.raises(
+                TypeError, match=f"^rows are a {type(rows).__name__}, not a pyarrow Table or RecordBatch"
+            ):
+                write(rows)
+
+
+@pytest.mark.parametrize("ratio", [0, -1.0, float("inf"), float("nan"), 5e-324])
+def test_ratios_of_compression(ratio: float):
+    if ratio == 5e-324:  # a number, if a small one: the batch takes what 31 bits can count
+        builder = kraftlog.RecordBatchBuilder(compression="zstd", compression_ratio=ratio)
+        assert builder.append(value=bytes(1 << 20))
+        return
+    with pytest.raises(ValueError, match=r"compression_ratio .* is not a finite number more than 0"):
+        kraftlog.RecordBatchBuilder(compression="zstd", compression_ratio=ratio)
 
 
 def test_offsets_do_not_wrap():

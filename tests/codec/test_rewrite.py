@@ -42,7 +42,7 @@ def test_offsets_and_epochs(pieces: list[list[tuple]], base_offset: int, epoch: 
 
 @pytest.mark.parametrize("compression", COMPRESSION_TYPES)
 def test_log_append_time_and_back(compression: str):
-    data = batches(compression=compression, is_transactional=True, producer_id=1)
+    data = batches(compression=compression, is_transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
     before = bytes(data)
     assert kraftlog.rewrite_batches(data, timestamp_type="LogAppendTime", max_timestamp_ms=77) == 3
     rows = kraftlog.decode(data, columns=["timestamp_ms", "timestamp_type", "value"], strict=True).to_table()
@@ -185,7 +185,7 @@ def test_offsets_end_before_the_largest_number():
             {"timestamp_type": "LogAppendTime"},
             "^timestamp_type LogAppendTime needs max_timestamp_ms, the time of the append",
         ),
-        ({"max_timestamp_ms": 2**63}, "^max_timestamp_ms 9223372036854775808 is not between"),
+        ({"max_timestamp_ms": 2**63}, "^max_timestamp_ms 9223372036854775808 does not fit 64 bits"),
     ],
 )
 def test_bad_options(changes: dict[str, Any], text: str):

@@ -3,10 +3,12 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.number cimport PyIndex_Check, PyNumber_Index
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from collections.abc import Mapping
 
-from libc.stdint cimport INT32_MAX, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from kraftlog._native.c_crc cimport kr_crc_init
@@ -27,6 +29,19 @@ kr_crc_init()
 
 cdef enum:
     KR_FIRST_ROOM = 16 << 10
+
+
+cdef int64_t timestamp_of(object given) except? -2:
+    """Returns a timestamp in milliseconds, or -1 for none, as Kafka's builder takes them."""
+    cdef int is_beyond = 0
+    cdef int64_t stamp
+    if not PyIndex_Check(given):
+        raise TypeError(f"timestamp_ms {given!r} is not an integer")
+    number = PyNumber_Index(given)
+    stamp = PyLong_AsLongLongAndOverflow(number, &is_beyond)
+    if is_beyond or stamp < -1:
+        raise ValueError(f"timestamp_ms {number} is not between -1 and {INT64_MAX}")
+    return stamp
 
 
 cdef bint lend(object given, kr_binary_source *c, int32_t *ends, Py_buffer *view) except -1:
@@ -213,7 +228,7 @@ cdef class Builder:
         headers : iterable of (str, bytes or None), or mapping of str to bytes or None, optional
             In order; a mapping cannot have a key twice.
         timestamp_ms : int, optional
-            By default the builder's.
+            By default the builder's; -1 means none.
 
         Returns
         -------
@@ -224,14 +239,16 @@ cdef class Builder:
         Raises
         ------
         ValueError
-            When the batch is closed, or the record alone takes 2 GiB.
+            When the batch is closed, the record alone takes 2 GiB, or the timestamp is negative.
+        TypeError
+            When a part is of another type.
         RuntimeError
             When another thread is using the builder.
         """
         cdef Encoder encoder = self._begin()
         cdef int64_t stamp
         try:
-            stamp = encoder.state.timestamp if timestamp_ms is None else timestamp_ms
+            stamp = encoder.state.timestamp if timestamp_ms is None else timestamp_of(timestamp_ms)
             self.fields.set(key, value, headers, stamp)
             return self._fill(&self.fields.state, 0) == 1
         finally:

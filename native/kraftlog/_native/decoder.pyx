@@ -120,9 +120,9 @@ cdef class Decoder:
     cdef kr_decoder state
     cdef int64_t chunk_rows, chunk_bytes
 
-    def __init__(self, buffer, int64_t start, int64_t end, Rules rules not None, int64_t chunk_rows,
-                 int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
-                 Lookahead lookahead=None):
+    def __cinit__(self, buffer, int64_t start, int64_t end, Rules rules not None, int64_t chunk_rows,
+                  int64_t chunk_bytes, Decompressor decompressor not None, aborted=None, bint aborted_by_offset=False,
+                  Lookahead lookahead=None):
         self.source = Input(buffer, True)
         self.decompressor = decompressor
         self.details = {}

@@ -122,9 +122,9 @@ cdef class Encoder:
     In a ``with`` statement it is one thread's alone; the methods that write or take are called there.
     """
 
-    def __init__(self, *, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id, int16_t producer_epoch,
-                 int32_t base_sequence, int attributes, int64_t max_batch_bytes, int32_t max_batch_records,
-                 batch_records, bint refuse_markers, int64_t timestamp_ms):
+    def __cinit__(self, *, int64_t base_offset, int32_t partition_leader_epoch, int64_t producer_id,
+                  int16_t producer_epoch, int32_t base_sequence, int attributes, int64_t max_batch_bytes,
+                  int32_t max_batch_records, batch_records, bint refuse_markers, int64_t timestamp_ms):
         memset(&self.state, 0, sizeof(kr_encoder))
         self.state.base_offset = base_offset
         self.state.partition_leader_epoch = partition_leader_epoch

@@ -1,3 +1,5 @@
+from typing import Self
+
 from kraftlog._native.chunk import Chunk
 from kraftlog._native.compression import Decompressor
 from kraftlog._native.lookahead import Lookahead
@@ -38,8 +40,8 @@ class Decoder:
     position: int
     reached: tuple[int, int]
     has_faults: bool
-    def __init__(
-        self,
+    def __new__(
+        cls,
         buffer: Buffer | InputFile,
         start: int,
         end: int,
@@ -50,7 +52,7 @@ class Decoder:
         aborted: Buffer | None = None,
         aborted_by_offset: bool = False,
         lookahead: Lookahead | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     def run(self) -> int: ...
     def failure(self) -> BaseException: ...
     def take_faults(self) -> list[tuple[NativeFault, str]]: ...

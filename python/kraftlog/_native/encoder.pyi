@@ -24,8 +24,8 @@ class Source:
     def set_headers(self, lists: ListColumn, first: int, keys: TextColumn, values: TextColumn) -> None: ...
 
 class Encoder:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         base_offset: int,
         partition_leader_epoch: int,
@@ -38,7 +38,7 @@ class Encoder:
         batch_records: npt.NDArray[np.int32] | None,
         refuse_markers: bool,
         timestamp_ms: int,
-    ) -> None: ...
+    ) -> Self: ...
     timestamp_ms: int
     def __enter__(self) -> Encoder: ...
     def __exit__(self, *_: object) -> None: ...

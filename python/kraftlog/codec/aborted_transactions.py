@@ -87,7 +87,8 @@ def aborted_ranges(buffer: Buffer, pairs: npt.NDArray[np.int64]) -> npt.NDArray[
     >>> import numpy as np, pyarrow as pa, kraftlog
     >>> from kraftlog.codec.aborted_transactions import aborted_ranges
     >>> rows = pa.table({"value": [b"a"]})
-    >>> data = kraftlog.encode(rows, producer_id=7, producer_epoch=0, is_transactional=True)
+    >>> producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+    >>> data = kraftlog.encode(rows, **producer, is_transactional=True)
     >>> marker = kraftlog.encode_marker("ABORT", producer_id=7, producer_epoch=0, base_offset=1)
     >>> aborted_ranges(data.to_pybytes() + marker.to_pybytes(), np.array([(7, 0)])).tolist() == [[7, 0, len(data)]]
     True

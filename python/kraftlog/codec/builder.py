@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 
 from kraftlog._native import builder as native
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD, TRANSACTIONAL_BIT
 from kraftlog.codec.compression import checked_level, compress_batches
-from kraftlog.codec.encode import LARGEST_OFFSET, check_header, compression_type
+from kraftlog.codec.encode import LARGEST_OFFSET, MOST_BYTES, check_producer, checked_header, compression_type
 from kraftlog.codec.headers import NO_TIMESTAMP
-from kraftlog.codec.source import sources
+from kraftlog.codec.options import checked_integer
+from kraftlog.codec.source import check_rows, sources
 
 DEFAULT_BATCH_SIZE = 16384  # of Kafka's producer
 ESTIMATION_FACTOR = 1.05  # by which Kafka takes a compressed batch to be larger than its ratio says
@@ -59,18 +62,17 @@ class RecordBatchBuilder(native.Builder):
         compression_ratio: float = 1.0,
         timestamp_ms: int = NO_TIMESTAMP,
     ) -> None:
-        if not RECORD_BATCH_OVERHEAD < batch_size < 2**31:
-            raise ValueError(f"batch_size {batch_size} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
-        if not compression_ratio > 0:
-            raise ValueError(f"compression_ratio {compression_ratio} is not more than 0")
-        check_header({"timestamp_ms": timestamp_ms}, False)
+        batch_size = checked_integer("batch_size", batch_size, RECORD_BATCH_OVERHEAD + 1, MOST_BYTES)
+        if not 0 < compression_ratio < math.inf:
+            raise ValueError(f"compression_ratio {compression_ratio} is not a finite number more than 0")
+        header = checked_header(timestamp_ms=timestamp_ms)
         self._compression = compression_type(compression)
         self._level = checked_level(self._compression, compression_level)
         self._estimate = compression_ratio * ESTIMATION_FACTOR if self._compression else 1.0
         self.compression_ratio = compression_ratio if self._compression else 1.0
-        most = RECORD_BATCH_OVERHEAD + (batch_size - RECORD_BATCH_OVERHEAD) / self._estimate
-        self._most = min(int(most), 2**31 - 1)
-        super().__init__(self._most, self._compression, timestamp_ms)
+        records = (batch_size - RECORD_BATCH_OVERHEAD) / self._estimate
+        self._most = RECORD_BATCH_OVERHEAD + int(min(records, MOST_BYTES - RECORD_BATCH_OVERHEAD))
+        super().__init__(self._most, self._compression, **header)
 
     @property
     def estimated_size_in_bytes(self) -> int:
@@ -94,6 +96,8 @@ class RecordBatchBuilder(native.Builder):
         ------
         ValueError
             When the batch is closed, or a column is not what it should be; no row is added then.
+        TypeError
+            When the rows are neither a table nor a record batch.
         RuntimeError
             When another thread is using the builder.
 
@@ -104,6 +108,7 @@ class RecordBatchBuilder(native.Builder):
         >>> builder.append(b"key", b"one"), builder.write(pa.table({"value": [b"two", b"three", b"four"]}))
         (True, 1)
         """
+        check_rows(rows)
         return self._write(sources(rows, most_bytes=self._most))
 
     def close(
@@ -123,7 +128,7 @@ class RecordBatchBuilder(native.Builder):
         base_offset, partition_leader_epoch : int
             A broker sets its own.
         producer_id, producer_epoch, base_sequence : int
-            State of the producer, as in the batch header; -1 means none.
+            State of the producer, as in the batch header, all of it; -1 means none.
         is_transactional : bool
             A bit of the batch attributes.
 
@@ -139,15 +144,15 @@ class RecordBatchBuilder(native.Builder):
         RuntimeError
             When another thread is using the builder.
         """
-        header = {
-            "base_offset": base_offset,
-            "partition_leader_epoch": partition_leader_epoch,
-            "producer_id": producer_id,
-            "producer_epoch": producer_epoch,
-            "base_sequence": base_sequence,
-        }
-        check_header(header, is_transactional)
-        if base_offset + self.records_count > LARGEST_OFFSET:
+        header = checked_header(
+            base_offset=base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+        )
+        check_producer(header, is_transactional=is_transactional)
+        if header["base_offset"] + self.records_count > LARGEST_OFFSET:
             raise ValueError(f"base_offset {base_offset} and {self.records_count} records do not fit 64 bits")
         batch = self._close(**header, attributes=TRANSACTIONAL_BIT * is_transactional, finish=self._finished)
         if self._compression and batch.size:

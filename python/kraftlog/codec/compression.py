@@ -16,6 +16,7 @@ others).
 from __future__ import annotations
 
 import importlib.util
+import operator
 import os
 import sys
 import zlib
@@ -38,7 +39,7 @@ __all__ = [
 COMPRESSION_TYPES = native.NAMES
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 DEFAULT_LEVELS = (0, 6, 0, 0, 3)
-GZIP_LEVELS = range(10)
+_LEVELS = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-131072, 22)}  # KIP-390
 
 DEFAULT_MAX_DECOMPRESSED_BYTES = 256 << 20
 GZIP_WBITS = 31
@@ -113,15 +114,35 @@ def _member(compression: int) -> tuple[Any, Any]:
 def checked_level(compression: int, level: int | None) -> int:
     """Return the level to compress with; Kafka's own default when none is given.
 
+    Parameters
+    ----------
+    compression : int
+        Index into ``COMPRESSION_TYPES``.
+    level : int, optional
+        As Kafka's ``compression.gzip.level`` (1 to 9, or -1 for the default), ``compression.lz4.level`` (1 to 17, of
+        which liblz4 takes those above 12 as 12) and ``compression.zstd.level`` (-131072 to 22).
+
     Raises
     ------
     ValueError
-        When gzip has no such level. lz4 and zstd take the nearest that they have.
+        When the compression type has no such level, or no levels.
+    TypeError
+        When it is no integer.
     """
-    if level is None or (compression == GZIP and level == -1):
+    if level is None:
         return DEFAULT_LEVELS[compression]
-    if compression == GZIP and level not in GZIP_LEVELS:
-        raise ValueError(f"compression_level {level} of gzip is not between 0 and 9")
+    name = COMPRESSION_TYPES[compression]
+    try:
+        level = operator.index(level)
+    except TypeError:
+        raise TypeError(f"compression_level {level!r} is not an integer") from None
+    if compression not in _LEVELS:
+        raise ValueError(f"compression_level is {level}, but compression {name} has no levels")
+    if compression == GZIP and level == -1:
+        return DEFAULT_LEVELS[GZIP]
+    least, most = _LEVELS[compression]
+    if not least <= level <= most:
+        raise ValueError(f"compression_level {level} of {name} is not between {least} and {most}")
     return level
 
 

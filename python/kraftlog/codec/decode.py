@@ -331,7 +331,7 @@ def decode(
 
     A fetch response in which producer 3 has aborted what it wrote from offset 0 on:
 
-    >>> of_producer = {"producer_id": 3, "producer_epoch": 0, "is_transactional": True}
+    >>> of_producer = {"producer_id": 3, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     >>> parts = [
     ...     kraftlog.encode(pa.table({"value": [b"a"]}), base_offset=0, **of_producer),
     ...     kraftlog.encode_marker("ABORT", producer_id=3, producer_epoch=0, base_offset=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,12 @@ from kraftlog.codec.compressed_pieces import PIECE_BYTES, Joined
 from kraftlog.codec.compression import COMPRESSION_TYPES, checked_level, compress_batches
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.metadata_markers import read_marker
-from kraftlog.codec.source import Rows, lent_bytes, record_batches, sources
+from kraftlog.codec.options import checked_integer
+from kraftlog.codec.source import Rows, check_rows, lent_bytes, record_batches, sources
 from kraftlog.errors import InvalidRecordError, RecordTooLargeError
 from kraftlog.types import Buffer
 
+MOST_BYTES = 2**31 - 1
 MOST_RECORDS = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 _HEADER_FIELDS = {
@@ -27,7 +30,7 @@ _HEADER_FIELDS = {
     "producer_id": (-1, 2**63 - 1),
     "producer_epoch": (-1, 2**15 - 1),
     "base_sequence": (-1, 2**31 - 1),
-    "timestamp_ms": (-(2**63), 2**63 - 1),
+    "timestamp_ms": (NO_TIMESTAMP, 2**63 - 1),
     "max_timestamp_ms": (-(2**63), 2**63 - 1),
 }
 
@@ -48,11 +51,12 @@ class Encoder:
     base_offset : int
         Of the first record; the others follow without gaps.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
-        As in the batch header; -1 means none.
+        As in the batch header; -1 means none. With a producer_id, the others of the producer are needed, too.
     is_transactional, is_control : bool
         Bits of the batch attributes.
     timestamp_ms : int
-        Of records of rows without a column of timestamps. May be set later; holds for batches that start after that.
+        Of records of rows without a column of timestamps; -1 means none. May be set later; holds for batches that start
+        after that. A column may hold any number, as logs do; Kafka's own producer makes no negative ones.
     refuse_markers : bool
         Whether values that begin, end or abort a metadata transaction are refused.
     """
@@ -75,27 +79,24 @@ class Encoder:
         is_control: bool = False,
         timestamp_ms: int = NO_TIMESTAMP,
     ) -> None:
-        if not RECORD_BATCH_OVERHEAD < max_batch_bytes < 2**31:
-            raise ValueError(
-                f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1"
-            )
-        if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
-            raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
+        max_batch_bytes = checked_integer("max_batch_bytes", max_batch_bytes, RECORD_BATCH_OVERHEAD + 1, MOST_BYTES)
+        if max_batch_records is not None:
+            max_batch_records = checked_integer("max_batch_records", max_batch_records, 1, MOST_RECORDS)
         if batch_records is not None and max_batch_records is not None:
             raise ValueError("max_batch_records is for batches that are not planned; give either it or batch_records")
-        header = {
-            "base_offset": base_offset,
-            "partition_leader_epoch": partition_leader_epoch,
-            "producer_id": producer_id,
-            "producer_epoch": producer_epoch,
-            "base_sequence": base_sequence,
-            "timestamp_ms": timestamp_ms,
-        }
-        check_header(header, is_transactional)
+        header = checked_header(
+            base_offset=base_offset,
+            partition_leader_epoch=partition_leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            timestamp_ms=timestamp_ms,
+        )
+        check_producer(header, is_transactional=is_transactional, is_control=is_control)
         plan = None if batch_records is None else _plan(batch_records)
         self._compression = compression_type(compression)
         self._level = checked_level(self._compression, compression_level)
-        self._base_offset = base_offset
+        self._base_offset = header["base_offset"]
         self._rows = 0
         self._markers = 0
         self._complete: list[Buffer] = []  # batches that were taken, and could not be compressed
@@ -116,7 +117,7 @@ class Encoder:
 
     @timestamp_ms.setter
     def timestamp_ms(self, timestamp_ms: int) -> None:
-        self._native.timestamp_ms = timestamp_ms
+        self._native.timestamp_ms = checked_header(timestamp_ms=timestamp_ms)["timestamp_ms"]
 
     @property
     def next_offset(self) -> int:
@@ -143,9 +144,12 @@ class Encoder:
         ValueError
             When there is no column to encode, or one that is not known or of another type, or offsets would not fit 64
             bits, or there are more rows than planned.
+        TypeError
+            When the rows are neither a table nor a record batch.
         RuntimeError
             When another thread is using the encoder.
         """
+        check_rows(rows)
         with self._native:
             self._check_room(rows.num_rows)
             self._check(self._native.write(sources(rows, first_row=self._rows), _data_bytes(rows), rows.num_rows))
@@ -225,14 +229,30 @@ def compression_type(name: str) -> int:
     return COMPRESSION_TYPES.index(name)
 
 
-def check_header(fields: dict[str, int], is_transactional: bool) -> None:
-    """Raise ValueError when a field of a batch header is not what the header has room for."""
-    for name, number in fields.items():
-        least, most = _HEADER_FIELDS[name]
-        if not least <= number <= most:
-            raise ValueError(f"{name} {number} is not between {least} and {most}")
-    if is_transactional and fields["producer_id"] < 0:
-        raise ValueError("a transactional batch needs a producer_id")
+def checked_header(**fields: SupportsIndex) -> dict[str, int]:
+    """Return fields of a batch header as integers.
+
+    Raises
+    ------
+    TypeError
+        When one is no integer.
+    ValueError
+        When the header has no room for one.
+    """
+    return {name: checked_integer(name, number, *_HEADER_FIELDS[name]) for name, number in fields.items()}
+
+
+def check_producer(header: dict[str, int], *, is_transactional: bool, is_control: bool = False) -> None:
+    """Raise ValueError unless the producer's state is complete, as MemoryRecordsBuilder checks it."""
+    producer_id = header["producer_id"]
+    if producer_id < 0:
+        if is_transactional:
+            raise ValueError("a transactional batch needs a producer_id")
+        return
+    if header["producer_epoch"] < 0:
+        raise ValueError(f"producer_id is {producer_id}, but producer_epoch is {header['producer_epoch']}")
+    if header["base_sequence"] < 0 and not is_control:
+        raise ValueError(f"producer_id is {producer_id}, but base_sequence is {header['base_sequence']}")
 
 
 def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:
@@ -286,7 +306,8 @@ def encode(
     base_offset : int
         Of the first record; the others follow without gaps.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
-        As in the batch header; -1 means none. Sequences go on from batch to batch and wrap as Kafka's do.
+        As in the batch header; -1 means none. With a producer_id, the others of the producer are needed, too.
+        Sequences go on from batch to batch and wrap as Kafka's do.
     is_transactional, is_control : bool
         Bits of the batch attributes.
     timestamp_ms : int

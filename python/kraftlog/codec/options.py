@@ -52,7 +52,7 @@ def checked_integer(name: str, value: SupportsIndex, least: int, most: int) -> i
         raise TypeError(f"{name} {value!r} is not an integer") from None
     if least <= number <= most:
         return number
-    if most == NO_BOUND and least < 0:
+    if most == NO_BOUND and least == -NO_BOUND - 1:
         raise ValueError(f"{name} {number} does not fit 64 bits")
     raise ValueError(f"{name} {number} is not between {least} and {most}")
 

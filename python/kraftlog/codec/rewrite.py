@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraftlog._native import encoder as native
 from kraftlog._native.status import CODES
-from kraftlog.codec.encode import check_header
+from kraftlog.codec.encode import checked_header
 from kraftlog.errors import error_from_fault, fault_from_native
 from kraftlog.types import Buffer
 
@@ -61,19 +61,23 @@ def rewrite_batches(
     >>> kraftlog.decode(data, columns=["offset", "timestamp_ms"], strict=True).to_table().to_pylist()[2]
     {'offset': 42, 'timestamp_ms': 1700000000000}
     """
-    header = {
+    changes = {
         "base_offset": base_offset,
         "partition_leader_epoch": partition_leader_epoch,
         "max_timestamp_ms": max_timestamp_ms,
     }
-    check_header({name: number for name, number in header.items() if number is not None}, False)
+    header = checked_header(**{name: number for name, number in changes.items() if number is not None})
     if timestamp_type is not None and timestamp_type not in TIMESTAMP_TYPES:
         raise ValueError(f"timestamp_type {timestamp_type!r} is not one of {', '.join(TIMESTAMP_TYPES)}")
     if timestamp_type == LOG_APPEND_TIME and max_timestamp_ms is None:
         raise ValueError(f"timestamp_type {LOG_APPEND_TIME} needs max_timestamp_ms, the time of the append")
     is_log_append_time = None if timestamp_type is None else timestamp_type == LOG_APPEND_TIME
     next_offset, found = native.rewrite_batches(
-        buffer, base_offset, partition_leader_epoch, is_log_append_time, max_timestamp_ms
+        buffer,
+        header.get("base_offset"),
+        header.get("partition_leader_epoch"),
+        is_log_append_time,
+        header.get("max_timestamp_ms"),
     )
     if found is None:
         return next_offset

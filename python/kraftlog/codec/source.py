@@ -69,6 +69,12 @@ def record_batches(rows: Rows) -> Iterator[pa.Table | pa.RecordBatch]:
         raise TypeError(f"rows are a {type(rows).__name__}, not a pyarrow Table, a RecordBatch or an iterable of these")
 
 
+def check_rows(rows: object) -> None:
+    """Raise TypeError unless it is a table or a record batch."""
+    if not isinstance(rows, pa.Table | pa.RecordBatch):
+        raise TypeError(f"rows are a {type(rows).__name__}, not a pyarrow Table or RecordBatch")
+
+
 def sources(
     rows: pa.Table | pa.RecordBatch, *, first_row: int = 0, most_bytes: int | None = None
 ) -> Iterator[native.Source]:
