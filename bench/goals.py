@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.table import Table
 
 import bare_codecs
+import cleaning
 import corpus
 import extracting
 import folds
@@ -213,6 +214,7 @@ RATES = [
     RateGoal("offset commits to typed columns, M/s", "typed", typed.BINARY, 5 * 9.0, (COMMITS,)),
     RateGoal("produced from Arrow, M records/s, 100 B", "store", stores.PRODUCED.format(100), 5, ("",)),
     RateGoal("produced from Arrow, GB/s, 1,000 B", "store", stores.PRODUCED.format(1000), 1, ("",)),
+    RateGoal("a compacted log cleaned, MB/s", "clean", cleaning.CLEANED, 200, ("",)),
     RateGoal("metadata replayed to an image, M records/s", "replay", folds.REPLAYED, 10 * 1.0, (METADATA,)),
 ]
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 from rich.console import Console
 
+import cleaning
 import corpus
 import following
 import goals
@@ -41,6 +42,7 @@ ALONE = {  # on no log
     "varint": lambda megabytes, _: works.varint(megabytes),
     "plan": lambda megabytes, _: transactional.plan(megabytes),
     "store": stores.store,
+    "clean": lambda megabytes, _: cleaning.clean(megabytes),
     "last": lambda megabytes, _: following.last(megabytes),
     "tier": lambda megabytes, _: tiers.tier(megabytes),
 }

@@ -325,12 +325,9 @@ static __attribute__((noinline)) int64_t kr_fold_keys(const kr_key_fold *f, cons
 
 /* Looks up their slots, and fetches what will be touched. */
 static __attribute__((noinline)) void kr_fold_fetch(const kr_key_slots *s, kr_fold_record *records, int64_t n) {
-    const int64_t *entries = kr_key_entries(s), mask = s->mask;
     const uint8_t *texts = s->text.bytes;
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = kr_key_home(records[i].hash, mask);
-        while (entries[at] != KR_NO_SLOT && (uint64_t)entries[at] >> 32 != records[i].hash >> 32) at = (at + 1) & mask;
-        records[i].slot = kr_entry_slot(entries[at]);
+        records[i].slot = kr_likely_slot(s, records[i].hash);
         if (records[i].slot != KR_NO_SLOT) __builtin_prefetch(kr_key_slot_at(s, records[i].slot), 1);
     }
     for (int64_t i = 0; i < n; i++) {

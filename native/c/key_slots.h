@@ -157,6 +157,14 @@ KR_ALWAYS_INLINE int32_t kr_find_key(const kr_key_slots *s, uint64_t hash, int32
     return KR_NO_SLOT;
 }
 
+/* The slot that a hash most likely has, by the half of it that entries hold: for callers that fetch it ahead. */
+KR_ALWAYS_INLINE int32_t kr_likely_slot(const kr_key_slots *s, uint64_t hash) {
+    const int64_t *entries = kr_key_entries(s);
+    int64_t at = kr_key_home(hash, s->mask);
+    while (entries[at] != KR_NO_SLOT && (uint64_t)entries[at] >> 32 != hash >> 32) at = (at + 1) & s->mask;
+    return kr_entry_slot(entries[at]);
+}
+
 /* The slot of a pending record, or of a producer, for which `of_key` is KR_NO_SLOT. */
 static inline int32_t kr_find_pending(const kr_key_slots *s, uint64_t hash, int32_t of_key, int64_t producer_id) {
     const int64_t *entries = kr_key_entries(s);

@@ -32,6 +32,8 @@ BATCHES = [
     "is_control",
 ]
 BATCHES += ["is_transactional", "delete_horizon_ms", "partition_leader_epoch", "compression"]
+MAPS = (0, 2_000, 128 << 20)
+"""Bytes of our map of last offsets: full after one key, after some, and never. Kafka's never is."""
 EVENTS = ("delete files", "flush", "restart")
 
 
@@ -67,7 +69,7 @@ class Case:
         """Do with our copy what Kafka does with its own."""
         log = PartitionFolder.of(self.ours).segments
         count = sum((segment.base_offset or 0) < end for segment in log)
-        options = CleanOptions(now, self.retention, 1 << 20, dirty)
+        options = CleanOptions(now, self.retention, 1 << 20, dirty, self.chance.choice(MAPS))
         cleaner = LogCleaner(log[:count], log[count:], producer_states(log, ReadOptions(), []), options)
         for group in cleaner.groups():
             cleaned = write_cleaned(self.ours, group[0].base_offset or 0, cleaner.cleaned(group))

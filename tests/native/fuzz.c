@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fuzz_cleaning.h"
 #include "fuzz_fold.h"
 #include "fuzz_follow.h"
 #include "fuzz_frames.h"
@@ -35,7 +36,8 @@ static const struct {
                {"rewrite", fuzz_rewrite, &all},   {"frames", fuzz_frames, &compressed},
                {"messages", fuzz_messages, &all}, {"pass", fuzz_pass_of_types, &all},
                {"keyed", fuzz_keyed, &all},       {"whole", fuzz_whole, &all},
-               {"fold", fuzz_fold, &all},         {"follow", fuzz_follow, &all}};
+               {"fold", fuzz_fold, &all},         {"follow", fuzz_follow, &all},
+               {"map", fuzz_offset_map, &all},    {"kept", fuzz_kept, &all}};
 
 enum { TARGETS = sizeof targets / sizeof *targets };
 

@@ -7,9 +7,13 @@ first of them, or, when the batch has a delete horizon, that time, which attribu
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
 
 from kraftlog._native.checksum import crc32c
+from kraftlog._native.cleaning import kept_records
 from kraftlog._native.compression import Decompressor
 from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPE_BIT
 from kraftlog.codec.compression import DEFAULT_LEVELS, compress_batches
@@ -26,7 +30,7 @@ Fields = tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]
 
 def filtered_batch(
     batch: bytes,
-    keeps: Sequence[bool],
+    keeps: npt.NDArray[np.bool_],
     delete_horizon_ms: int | None,
     decompressor: Decompressor,
     compression: int | None = None,
@@ -37,8 +41,8 @@ def filtered_batch(
     ----------
     batch : bytes
         Of magic 2; its checksum was compared.
-    keeps : sequence of bool
-        Of each record.
+    keeps : numpy.ndarray
+        Of each record, whether it stays.
     delete_horizon_ms : int or None
         When tombstones and markers in it may go; None as long as that is not said.
     decompressor : Decompressor
@@ -47,21 +51,16 @@ def filtered_batch(
     """
     header = list(_HEADER.unpack_from(batch))
     plain = _plain(batch, header[5], decompressor)
-    attributes, base_timestamp, max_timestamp = _with_compression(header[5], compression), header[7], header[8]
-    kept = [record for record, keep in zip(_records(plain), keeps, strict=True) if keep]
-    timestamps = [base_timestamp + delta for _, delta, _ in kept]
+    filtered, count, base_timestamp, max_timestamp = kept_records(
+        plain, keeps.view(np.uint8), header[7], delete_horizon_ms, RECORD_BATCH_OVERHEAD
+    )
+    attributes = _with_compression(header[5], compression) & ~DELETE_HORIZON_BIT
     if delete_horizon_ms is not None:
-        base_timestamp, attributes = delete_horizon_ms, attributes | DELETE_HORIZON_BIT
-    else:
-        base_timestamp, attributes = timestamps[0], attributes & ~DELETE_HORIZON_BIT
-    if not attributes & TIMESTAMP_TYPE_BIT:
-        max_timestamp = max(timestamps)
-    payload = bytearray()
-    for (record_attributes, _, rest), timestamp in zip(kept, timestamps, strict=True):
-        body = record_attributes + _varint(timestamp - base_timestamp) + rest
-        payload += _varint(len(body)) + body
-    header[5], header[7], header[8], header[12] = attributes, base_timestamp, max_timestamp, len(kept)
-    return _sealed(header, bytes(payload))
+        attributes |= DELETE_HORIZON_BIT
+    if attributes & TIMESTAMP_TYPE_BIT:
+        max_timestamp = header[8]
+    header[5], header[7], header[8], header[12] = attributes, base_timestamp, max_timestamp, count
+    return _sealed(header, filtered)
 
 
 def recompressed_batch(batch: bytes, compression: int, decompressor: Decompressor) -> bytes:
@@ -78,7 +77,7 @@ def recompressed_batch(batch: bytes, compression: int, decompressor: Decompresso
     header = list(_HEADER.unpack_from(batch))
     plain = _plain(batch, header[5], decompressor)
     header[5] = _with_compression(header[5], compression)
-    return _sealed(header, plain)
+    return _sealed(header, bytearray(RECORD_BATCH_OVERHEAD) + plain)
 
 
 def rewritten_batch(
@@ -102,7 +101,7 @@ def rewritten_batch(
     header = list(_HEADER.unpack_from(batch))
     plain = _plain(batch, header[5], decompressor)
     header[5] = _with_compression(header[5], compression)
-    payload = bytearray()
+    rewritten = bytearray(RECORD_BATCH_OVERHEAD)
     before, fields = [], []
     for attributes, delta, rest in _records(plain):
         offset_delta, at = _read_varint(rest, 0)
@@ -110,8 +109,8 @@ def rewritten_batch(
         fields.append(_read_fields(rest, at))
     for begin, one in zip(before, change(fields), strict=True):
         body = begin + _fields_text(one)
-        payload += _varint(len(body)) + body
-    return _sealed(header, bytes(payload))
+        rewritten += _varint(len(body)) + body
+    return _sealed(header, rewritten)
 
 
 def empty_batch(batch: bytes) -> bytes:
@@ -119,7 +118,7 @@ def empty_batch(batch: bytes) -> bytes:
     header = list(_HEADER.unpack_from(batch))
     header[5] &= ~(DELETE_HORIZON_BIT | _COMPRESSION_MASK)
     header[7], header[12] = _NO_TIMESTAMP, 0
-    return _sealed(header, b"")
+    return _sealed(header, bytearray(RECORD_BATCH_OVERHEAD))
 
 
 def _plain(batch: bytes, attributes: int, decompressor: Decompressor) -> bytes:
@@ -135,14 +134,15 @@ def _with_compression(attributes: int, compression: int | None) -> int:
     return attributes if compression is None else attributes & ~_COMPRESSION_MASK | compression
 
 
-def _sealed(header: list[int], payload: bytes) -> bytes:
-    header[1] = RECORD_BATCH_OVERHEAD - LOG_OVERHEAD + len(payload)
-    sealed = bytearray(_HEADER.pack(*header) + payload)
+def _sealed(header: list[int], batch: bytearray) -> bytes:
+    """Return a batch of records that stand behind room for their header."""
+    header[1] = len(batch) - LOG_OVERHEAD
+    _HEADER.pack_into(batch, 0, *header)
     compression = header[5] & _COMPRESSION_MASK
     if compression:
-        return bytes(compress_batches(bytes(sealed), compression, DEFAULT_LEVELS[compression]))
-    struct.pack_into(">I", sealed, _CRC_AT, crc32c(memoryview(sealed)[_BEHIND_CRC:]))
-    return bytes(sealed)
+        return bytes(compress_batches(batch, compression, DEFAULT_LEVELS[compression]))
+    struct.pack_into(">I", batch, _CRC_AT, crc32c(memoryview(batch)[_BEHIND_CRC:]))
+    return bytes(batch)
 
 
 def _records(plain: bytes) -> Iterator[tuple[bytes, int, bytes]]:

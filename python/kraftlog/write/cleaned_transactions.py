@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from kraftlog._native.scanner import TRANSACTIONAL_BIT
+from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers
 from kraftlog.disk.disk import disk
 from kraftlog.layout.segment import Segment
 from kraftlog.transactions.producer import ABORTED, COMMITTED, NONE, TransactionFold
@@ -69,21 +71,28 @@ class CleanedTransactions:
         self._ongoing_aborted: dict[int, bool] = {}  # by producer: whether a batch of it was met
         self._ongoing_committed: set[int] = set()
 
-    def drops_batch(self, header: np.void) -> bool:
-        """Take a batch of data; return whether its transaction was aborted."""
-        self._take_aborted(header)
+    def drops(self, headers: Headers) -> npt.NDArray[np.bool_]:
+        """Take further batches; return which of them may go.
+
+        Those are batches of data whose transaction was aborted, and markers of which nothing else is left.
+        """
+        found = np.zeros(len(headers), bool)
+        for at in np.flatnonzero(headers["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT) != 0).tolist():
+            header = headers[at]
+            self._take_aborted(header)
+            is_control = header["attributes"] & CONTROL_BIT
+            found[at] = self._drops_marker(header) if is_control else self._drops_batch(header)
+        return found
+
+    def _drops_batch(self, header: np.void) -> bool:
         producer_id = int(header["producer_id"])
-        if not header["attributes"] & TRANSACTIONAL_BIT:
-            return False
         if producer_id in self._ongoing_aborted:
             self._ongoing_aborted[producer_id] = True
             return True
         self._ongoing_committed.add(producer_id)
         return False
 
-    def drops_marker(self, header: np.void) -> bool:
-        """Take a control batch; return whether nothing of its transaction is left."""
-        self._take_aborted(header)
+    def _drops_marker(self, header: np.void) -> bool:
         producer_id, kind = int(header["producer_id"]), header["control_type"]
         if not header["records_count"]:
             return True

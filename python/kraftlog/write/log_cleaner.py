@@ -3,14 +3,21 @@
 What stays besides: tombstones and markers of transactions whose data are gone, until the delete horizon that the first
 cleaning writes to their batches; the last batch of each active producer, without records, for its sequence and epoch;
 the last batch of what is cleaned, for its offset; and offsets as they are. Records of aborted transactions go.
+
+Last offsets of keys are in a map of bounded size, as Kafka's ``OffsetMap``. Where that is full, Kafka's cleaner stops,
+and rewrites the log once for each map. Here the records that a full map supersedes are noted, a bit each, and the next
+map is filled: what stays does not depend on the size of the map, and each segment is written once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from kraftlog._native.scanner import CONTROL_BIT, DELETE_HORIZON_BIT
 from kraftlog.codec.compression import decompressor
@@ -18,14 +25,20 @@ from kraftlog.codec.decode import decode
 from kraftlog.codec.filtered_batch import empty_batch, filtered_batch
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers, last_offsets
-from kraftlog.disk.disk import disk
+from kraftlog.disk.disk import ReadableFile, disk
+from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.segment import Segment
 from kraftlog.transactions.producer_state import NONE, ProducerState
 from kraftlog.write.cleaned_transactions import CleanedTransactions, aborted_transactions
+from kraftlog.write.offset_map import OffsetMap
 
-_BATCHES_AT_ONCE = 64
+_HEADERS_AT_ONCE = 1 << 10
+_WINDOW_BYTES = 1 << 20  # of batches that are decoded at once, or one batch
+_DEDUPE_BUFFER_SIZE = 128 << 20
+
+_Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -42,12 +55,16 @@ class CleanOptions:
         Up to which neighbouring segments are put together.
     dirty_offset : int
         Before which an earlier cleaning has left one record of each key.
+    dedupe_buffer_size : int
+        Bytes of the map of last offsets, Kafka's ``log.cleaner.dedupe.buffer.size``. While it grows, it can take twice
+        as many. Keys that do not fit together cost another pass over the keys of the log.
     """
 
     now: int
     delete_retention_ms: int
     segment_bytes: int
     dirty_offset: int = 0
+    dedupe_buffer_size: int = _DEDUPE_BUFFER_SIZE
 
 
 class LogCleaner:
@@ -73,12 +90,14 @@ class LogCleaner:
     ) -> None:
         self._segments = list(segments)
         self._producers = {state.producer_id: state for state in producers}
+        self._last_of_producers = np.array([state.last_offset for state in self._producers.values()], np.int64)
         self._options = options
         self._decompressor = decompressor()
         self._aborted = aborted_transactions([*segments, *following]) if segments else []
         self._transactions = self._transactions_from(self._segments)
         self._end = following[0].base_offset if following else None
-        self._offset_of, self._latest = self._last_offsets()
+        self._superseded = _Superseded()
+        self._map, self._latest = self._last_offsets()
 
     def groups(self) -> Iterator[list[Segment]]:
         """Return segments that become one, by their sizes before."""
@@ -96,30 +115,29 @@ class LogCleaner:
     def cleaned(self, group: list[Segment]) -> Iterator[bytes]:
         """Return what stays of segments; groups are taken in their order."""
         for segment in group:
-            for headers, data in _windows(segment):
-                starts = (headers["position"] - headers["position"][0]).tolist()
-                stops = (ends(headers) - headers["position"][0]).tolist()
-                rows = _Rows(headers, data)
-                for at, header in enumerate(headers):
-                    yield self._filtered(header, data[starts[at] : stops[at]], rows, at)
+            for window in _windows(segment, check_crc=True):
+                yield from self._filtered(window)
 
-    def _last_offsets(self) -> tuple[Mapping[bytes | None, int], int]:
-        """Return the last offset of each key that an aborted transaction did not write, and the last one of all."""
-        found: dict[bytes | None, int] = {}
-        latest, dirty = NONE, self._dirty()
+    def _last_offsets(self) -> tuple[OffsetMap, int]:
+        """Return the last offset of each key that no aborted transaction wrote, and the last one of all.
+
+        Keys that did not fit into one map were in others before: what these supersede is noted.
+        """
+        found, latest, dirty = self._new_map(), NONE, self._dirty()
         transactions = self._transactions_from(dirty)
         for segment in dirty:
-            for headers, data in _windows(segment):
-                rows = _Rows(headers, data)
-                for at, header in enumerate(headers):
-                    if header["attributes"] & CONTROL_BIT:
-                        transactions.drops_marker(header)
-                    elif not transactions.drops_batch(header):
-                        keys, offsets, _ = rows.of(at)
-                        found.update(zip(keys, offsets.tolist(), strict=True))
-                latest = int(last_offsets(headers)[-1])
-        found.pop(None, None)
+            for window in _windows(segment):
+                keys, offsets = window.keys()
+                wanted = ~np.repeat(transactions.drops(window.headers), window.counts)
+                taken = 0
+                while (taken := found.put(keys, offsets, wanted, taken)) < len(offsets):
+                    self._superseded.add(found, self._segments, int(offsets[taken]))
+                    found = self._new_map()
+                latest = int(last_offsets(window.headers)[-1])
         return found, latest
+
+    def _new_map(self) -> OffsetMap:
+        return OffsetMap(self._options.dedupe_buffer_size)
 
     def _transactions_from(self, segments: Sequence[Segment]) -> CleanedTransactions:
         return CleanedTransactions(self._aborted, (segments[0].base_offset or 0) if segments else 0)
@@ -129,65 +147,134 @@ class LogCleaner:
         closed = zip(self._segments, [*ends_at, None], strict=False)
         return [segment for segment, end in closed if end is None or end > self._options.dirty_offset]
 
-    def _filtered(self, header: np.void, batch: bytes, rows: _Rows, at: int) -> bytes:
-        """Return what stays of a batch."""
-        is_control = bool(header["attributes"] & CONTROL_BIT)
-        may_go = (self._transactions.drops_marker if is_control else self._transactions.drops_batch)(header)
-        horizon = int(header["base_timestamp"]) if header["attributes"] & DELETE_HORIZON_BIT else None
-        is_over = horizon is not None and horizon <= self._options.now
-        count = int(header["records_count"])
-        tombstones = np.zeros(count, bool)
-        if may_go and (is_over or not is_control):
-            keeps = np.zeros(count, bool)
-        elif is_control:
-            keeps = np.ones(count, bool)
-        else:
-            keys, offsets, tombstones = rows.of(at)
-            last = np.array([NONE if key is None else self._offset_of.get(key, NONE) for key in keys], np.int64)
-            has_key = np.array([key is not None for key in keys], bool)
-            keeps = has_key & (offsets >= last)
-            if is_over:
-                keeps &= ~tombstones
-            keeps |= offsets > self._latest
-        if not keeps.any():
-            if not self._is_last(header) and not self._is_last_of_producer(header):
-                return b""
-            return empty_batch(batch) if count else batch
-        begins_horizon = horizon is None and bool((keeps & tombstones).any() or (is_control and may_go))
-        if keeps.all() and not begins_horizon:
-            return batch
-        if begins_horizon:
-            horizon = self._options.now + self._options.delete_retention_ms
-        return filtered_batch(batch, keeps.tolist(), horizon, self._decompressor)
+    def _filtered(self, window: _Window) -> Iterator[bytes]:
+        """Return what stays of some batches."""
+        headers, now = window.headers, self._options.now
+        may_go = self._transactions.drops(headers)
+        is_control = window.is_control
+        has_horizon = headers["attributes"] & DELETE_HORIZON_BIT != 0
+        is_over = has_horizon & (headers["base_timestamp"] <= now)
+        keeps, tombstones = self._kept(window, may_go, is_over)
+        kept, kept_tombstones = window.sums(keeps), window.sums(keeps & tombstones)
+        records = headers["records_count"]
+        kept[is_control] = np.where(may_go & is_over, 0, records)[is_control]
+        begins_horizon = ~has_horizon & ((kept_tombstones > 0) | (is_control & may_go & (kept > 0)))
+        stays = (kept > 0) | self._are_last(headers)
+        is_copied = stays & (kept == records) & ~begins_horizon
+        for is_run, first, end in _runs(is_copied):
+            if is_run:
+                yield window.data[window.starts[first] : window.stops[end - 1]]
+                continue
+            for at in (np.flatnonzero(stays[first:end]) + first).tolist():
+                batch = window.data[window.starts[at] : window.stops[at]]
+                if not kept[at]:
+                    yield empty_batch(batch)
+                    continue
+                horizon = int(headers["base_timestamp"][at]) if has_horizon[at] else None
+                if begins_horizon[at]:
+                    horizon = now + self._options.delete_retention_ms
+                of_batch = np.ones(records[at], bool) if is_control[at] else keeps[window.rows_of(at)]
+                yield filtered_batch(batch, of_batch, horizon, self._decompressor)
 
-    def _is_last(self, header: np.void) -> bool:
-        """Whether a batch ends where the cleaned segments do."""
-        return int(header["base_offset"]) + int(header["last_offset_delta"]) + 1 == self._end
+    def _kept(self, window: _Window, may_go: _Flags, is_over: _Flags) -> tuple[_Flags, _Flags]:
+        """Return which records of data stay, and which of all are tombstones."""
+        keys, offsets, is_tombstone = window.rows()
+        superseded = self._map.superseded(keys, offsets)
+        self._superseded.apply(window, superseded)
+        keeps = keys.is_valid().to_numpy(zero_copy_only=False) & ~superseded
+        keeps &= ~(is_tombstone & np.repeat(is_over, window.counts))
+        keeps |= offsets > self._latest
+        keeps &= ~np.repeat(may_go, window.counts)
+        return keeps, is_tombstone
 
-    def _is_last_of_producer(self, header: np.void) -> bool:
+    def _are_last(self, headers: Headers) -> _Flags:
+        """Return which batches end where the cleaned segments do, or are the last ones of their producers."""
+        last, is_control = last_offsets(headers), headers["attributes"] & CONTROL_BIT != 0
+        found = np.zeros(len(headers), bool) if self._end is None else last + 1 == self._end
+        for at in np.flatnonzero(is_control | np.isin(last, self._last_of_producers)).tolist():
+            found[at] |= self._is_last_of_producer(headers[at], int(last[at]))
+        return found
+
+    def _is_last_of_producer(self, header: np.void, last_offset: int) -> bool:
         state = self._producers.get(int(header["producer_id"]))
         if state is None:
             return False
         if state.last_offset != NONE:
-            return int(header["base_offset"]) + int(header["last_offset_delta"]) == state.last_offset
+            return last_offset == state.last_offset
         return bool(header["attributes"] & CONTROL_BIT) and int(header["producer_epoch"]) == state.producer_epoch
 
 
-class _Rows:
-    """Keys, offsets and tombstones of the batches of a window."""
+class _Superseded:
+    """Records that are not the last ones of their keys by maps that were full: a bit for each."""
 
-    def __init__(self, headers: Headers, data: bytes) -> None:
-        rows = decode(data, columns=["key", "offset", "value"], strict=True, check_crc=False).to_table()
-        self._offsets = rows["offset"].to_numpy()
-        self._keys = rows["key"].to_pylist()
-        self._tombstones = rows["value"].is_null().to_numpy()
-        self._starts = np.searchsorted(self._offsets, headers["base_offset"])
-        self._stops = np.searchsorted(self._offsets, last_offsets(headers), side="right")
+    def __init__(self) -> None:
+        self._packed: dict[tuple[LogPath, int], npt.NDArray[np.uint8]] = {}
 
-    def of(self, at: int) -> tuple[list[bytes | None], np.ndarray, np.ndarray]:
-        """Return those of a batch."""
-        rows = slice(int(self._starts[at]), int(self._stops[at]))
-        return self._keys[rows], self._offsets[rows], self._tombstones[rows]
+    def add(self, full: OffsetMap, segments: Iterable[Segment], end_offset: int) -> None:
+        """Note what a map supersedes of the records before an offset, at which it was full."""
+        for segment in segments:
+            if (segment.base_offset or 0) >= end_offset:
+                return
+            for window in _windows(segment):
+                flags = full.superseded(*window.keys())
+                self.apply(window, flags)
+                if flags.any():
+                    self._packed[window.place] = np.packbits(flags)
+
+    def apply(self, window: _Window, flags: _Flags) -> None:
+        """Add to flags of the records of a window those that were noted."""
+        packed = self._packed.get(window.place)
+        if packed is not None:
+            flags |= np.unpackbits(packed, count=len(flags)).view(bool)
+
+
+class _Window:
+    """Some batches of a segment, which lie one behind the other.
+
+    Attributes
+    ----------
+    place : tuple
+        By which it is known in another pass.
+    headers, data : numpy.ndarray, bytes
+    starts, stops : list of int
+        Of each batch in the data.
+    is_control : numpy.ndarray
+    counts : numpy.ndarray
+        Records of data in each batch.
+    """
+
+    def __init__(self, segment: Segment, headers: Headers, data: bytes) -> None:
+        begin = int(headers["position"][0])
+        self.place = (segment.path, begin)
+        self.headers, self.data = headers, data
+        self.starts: list[int] = (headers["position"] - begin).tolist()
+        self.stops: list[int] = (ends(headers) - begin).tolist()
+        self.is_control = headers["attributes"] & CONTROL_BIT != 0
+        self.counts = np.where(self.is_control, 0, headers["records_count"])
+        self._rows_until = np.cumsum(self.counts, dtype=np.int64)
+
+    def keys(self) -> tuple[pa.BinaryArray, npt.NDArray[np.int64]]:
+        """Decode keys and offsets of the records of data."""
+        keys, offsets = self._decoded("key", "offset")
+        return keys, offsets.to_numpy()
+
+    def rows(self) -> tuple[pa.BinaryArray, npt.NDArray[np.int64], _Flags]:
+        """Return the same, and which records are tombstones."""
+        keys, offsets, values = self._decoded("key", "offset", "value")
+        return keys, offsets.to_numpy(), values.is_null().to_numpy(zero_copy_only=False)
+
+    def _decoded(self, *columns: str) -> Iterator[pa.Array]:
+        table = decode(self.data, columns=columns, strict=True, check_crc=False).to_table().combine_chunks()
+        return (table[name].chunk(0) if len(table) else pa.array([], table[name].type) for name in columns)
+
+    def rows_of(self, at: int) -> slice:
+        """Return which rows are those of a batch."""
+        return slice(int(self._rows_until[at] - self.counts[at]), int(self._rows_until[at]))
+
+    def sums(self, flags: _Flags) -> npt.NDArray[np.int64]:
+        """Count the flags of each batch's rows."""
+        sums = np.concatenate(([0], np.cumsum(flags)))
+        return np.asarray(sums[self._rows_until] - sums[self._rows_until - self.counts])
 
 
 def largest_timestamp(segment: Segment) -> int:
@@ -196,8 +283,8 @@ def largest_timestamp(segment: Segment) -> int:
     return max((int(headers["max_timestamp"].max()) for headers in scan.headers()), default=NONE)
 
 
-def _windows(segment: Segment) -> Iterator[tuple[Headers, bytes]]:
-    """Return headers and bytes of some batches at a time.
+def _windows(segment: Segment, *, check_crc: bool = False) -> Iterator[_Window]:
+    """Return the batches of a segment, some at a time; those that are written are checked once more.
 
     Raises
     ------
@@ -206,14 +293,32 @@ def _windows(segment: Segment) -> Iterator[tuple[Headers, bytes]]:
     """
     file = disk().open(segment.path)
     try:
-        scan = HeaderScan(file, check_crc=True)
-        for headers in scan.headers(_BATCHES_AT_ONCE, strict=True):
+        scan = HeaderScan(file, check_crc=check_crc)
+        for headers in scan.headers(_HEADERS_AT_ONCE, strict=True):
             if (headers["magic"] < 2).any():
                 raise ValueError(f"{segment.name}: messages of magic 0 or 1; the cleaner takes record batches alone")
-            yield headers, bytes(file.read(int(headers["position"][0]), int(ends(headers)[-1])))
+            yield from _cut(segment, file, headers)
         if scan.torn_at >= 0:
             raise CorruptRecordError(
                 f"{segment.name}: {segment.size - scan.torn_at} bytes at its end are no whole batch"
             )
     finally:
         file.close()
+
+
+def _cut(segment: Segment, file: ReadableFile, headers: Headers) -> Iterator[_Window]:
+    starts, stops = headers["position"], ends(headers)
+    begin = 0
+    while begin < len(headers):
+        fits = int(np.searchsorted(stops, starts[begin] + _WINDOW_BYTES, "right"))
+        end = max(fits, begin + 1)
+        data = bytes(file.read(int(starts[begin]), int(stops[end - 1])))
+        yield _Window(segment, headers[begin:end], data)
+        begin = end
+
+
+def _runs(flags: _Flags) -> Iterator[tuple[bool, int, int]]:
+    """Return the runs of equal flags: which they are, the first one and the one behind."""
+    edges = [0, *(np.flatnonzero(flags[1:] != flags[:-1]) + 1).tolist(), len(flags)]
+    for first, end in pairwise(edges):
+        yield bool(flags[first]), first, end
