@@ -14,6 +14,7 @@ import kraftlog
 from kraftlog.disk.disk import Disk, use_disk
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.write import log_cleaner
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner
 from kraftlog.write.replaced_segments import replace_segments, write_cleaned
 
@@ -85,14 +86,17 @@ def write_random_log(folder: Path, seed: int, keys: int) -> int:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_stays_does_not_depend_on_the_size_of_the_map(tmp_path: Path, seed: int) -> None:
+def test_what_stays_does_not_depend_on_the_size_of_the_map(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Maps that are full after one key, after some, and never; from the first offset, and from a later one."""
     keys = [3, 40][seed % 2]
     count = write_random_log(tmp_path / "log" / "t-0", seed, keys)
     dirty = [0, 60][seed // 2 % 2]
     options = replace(OPTIONS, dirty_offset=dirty, segment_bytes=[1, 1 << 20][seed // 4])
     left = []
-    for size in (options.dedupe_buffer_size, 1200, 0):
+    for size, window in ((options.dedupe_buffer_size, 1 << 20), (1200, 700), (0, 700)):
+        monkeypatch.setattr(log_cleaner, "_WINDOW_BYTES", window)
         folder = tmp_path / str(size) / "t-0"
         shutil.copytree(tmp_path / "log" / "t-0", folder)
         batches = clean(folder, count, replace(options, dedupe_buffer_size=size))
