@@ -31,11 +31,12 @@ def producer_rows(
     faults: list[Fault],
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the ``producers`` table, from headers alone.
+    """Return the ``producers`` table, from snapshots and headers.
 
-    It starts from the ``.snapshot`` beside the first segment of a partition; where records were deleted, from the log
-    start offset, as a broker that rebuilds it. It ends before the ``end_offset`` of the options. The other bounds have
-    no meaning here. Kafka's -1 is null.
+    It starts from the last ``.snapshot`` that is known to be on disk, as a broker that loads the log, which has removed
+    producers that were idle for too long; without one from the first segment. Where records were deleted, it starts
+    from the log start offset, as a broker that rebuilds it. It ends before the ``end_offset`` of the options. The other
+    bounds have no meaning here. Kafka's -1 is null.
     """
     for group in by_partition(segments):
         states = producer_states(group, options, faults, on_progress)
@@ -57,7 +58,9 @@ def producer_states(
     producers, last = ProducerStates(known), group[-1]
     end = 0
     for number, segment in enumerate(group[first:]):
-        if segment is last and number and (segment.base_offset or 0) < options.end_offset:
+        if (segment.base_offset or 0) >= options.end_offset:
+            break
+        if segment is last and number:
             producers = _with_later_timestamps(producers, producers_before(segment, found))
         end = max(end, _read(segment, producers, options, faults))
         if on_progress:
@@ -76,9 +79,16 @@ def _snapshot_behind(
     """Return the number of the segment to read from, and what is known of producers where it starts.
 
     As Kafka's ``ProducerStateManager.truncateAndReload``: where records were deleted a snapshot of the log start offset
-    or before it does not count, and one behind it knows producers whose records were deleted.
+    or before it does not count, and one behind it knows producers whose records were deleted. Behind the recovery point
+    a broker makes snapshots anew from the headers.
     """
     start = 0 if options.include_deleted else group[0].log_start_offset
+    for number in range(len(group) - 1, 0, -1):
+        base = group[number].base_offset or 0
+        if start < base <= min(options.end_offset, group[number].settled_offset):
+            known = producers_before(group[number], faults)
+            if known is not None:
+                return number, known
     if start == 0 or start < (group[0].base_offset or 0):
         return 0, producers_before(group[0], faults) or []
     for number, segment in enumerate(group):
