@@ -148,3 +148,32 @@ def batch_with(file: Buffer | InputFile, position: int, offset: int) -> Headers 
     headers = header_at(file, position)
     holds = len(headers) == 1 and headers["base_offset"][0] <= offset <= last_offsets(headers)[0]
     return headers if holds else None
+
+
+def indexed_batch(
+    file: Buffer | InputFile, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], at: int
+) -> Headers | None:
+    """Return the header that an entry of an ``.index`` points at, if that batch is one that it can stand for.
+
+    An entry has the last offset of its batch. One that a follower wrote before KAFKA-806 has the last offset of all
+    batches of a fetch and points at the first of them, which begins behind the offset of the entry before. Other bytes
+    may look the same, so its checksum is compared. What lies before it has lesser offsets.
+
+    Parameters
+    ----------
+    file : buffer or file
+    offsets, positions : numpy.ndarray
+        Of all entries.
+    at : int
+        Number of the entry.
+    """
+    position, offset = int(positions[at]), int(offsets[at])
+    found = batch_with(file, position, offset)
+    if found is not None:
+        return found
+    before = int(offsets[at - 1]) if at else -1
+    headers = header_at(file, position)
+    if len(headers) != 1 or not before < headers["base_offset"][0] <= offset:
+        return None
+    checked = next(HeaderScan(file, position, position + 1, check_crc=True).headers(), None)
+    return checked if checked is not None and checked["crc_ok"][0] == 1 else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan, batch_with, ends
+from kraftlog.codec.header_scan import HeaderScan, ends, indexed_batch
 from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.markers import scan_markers
 from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, ReadOptions
@@ -219,6 +219,5 @@ def _last_entry(segment: Segment, ahead: int) -> int:
     at = -1 if index is None else int(np.searchsorted(index[1], segment.size - ahead, side="right")) - 1
     if index is None or at < 0:
         return 0
-    offset, position = int(index[0][at]), int(index[1][at])
     file = disk().open(segment.path, segment.size)
-    return position if batch_with(file, position, offset) is not None else 0
+    return int(index[1][at]) if indexed_batch(file, *index, at) is not None else 0

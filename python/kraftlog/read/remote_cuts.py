@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kraftlog.codec.header_scan import batch_with
+from kraftlog.codec.header_scan import indexed_batch
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
@@ -60,7 +60,7 @@ def _cut(segment: Segment, found: InputFile, start: int, end: int, range_bytes: 
     at = int(np.searchsorted(positions, start + range_bytes))
     while at < len(positions) and positions[at] < min(end, found.size):
         position = int(positions[at])
-        if batch_with(found, position, int(offsets[at])) is not None:
+        if indexed_batch(found, offsets, positions, at) is not None:
             cuts.append(position)
         at = int(np.searchsorted(positions, position + range_bytes))
     return list(pairwise([*cuts, end]))

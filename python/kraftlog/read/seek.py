@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan, batch_with, ends
+from kraftlog.codec.header_scan import HeaderScan, ends, indexed_batch
 from kraftlog.codec.headers import last_offsets
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault
@@ -18,7 +18,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.types import Buffer, InputFile
 
 HEADERS_PER_LOOK = 64  # an index entry stands for 4 KiB of log by default
-MOST_BEHIND_ENTRY = 1 << 20  # behind the last index entry lie, by default, 4 KiB and one batch
+MOST_BEHIND_ENTRY = 16 << 20  # behind the last entry lie 4 KiB and a batch; of a follower a fetch, of up to 10 MiB
 
 
 def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tuple[int, int]:
@@ -38,13 +38,14 @@ def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tu
         return start, end
     offsets, positions = index
     at = int(np.searchsorted(offsets, start_offset, side="right")) - 1
-    if at >= 0 and batch_with(file, int(positions[at]), int(offsets[at])) is not None:
+    if at >= 0 and indexed_batch(file, offsets, positions, at) is not None:
         start = int(positions[at])
     at = int(np.searchsorted(offsets, options.end_offset, side="left"))
-    if at < len(offsets):
-        batch = batch_with(file, int(positions[at]), int(offsets[at]))
-        if batch is not None:
+    for number in range(at, min(at + 2, len(offsets))):  # of a follower, the next one is behind the bound
+        batch = indexed_batch(file, offsets, positions, number)
+        if batch is not None and last_offsets(batch)[0] >= options.end_offset:
             end = int(ends(batch)[0])
+            break
     return start, end
 
 
@@ -82,12 +83,12 @@ def _offset_before(segment: Segment, file: Buffer | InputFile, timestamp: int) -
     offset, stamp = int(offsets[at]), int(stamps[at])
     index_at = int(np.searchsorted(index[0], offset, side="right")) - 1
     start = 0 if index_at < 0 else int(index[1][index_at])
-    if index_at >= 0 and batch_with(file, start, int(index[0][index_at])) is None:
+    if index_at >= 0 and indexed_batch(file, *index, index_at) is None:
         return -1
-    end = int(index[1][index_at + 1]) + 1 if index_at + 1 < len(index[1]) else start + MOST_BEHIND_ENTRY
+    behind = index[1][index_at + 2 :]  # of a follower, an offset before that of the next entry may lie behind its byte
+    end = int(behind[0]) if len(behind) else int(index[1].max(initial=0)) + MOST_BEHIND_ENTRY
     for headers in HeaderScan(file, start, end).headers(HEADERS_PER_LOOK):
         holds = (headers["base_offset"] <= offset) & (offset <= last_offsets(headers))
         if holds.any():
             return offset if int(headers[holds][0]["max_timestamp"]) == stamp else -1
-        break
     return -1

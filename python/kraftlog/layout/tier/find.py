@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kraftlog.codec.header_scan import HeaderScan, batch_with
+from kraftlog.codec.header_scan import HeaderScan, indexed_batch
 from kraftlog.codec.headers import last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.entries import Entry
@@ -271,8 +271,10 @@ def _last_offset(segment: StoredSegment) -> int:
     file = disk().open(segment.path, segment.size)
     try:
         if entries is not None and len(entries["offset"]):
-            position = int(entries["position"][-1])
-            start = position if batch_with(file, position, int(entries["offset"][-1])) is not None else 0
+            is_there = (
+                indexed_batch(file, entries["offset"], entries["position"], len(entries["offset"]) - 1) is not None
+            )
+            start = int(entries["position"][-1]) if is_there else 0
         for headers in HeaderScan(file, start).headers():
             last = max(last, int(last_offsets(headers).max()))
     finally:

@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from kraftlog.codec.header_scan import HeaderScan, batch_with
+from kraftlog.codec.header_scan import HeaderScan, indexed_batch
 from kraftlog.codec.headers import last_offsets
 from kraftlog.disk.disk import disk
 from kraftlog.disk.part_path import PartPath
@@ -240,5 +240,5 @@ def _position_before(segment: StoredSegment, file: InputFile, offset: int) -> in
     at = -1 if entries is None else int(np.searchsorted(entries["offset"], offset, side="right")) - 1
     if entries is None or at < 0:
         return 0
-    position = int(entries["position"][at])
-    return position if batch_with(file, position, int(entries["offset"][at])) is not None else 0
+    found = indexed_batch(file, entries["offset"], entries["position"], at)
+    return 0 if found is None else int(entries["position"][at])
