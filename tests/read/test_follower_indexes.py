@@ -40,7 +40,7 @@ class Follower:
         self.longest = 0
         for _ in range(fetches):
             fetched = b""
-            for _ in range(dice.choice([1, 2, 12])):
+            for _ in range(dice.choice([1, 2, 12, 90])):
                 stamps = [5_000 + offset * 10 + dice.randrange(-300, 300) for _ in range(dice.randint(1, 5))]
                 self.rows += [(offset + at, stamp) for at, stamp in enumerate(stamps)]
                 fetched += batch(offset, stamps)

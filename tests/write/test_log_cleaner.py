@@ -65,7 +65,7 @@ def write_random_log(folder: Path, seed: int, keys: int) -> int:
                 values = [b"v" if dice.random() < 0.8 else None for _ in names]
                 rows = pa.table({"key": pa.array(names, pa.binary()), "value": pa.array(values, pa.binary())})
                 is_transactional = number < 4 and dice.random() < 0.4
-                producer = {"producer_id": 3, "producer_epoch": 0} if is_transactional else {}
+                producer = {"producer_id": 3, "producer_epoch": 0, "base_sequence": 0} if is_transactional else {}
                 compression = dice.choice(["none", "lz4"])
                 file.write(
                     kraftlog.encode(
