@@ -200,10 +200,10 @@ def small_segments() -> Iterator[None]:
 def judge_epochs(notes: Notes) -> None:
     """Raise when a producer id, or an epoch of one, was given out twice."""
     last: dict[int, tuple[str | None, int]] = {}
-    for kind, who, producer_id, epoch in (note for note in notes if note[0] in ("epoch", "epoch behind")):
+    for _, who, producer_id, epoch in (note for note in notes if note[0] == "epoch"):
         known, before = last.get(producer_id, (who, -1))
         assert known == who, f"producer id {producer_id} of {known} is given to {who}"
-        assert epoch > before or (kind == "epoch behind" and epoch == before), f"epoch {epoch} of {who} after {before}"
+        assert epoch > before, f"epoch {epoch} of {who}, behind {before}"
         last[producer_id] = who, epoch
 
 
@@ -283,7 +283,7 @@ def again(call: Callable[[], object]) -> None:
 
 
 def end_transaction(process: Process, producer: Producer, number: int, *, is_commit: bool) -> None:
-    """Commit or abort, as the documentation says behind an interrupt as well, and note the epoch of what follows."""
+    """Commit or abort, as the documentation says behind an interrupt as well."""
     if is_commit:
         process.note("committing", number)
         try:
@@ -297,8 +297,6 @@ def end_transaction(process: Process, producer: Producer, number: int, *, is_com
     else:
         again(producer.abort_transaction)
     process.note("committed" if is_commit else "aborted", number)
-    if producer._state is not None and producer._state.status:  # it had a transaction
-        process.note("epoch behind", producer.transactional_id, producer.producer_id, producer.producer_epoch)
 
 
 def sends(process: Process, producer: Producer, numbers: Iterator[int]) -> Iterator[None]:
