@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all simulate build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
+.PHONY: demo test test-all simulate mutants build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
 
 $(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
@@ -30,6 +30,10 @@ SCHEDULES := 100000
 SEED := 0
 simulate: $(READY)
 	$(BIN)/python tests/simulation/simulate.py --schedules=$(SCHEDULES) --seed=$(SEED)
+
+# changes that make the code wrong, each with the check that has to notice it
+mutants: $(READY)
+	$(BIN)/python tests/mutants/run.py
 
 lint: $(READY)
 	ci/lint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ from kraftlog import LogStore, process
 from kraftlog.errors import CorruptRecordError
 from kraftlog.log_store import OffsetAndMetadata
 from kraftlog.log_store.errors import UnknownTopicOrPartitionError
+from kraftlog.schema import RECORDS
 
 Opened = Callable[..., LogStore]
 
@@ -47,6 +49,27 @@ def test_records_come_once(store: LogStore):
         assert (consumer.position(), consumer.lag()) == ({("orders", 0): 3}, {("orders", 0): 0})
         consumer.seek(("orders", 0), 1)
         assert polled(consumer) == [b"b", b"c"]
+
+
+def test_a_poll_that_is_interrupted_has_taken_nothing(store: LogStore, monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C comes when the rows are read, and before they are returned."""
+    asked: list[int] = []
+
+    def interrupted() -> pa.Schema:
+        asked.append(1)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return RECORDS.select()
+
+    send(store, "a", "b")
+    with store.consumer("g") as consumer:
+        consumer.subscribe(["orders"])
+        with monkeypatch.context() as patched:
+            patched.setattr("kraftlog.log_store.consumer.RECORDS", SimpleNamespace(select=interrupted))
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll(2)
+        assert consumer.position()["orders", 0] == 0
+        assert polled(consumer) == [b"a", b"b"]
 
 
 def test_columns_are_those_of_the_table_records(store: LogStore):
@@ -134,6 +157,7 @@ def test_a_group_shares_partitions(store: LogStore):
     third = store.consumer("g")
     third.subscribe(["orders"])
     assert [len(each.assignment()) for each in (first, second, third)] == [2, 1, 1]
+    assert sorted(first.assignment() + second.assignment() + third.assignment()) == alone.assignment()
     first.close()
     assert [len(each.assignment()) for each in (second, third)] == [2, 2]
 

@@ -40,6 +40,7 @@ def test_sequences_begin_anew_behind_the_largest():
     entries = written(1, rows=3, first=SEQUENCES - 2)
     assert entries.check(Stamp(7, 0, 1), 1, "t-0") is None
     assert entries.check(Stamp(7, 0, SEQUENCES - 2), 3, "t-0") is not None
+    assert written(1, rows=2, first=SEQUENCES - 2).check(Stamp(7, 0, 0), 1, "t-0") is None
 
 
 def test_epochs():
@@ -64,6 +65,42 @@ def test_transactions():
     entries.end(7, 1, 4)
     assert (entries.first_unstable_offset(), sorted(entries.open_transactions())) == (13, [8])
     assert entries.check(Stamp(7, 1, 0, is_transactional=True), 1, "t-0") is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "raises_epoch", "is_open", "expected"),
+    [
+        (3, False, True, True),  # the partition is further on already
+        (4, False, True, False),
+        (4, False, False, True),
+        (4, True, True, True),  # what is open is the next transaction
+        (5, True, True, False),
+        (5, True, False, False),  # a partition without data gets one, too
+    ],
+)
+def test_whether_a_marker_is_there(epoch: int, raises_epoch: bool, is_open: bool, expected: bool):
+    entries = ProducerEntries()
+    entries.add(Stamp(7, 4, 0, is_transactional=is_open), 10, 12, 1)
+    entry = entries.get(7)
+    assert entry is not None
+    assert entry.has_marker(epoch, raises_epoch=raises_epoch) is expected
+
+
+def test_the_sequence_of_the_next_batch():
+    entry = written(2, rows=3, first=SEQUENCES - 6).get(7)
+    assert entry is not None
+    assert (entry.next_sequence(0), entry.next_sequence(1)) == (0, 0)
+    entry = written(2, rows=3).get(7)
+    assert entry is not None
+    assert (entry.next_sequence(0), entry.next_sequence(1)) == (6, 0)
+
+
+def test_all_but_one_are_forgotten():
+    entries = ProducerEntries()
+    for producer_id in (7, 8):
+        entries.add(Stamp(producer_id, 0, 0, is_transactional=True), producer_id, producer_id, 1)
+    entries.keep(8)
+    assert (len(entries), entries.first_unstable_offset(), list(entries.open_transactions())) == (1, 8, [8])
 
 
 def test_producers_without_ids_are_not_kept():
@@ -107,3 +144,10 @@ def test_idle_producers_of_a_log():
     entries = ProducerEntries(states)
     entries.expire(80)
     assert (len(entries), entries.first_unstable_offset()) == (1, 15)
+
+
+def test_open_transactions_of_a_log_are_in_order():
+    """Who wrote last need not be who began last."""
+    states = [ProducerState(7, 0, 0, 30, 0, 10, -1, 20), ProducerState(8, 0, 9, 40, 0, 20, -1, 5)]
+    entries = ProducerEntries(states)
+    assert (entries.first_unstable_offset(), list(entries.open_transactions())) == (5, [8, 7])

@@ -121,6 +121,8 @@ def test_the_last_epoch_brings_a_new_producer_id():
     complete = transition("etl", prepared, Complete(7))
     assert (complete.producer_id, complete.producer_epoch) == (9, 0)
     assert (complete.previous_producer_id, complete.next_producer_id, complete.status) == (7, -1, COMPLETE_COMMIT)
+    with pytest.raises(ProducerFencedError):
+        transition("etl", complete, AddPartitions(7, LAST_EPOCH, ORDERS, 8, 2))
     going_on = transition("etl", complete, AddPartitions(9, 0, ORDERS, 8, 2))
     assert (going_on.status, going_on.producer_id) == (ONGOING, 9)
 
@@ -131,12 +133,18 @@ def test_a_new_producer_of_an_exhausted_id():
     assert (found.producer_id, found.producer_epoch, found.previous_producer_id) == (12, 0, 7)
 
 
+def test_a_new_producer_brings_its_own_timeout():
+    found = transition("etl", begun(3, EMPTY), InitProducerId(2000, 9))
+    assert (found.timeout_ms, found.producer_epoch, found.status, found.start_timestamp) == (2000, 4, EMPTY, -1)
+
+
 def test_a_fenced_transaction_of_the_last_epoch():
     fenced = transition("etl", begun(LAST_EPOCH - 1), Fence(6))
     assert (fenced.status, fenced.producer_epoch) == (PREPARE_ABORT, LAST_EPOCH)
     complete = transition("etl", fenced, Complete(7))
     found = transition("etl", complete, InitProducerId(1000, 9, new_producer_id=12))
     assert (found.producer_id, found.producer_epoch) == (12, 0)
+    assert transition("etl", begun(LAST_EPOCH), Fence(6)).producer_epoch == LAST_EPOCH  # a larger one fits no record
 
 
 def test_events_that_come_twice_change_nothing():
@@ -152,6 +160,7 @@ def test_events_that_come_twice_change_nothing():
         (None, AddPartitions(7, 0, ORDERS, 1, 2), InvalidProducerIdMappingError, "has no producer id, or expired"),
         (begun(), AddPartitions(8, 0, ORDERS, 1, 2), InvalidProducerIdMappingError, "belongs to producer 7, not 8"),
         (begun(3), AddPartitions(7, 2, ORDERS, 1, 2), ProducerFencedError, "epoch 2 of producer 7 is fenced"),
+        (begun(3), AddPartitions(7, 4, ORDERS, 1, 2), ProducerFencedError, "epoch 4 of producer 7 is fenced"),
         (begun(3), EndTransaction(7, 2, True, 1), ProducerFencedError, "has epoch 3 of producer 7"),
         (begun(0, EMPTY), EndTransaction(7, 0, True, 1), InvalidTransactionError, "no transaction under way"),
         (begun(0, COMPLETE_ABORT), Fence(1), InvalidTransactionError, "no transaction under way"),

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
+from faulty_disk import FaultyDisk
 from kraftlog import LogStore
 from kraftlog.errors import RecordTooLargeError
 from kraftlog.log_store import cluster
@@ -149,6 +150,31 @@ def test_a_transaction_that_takes_too_long(store: LogStore, clock: StandingClock
     assert [state[2] for state in states(store.path)] == ["aborted", "committed"]
 
 
+def test_a_commit_comes_too_late(store: LogStore, clock: StandingClock):
+    """Nobody else has used the store since: the transaction is aborted all the same, and not forgotten."""
+    slow = store.producer("slow", transaction_timeout_ms=1000)
+    slow.begin_transaction()
+    slow.send("orders", pa.table({"value": ["x"]}), partition=0)
+    clock.now += EXPIRATION_MS + 1
+    assert store._parts.transactions.expire() == []
+    with pytest.raises(ProducerFencedError):
+        slow.commit_transaction()
+    assert [state[2] for state in states(store.path)] == ["aborted"]
+
+
+def test_a_transaction_that_no_id_knows_of(opened: Opened, store: LogStore):
+    """It is aborted under the epoch of its producer's id: a batch that comes late as well is refused then."""
+    with store.producer("etl") as old, store.producer("etl") as new:
+        assert (old.producer_epoch, new.producer_epoch) == (0, 1)
+        late = Stamp(old.producer_id, 0, 0, is_transactional=True)
+        rows = pa.record_batch({"value": ["late"]})
+        store._open_partition(("orders", 0)).append_rows(rows, late, BatchOptions(), timestamp_ms=1)
+    store._abandon()
+    with opened() as again:
+        batches = kraftlog.open(again.path, topics=["orders"]).batches().to_pylist()
+        assert [(row["producer_epoch"], row["is_control"]) for row in batches] == [(0, False), (1, True)]
+
+
 @pytest.mark.parametrize("timeout", [0, -1, 900_001])
 def test_refused_timeouts(store: LogStore, timeout: int):
     with pytest.raises(InvalidTransactionTimeoutError, match=f"{timeout} ms is not between 1 and 900000"):
@@ -197,6 +223,7 @@ def test_ids_expire(opened: Opened, store: LogStore, clock: StandingClock):
     clock.now += EXPIRATION_MS + 1
     with opened() as again:
         assert again.transactional_ids() == []
+        assert kraftlog.open(again.path).transactional_ids().num_rows == 0  # a tombstone says so to a broker
         new = again.producer("etl")
         assert (new.producer_id, new.producer_epoch) == (1000, 0)
         with pytest.raises(InvalidProducerIdMappingError):
@@ -297,6 +324,35 @@ def test_an_older_transaction_version(opened: Opened, tmp_path: Path, monkeypatc
     assert [(row["producer_epoch"], row["base_sequence"]) for row in batches] == [(0, 0), (0, -1), (0, 2), (0, -1)]
     log = kraftlog.open(tmp_path / "store", topics=["__transaction_state"])
     assert set(log.messages(["value_version"]).to_table()["value_version"].to_pylist()) == {0}
+
+
+def test_the_next_transaction_begins_behind_the_end_of_the_last(
+    opened: Opened, without_waiting: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+):
+    """On disk it is complete; then the log says that one is under way, for a broker that opens it, before its data.
+
+    With a transaction version below 2 a marker that is written again would end the next transaction.
+    """
+    monkeypatch.setitem(cluster.FEATURES, "transaction.version", 0)
+    with opened(transaction_log_partitions=1) as store:
+        store.create_topic("orders")
+        producer = store.producer("etl")
+        with producer.transaction():
+            producer.send("orders", value="x")
+        before = len(without_waiting.steps)
+        producer.begin_transaction()
+        producer.send("orders", value="y")
+        producer.flush()
+        written = [(step.name, step.path.parent.name) for step in without_waiting.steps[before:]]
+        under_way = kraftlog.open(store.path).transactional_ids().to_pylist()
+        producer.abort_transaction()
+    state = "__transaction_state-0"
+    logs = [each for each in written if each[1] in ("orders-0", state) and each[0] in ("append", "sync")]
+    markers_on_disk, complete = ("sync", "orders-0"), [("append", state), ("sync", state)]
+    assert logs[:5] == [markers_on_disk, *complete, ("append", state), ("append", "orders-0")]
+    assert [(row["status"], row["partitions"]) for row in under_way] == [
+        ("Ongoing", [{"topic": "orders", "partitions": [0]}])
+    ]
 
 
 def test_a_late_batch_of_a_fenced_producer(store: LogStore):

@@ -15,6 +15,7 @@ from runner import Notes, Workload
 import kraftlog
 from kraftlog import LogStore
 from kraftlog.disk.disk import disk
+from kraftlog.errors import RecordError
 from kraftlog.log_store.errors import StoreError
 
 LOGS = Path("/sim/logs")
@@ -28,7 +29,7 @@ class CompactWorkload(Workload):
     Judged is that the last value of each key is there, whatever a crash has left of a cleaning.
     """
 
-    failures = (OSError, StoreError)
+    failures = (OSError, StoreError, RecordError)
 
     def prepare(self, process: Process) -> None:
         process.disk.make_folder(LOGS.parent)

@@ -5,20 +5,48 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from sim_disk import SimDisk, Step
+    from sim_disk import Step
 
 _SYNCS = ("sync", "sync_file", "sync_folder")
 _GROWS = ("create", "append", "pwrite", "make_folder")
 _OPENS = ("open", "create")
 
+_CHANGES = (*_SYNCS, *_GROWS, "truncate", "rename", "unlink", "empty", "remove_folder")
+
+
+class InterruptError(BaseException):
+    """What the handler of a signal raises, such as that of Ctrl-C."""
+
+
+class Kind(NamedTuple):
+    """What fails.
+
+    Attributes
+    ----------
+    steps : tuple of str
+        Names of the steps that it hits.
+    number : int
+        Of the OSError; 0 of an interrupt.
+    comes_behind : bool
+        Whether the step is done when the exception comes.
+    """
+
+    steps: tuple[str, ...]
+    number: int = 0
+    comes_behind: bool = False
+
+
+INTERRUPTS = ("interrupt before a step", "interrupt behind a step")
 KINDS = {
-    "EIO at a sync": (_SYNCS, errno.EIO),
-    "EIO at a write": (("append", "pwrite", "truncate", "rename", "unlink"), errno.EIO),
-    "ENOSPC": (_GROWS, errno.ENOSPC),
-    "EMFILE": (_OPENS, errno.EMFILE),
+    "EIO at a sync": Kind(_SYNCS, errno.EIO),
+    "EIO at a write": Kind(("append", "pwrite", "truncate", "rename", "unlink"), errno.EIO),
+    "ENOSPC": Kind(_GROWS, errno.ENOSPC),
+    "EMFILE": Kind(_OPENS, errno.EMFILE),
+    INTERRUPTS[0]: Kind((*_CHANGES, "open")),
+    INTERRUPTS[1]: Kind(_CHANGES, comes_behind=True),
 }
 
 
@@ -33,19 +61,32 @@ class Fault:
     number : int
         Of the first step that may fail.
     lasts : bool
-        Whether all steps of the kind fail from then on, or one.
+        Whether all steps of the kind fail from then on, or one; there is one interrupt.
     """
 
     kind: str
     number: int
     lasts: bool = False
 
-    def hits(self, step: Step) -> bool:
-        """Whether a step fails."""
-        names, _ = KINDS[self.kind]
-        return step.name in names and (step.number >= self.number if self.lasts else step.number == self.number)
+    def hits(self, step: Step, *, is_in_thread: bool = False) -> bool:
+        """Whether a step fails; a signal interrupts the main thread alone."""
+        if self.kind in INTERRUPTS and (is_in_thread or step.number > self.number):
+            return False
+        at = step.number >= self.number if self.lasts else step.number == self.number
+        return at and step.name in KINDS[self.kind].steps
 
-    def before(self, disk: SimDisk, step: Step) -> None:
-        """Fail."""
-        number = KINDS[self.kind][1]
+    def before(self, step: Step) -> None:
+        """Fail, unless that comes behind the step."""
+        if not KINDS[self.kind].comes_behind:
+            self._raise(step)
+
+    def behind(self, step: Step) -> None:
+        """Fail, if that comes behind the step."""
+        if KINDS[self.kind].comes_behind:
+            self._raise(step)
+
+    def _raise(self, step: Step) -> None:
+        number = KINDS[self.kind].number
+        if not number:
+            raise InterruptError(str(step))
         raise OSError(number, os.strerror(number), str(step.path))

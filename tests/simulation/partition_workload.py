@@ -81,6 +81,10 @@ class PartitionWorkload(Workload):
         if dice.random() < 0.3:
             log.roll()
         if dice.random() < 0.2:
+            if dice.random() < 0.5:  # it is on disk before what follows it
+                process.note("begin", (row := f"{number:04} before",))
+                append(log, process, row, epoch, commit=False)
+                number += 1
             process.note("begin", (row := f"{number:04} adopted",))
             adopt(log, process, row, epoch)
             process.note("done")
@@ -88,6 +92,13 @@ class PartitionWorkload(Workload):
         sizes = [dice.choice((10, 200, 700)) for _ in range(dice.randrange(1, 6))]
         rows = tuple(f"{number + n:04}".ljust(size, ".") for n, size in enumerate(sizes))
         producer = dice.choice((None, *PRODUCERS))
+        if producer is None and dice.random() < 0.5:  # at once, into several segments
+            for row in rows:
+                process.note("begin", (row,))
+            batches = [batch_of(log, process, row, epoch, behind=n) for n, row in enumerate(rows)]
+            log.append(b"".join(batches), commit=True)
+            process.note("done")
+            return number + len(rows)
         for row in rows:
             process.note("begin", (row,))
             if producer is None:
@@ -137,11 +148,11 @@ class PartitionWorkload(Workload):
         assert ("done",) not in notes[:at], "a broker would not recover what was written"
 
 
-def batch_of(log: PartitionLog, process: Process, row: str, epoch: int, **ids: int) -> bytes:
-    """Return a batch of one row, which follows the end of a log."""
+def batch_of(log: PartitionLog, process: Process, row: str, epoch: int, behind: int = 0, **ids: int) -> bytes:
+    """Return a batch of one row, so many offsets behind the end of a log."""
     return kraftlog.encode(
         pa.record_batch({"value": [row]}),
-        base_offset=log.next_offset,
+        base_offset=log.next_offset + behind,
         partition_leader_epoch=max(epoch, log.epochs.last),
         timestamp_ms=process.clock(),
         **({"producer_epoch": 0, "is_transactional": True, **ids} if ids else {}),

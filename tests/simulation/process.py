@@ -15,6 +15,7 @@ from unittest import mock
 
 from known_reads import read_once
 from sim_disk import SimDisk
+from sim_executor import SimExecutor
 
 from kraftlog.disk.disk import use_disk
 from kraftlog.log_store.cluster_records import ClusterRecords, read_cluster
@@ -40,6 +41,8 @@ class Process:
         self.disk = disk
         self.random = Random(seed)
         self._ids = Random(f"ids of {seed}")
+        self._threads = Random(f"threads of {seed}")
+        self._executors: list[SimExecutor] = []
         self._now_ms = _START_MS
 
     def clock(self) -> int:
@@ -63,6 +66,27 @@ class Process:
         """Let time pass."""
         self._now_ms += int(seconds * 1000)
 
+    def plays(self, actor: str) -> None:
+        """Say who takes part."""
+        self.disk.actors.add(actor)
+
+    @contextmanager
+    def child(self) -> Iterator[None]:
+        """Let the code of a ``with`` block run in a child that has inherited all by ``fork``; it may change nothing."""
+        changes = len(self.disk.moments)
+        with mock.patch("kraftlog.log_store.owner._here", -1):
+            yield
+        assert len(self.disk.moments) == changes, "a child process has changed what its parent has open"
+
+    def let_threads_run(self) -> None:
+        """Let threads do some of what waits for them."""
+        for executor in self._executors:
+            executor.run_some()
+
+    def _executor(self, *_: object) -> SimExecutor:
+        self._executors.append(SimExecutor(self.disk, self._threads))
+        return self._executors[-1]
+
     def note(self, *what: Hashable) -> None:
         """Say what the process knows from now on, such as that something is acknowledged."""
         self.disk.notes.append(what)
@@ -77,6 +101,8 @@ class Process:
             mock.patch("time.monotonic", _here(self.monotonic, time.monotonic)),
             mock.patch("time.sleep", _here(self.sleep, time.sleep)),
             mock.patch("kraftlog.log_store.cluster.read_cluster", _read_cluster),
+            mock.patch("kraftlog.log_store.store.ThreadPoolExecutor", self._executor),
+            mock.patch("kraftlog.log_store.transaction_coordinator.ThreadPoolExecutor", self._executor),
         ):
             yield
 

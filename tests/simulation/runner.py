@@ -8,22 +8,34 @@ what the process had noted by then. Recovery is branched in the same way, once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
 from typing import Any
 
 from faults import KINDS as FAULTS
-from faults import Fault
+from faults import Fault, InterruptError
 from losses import KINDS, described, loss_of, one_kept, one_lost, random_loss, smaller
 from process import Process
 from sim_disk import Loss, Moment, SimDisk
 
 Notes = Sequence[tuple[Any, ...]]
 KILL = "kill"
-CHOSEN = {"random": random_loss, "one lost": one_lost, "one kept": one_kept}
+RANDOM = "random"
+CHOSEN = {RANDOM: random_loss, "one lost": one_lost, "one kept": one_kept}
 Crash = Loss | str
+SIMPLE = {"none": 4, KILL: 3, "one lost": 3, "one kept": 2, "names": 1, "data": 1, "all": 1}
+"""Crashes that lose in a simple way, with how often each is drawn beside the others."""
+RANDOM_SHARE = 5
+FAULT_SHARE = 1  # of each kind of fault
+BEHIND = {  # where a simple crash shows most
+    "none": ("notes",),
+    KILL: ("truncate", "append", "rename"),
+    "one lost": ("rename", "unlink"),
+    "one kept": ("unlink",),
+    "names": ("rename",),
+}
 
 
 class Workload:
@@ -35,10 +47,13 @@ class Workload:
         Errors that ``run`` may end with when the disk fails.
     faults : tuple of str
         Kinds of faults that it meets.
+    actors : tuple of str
+        Who takes part besides, as ``Process.plays`` has them.
     """
 
     failures: tuple[type[BaseException], ...] = (OSError,)
     faults: tuple[str, ...] = tuple(FAULTS)
+    actors: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -138,6 +153,9 @@ class Simulation:
         self._runs: dict[tuple[int, Fault | None], SimDisk] = {}
         self._recovered: dict[bytes, tuple[Any, BaseException | None, Notes]] = {}
         self._judged: set[tuple[bytes, tuple[Any, ...]]] = set()
+        self._dice = Random(f"schedules {seed}")
+        self._cards: list[str] = []  # kinds that are drawn next
+        self._moments_of: dict[str, Iterator[tuple[int, int]]] = {}  # for each simple kind, those that it takes next
 
     # one run, one recovery
 
@@ -156,10 +174,14 @@ class Simulation:
         with process.running():
             try:
                 self.workload.run(process)
-            except self.workload.failures:
+            except (*self.workload.failures, InterruptError):
                 if not disk.has_failed:
                     raise
+            except AssertionError as violated:
+                text = "\n".join([*map(str, disk.steps[-30:]), f"{self.workload.name}, seed {self.seed}: {violated}"])
+                raise ViolationError(Schedule(self.workload.name, variant, fault, ()), violated, text) from violated
         self.sites |= disk.sites
+        self.counts.kinds.update(f"actor: {actor}" for actor in disk.actors)
         self._runs[variant, fault] = disk
         return disk
 
@@ -192,61 +214,62 @@ class Simulation:
     # schedules
 
     def explore(self, schedules: int, variants: int = 1) -> Counts:
-        """Try so many schedules: the simple crashes at each moment first, then random ones.
+        """Try schedules until there are so many; kinds are drawn by their shares from the first one on.
 
         Raises
         ------
         ViolationError
             When something does not hold.
         """
-        dice = Random(f"schedules {self.seed}")
-        for variant, number, kind in self._simple(variants, dice):
-            if self.counts.schedules >= schedules:
-                return self.counts
-            self._try(variant, None, number, kind, dice)
+        dice = self._dice
         while self.counts.schedules < schedules:
-            variant = dice.randrange(variants)
-            fault = self._some_fault(variant, dice) if dice.random() < 0.3 else None
-            moments = self._run(variant, fault).moments
-            if not moments:  # it failed before it had changed anything
-                self.counts.schedules += 1
-            elif fault is not None:  # what was done before the fault was tried without it
-                after = [n for n, moment in enumerate(moments) if not 0 <= moment.step.number < fault.number]
-                number = dice.choice(after or [len(moments) - 1])
-                self._try(variant, fault, number, dice.choice((*KINDS, KILL, KILL, *CHOSEN)), dice)
-            else:
-                self._try(variant, fault, dice.randrange(len(moments)), dice.choice((*CHOSEN, "random", KILL)), dice)
+            self._cards = self._cards or self._deck(dice)
+            kind = self._cards.pop()
+            if kind in SIMPLE and kind not in self._moments_of:
+                self._moments_of[kind] = self._simple(kind, variants, dice)
+            at = next(self._moments_of[kind], None) if kind in SIMPLE else None
+            if kind in FAULTS:
+                self._try_fault(dice.randrange(variants), kind, dice)
+            elif at is not None:
+                self._try(at[0], None, at[1], kind, dice)
+            else:  # random, or one of which every moment was tried
+                variant = dice.randrange(variants)
+                self._try(variant, None, dice.randrange(self._moments(variant)), RANDOM, dice)
         return self.counts
 
-    def _simple(self, variants: int, dice: Random) -> Iterator[tuple[int, int, str]]:
-        """Return simple crashes at each moment, first where it shows most: behind notes and renames."""
+    def _deck(self, dice: Random) -> list[str]:
+        """Return kinds of schedules, each as often as its share, in random order: none is left out for long."""
+        shares = {**SIMPLE, RANDOM: RANDOM_SHARE, **dict.fromkeys(self.workload.faults, FAULT_SHARE)}
+        cards = [kind for kind, share in shares.items() for _ in range(share)]
+        dice.shuffle(cards)
+        return cards
+
+    def _simple(self, kind: str, variants: int, dice: Random) -> Iterator[tuple[int, int]]:
+        """Return the moments of all variants, first those at which a kind of crash shows most."""
         every = [(variant, number) for variant in range(variants) for number in range(self._moments(variant))]
-        ends = [each for each in every if each[1] == self._moments(each[0]) - 1]
+        names = BEHIND.get(kind, ())
+        first = [each for each in every if self._run(each[0], None).moments[each[1]].step.name in names]
+        if "notes" in names:
+            first += [(each, at) for each in range(variants) for at in notes_follow(self._run(each, None).moments)]
+        yield from ((each, self._moments(each) - 1) for each in range(variants))
+        yield from dice.sample(first, len(first))
+        yield from dice.sample(every, len(every))
 
-        def behind(*names: str) -> list[tuple[int, int]]:
-            found = [each for each in every if self._run(each[0], None).moments[each[1]].step.name in names]
-            return dice.sample(found, len(found))
-
-        noting = [(each, at) for each in range(variants) for at in notes_follow(self._run(each, None).moments)]
-        for kind, moments in (
-            ("none", ends),
-            ("none", dice.sample(noting, len(noting))),
-            ("one lost", behind("rename", "unlink")),
-            ("names", behind("rename")),
-            (KILL, behind("truncate", "append")),
-            (KILL, behind("rename")),
-            *((kind, dice.sample(every, len(every))) for kind in ("none", KILL, "one lost", "one kept", *KINDS)),
-        ):
-            for variant, number in moments:
-                yield variant, number, kind
+    def _try_fault(self, variant: int, kind: str, dice: Random) -> None:
+        """Let a fault hit a run, and crash that behind it: what was done before was tried without it."""
+        steps = [step.number for step in self._run(variant, None).steps if step.name in FAULTS[kind].steps]
+        fault = Fault(kind, dice.choice(steps), dice.random() < 0.3) if steps else None
+        run = self._run(variant, fault)
+        if fault is None or not run.has_failed or not run.moments:  # it failed before it had changed anything
+            self.counts.schedules += 1
+            return
+        self.counts.kinds[kind] += 1
+        after = [n for n, moment in enumerate(run.moments) if not 0 <= moment.step.number < fault.number]
+        number = dice.choice(after or [len(run.moments) - 1])
+        self._try(variant, fault, number, dice.choice((*KINDS, KILL, KILL, *CHOSEN)), dice)
 
     def _moments(self, variant: int) -> int:
         return len(self._run(variant, None).moments)
-
-    def _some_fault(self, variant: int, dice: Random) -> Fault | None:
-        kind = dice.choice(self.workload.faults)
-        steps = [step.number for step in self._run(variant, None).steps if step.name in FAULTS[kind][0]]
-        return Fault(kind, dice.choice(steps), dice.random() < 0.3) if steps else None
 
     def _loss(self, disk: SimDisk, kind: str, dice: Random) -> Crash:
         if kind == KILL:
@@ -342,7 +365,7 @@ class Simulation:
         return self._judge(notes, seen, error, made) or self._second_recovery(recovered)
 
     def _shrunk(self, schedule: Schedule, cause: BaseException) -> tuple[Schedule, BaseException]:
-        """Return the schedule with the earliest moment that fails in a simple way, or with the least loss."""
+        """Return a schedule with an early moment that fails in a simple way, or with the least loss."""
         for candidate in self._candidates(schedule):
             found = self.replay(candidate)
             if found is not None and isinstance(found, AssertionError) == isinstance(cause, AssertionError):
@@ -366,7 +389,8 @@ class Simulation:
         if len(schedule.crashes) > 1:
             return
         moments = self._run(schedule.variant, schedule.fault).moments
-        for number in range(schedule.crashes[0][0] + 1):
+        last = schedule.crashes[0][0]
+        for number in range(0, last + 1, last // 50 + 1):  # not all: each is a recovery
             for kind in KINDS:
                 yield replace(schedule, crashes=((number, loss_of(kind, SimDisk(moments[number].nodes))),))
 
@@ -400,12 +424,3 @@ class Simulation:
             moments, notes = recovered.moments, recovered.notes
         lines.append(f"{type(cause).__name__}: {cause}")
         return "\n".join(lines)
-
-
-def simulate(
-    workloads: Sequence[Callable[[], Workload]], seed: int, schedules: int, variants: int
-) -> Iterator[tuple[str, Counts]]:
-    """Explore workloads in turn, each with its share of the schedules."""
-    for make in workloads:
-        simulation = Simulation(make(), seed)
-        yield simulation.workload.name, simulation.explore(schedules // len(workloads), variants)

@@ -103,7 +103,8 @@ class SimDisk(Disk):
         self.moments: list[Moment] = []
         self.notes: list[object] = []
         self.sites: set[str] = set()
-        self.has_failed = self.is_recovery = False
+        self.actors: set[str] = set()
+        self.has_failed = self.is_recovery = self.is_in_thread = False
         self._late: set[int] = set()  # files that are synced behind their rename
         self._device = next(_devices)
         pending = [0]
@@ -187,14 +188,16 @@ class SimDisk(Disk):
     def _step(self, name: str, path: Path, detail: str = "", site: str = "") -> Step:
         step = Step(len(self.steps), name, path, detail, site)
         self.steps.append(step)
-        if self.fault is not None and self.fault.hits(step):
+        if self.fault is not None and self.fault.hits(step, is_in_thread=self.is_in_thread):
             self.has_failed = True
-            self.fault.before(self, step)
+            self.fault.before(step)
         return step
 
     def _done(self, step: Step) -> None:
         self._number += 1
         self.moments.append(Moment(step, dict(self.nodes), len(self.notes)))
+        if self.fault is not None and self.fault.hits(step, is_in_thread=self.is_in_thread):
+            self.fault.behind(step)
 
     def _change(self, folder: int, entries: Mapping[str, int | None]) -> None:
         node = self.nodes[folder]

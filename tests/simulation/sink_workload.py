@@ -16,13 +16,14 @@ from runner import Notes, Workload
 
 import kraftlog
 from kraftlog.disk.disk import disk
+from kraftlog.errors import RecordError
 from kraftlog.layout.checkpoints import LOG_START_OFFSETS
 from kraftlog.layout.names import STORE_FOLDER
 from kraftlog.log_store import placing
 from kraftlog.log_store.directory import partition_folders
 from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.staged_write import CommitUnfinishedError, abort, abort_unfinished, begin, commit, recover
-from kraftlog.log_store.staging import StagedFile, Stager, StagingOptions
+from kraftlog.log_store.staging import StagedFile, Stager, StagingOptions, WriteEndedError
 from kraftlog.log_store.write_id import WriteId, write_of_batch
 
 LOGS = Path("/sim/data/logs")
@@ -42,7 +43,8 @@ class SinkWorkload(Workload):
         Whether that one does.
     """
 
-    failures = (OSError, StoreError, CommitUnfinishedError)
+    failures = (OSError, StoreError, RecordError, CommitUnfinishedError, WriteEndedError)
+    actors = ("a zombie driver",)
 
     def __init__(self, overwrites: bool = False) -> None:
         self.overwrites = overwrites
@@ -76,9 +78,15 @@ class SinkWorkload(Workload):
             self.stage(write_of_batch("query", 0), first)
             abort(LOGS, write_of_batch("query", 0))
         other = self.stage(OTHER, third)  # a write of somebody else, which is committed last
+        staged: list[StagedFile] = []
         for number, values in enumerate((first, second)):
             process.note("begin", frozen(values), False)
-            self.write(number, values)
+            write = write_of_batch("query", number)
+            files = self.stage(write, values)
+            if number:
+                self.zombie(process, first, staged)
+            commit(LOGS, write, files, topics=TOPICS)
+            staged = files
             process.note("done")
         process.note("begin", frozen(third), self.overwrites)
         commit(LOGS, OTHER, other, overwrite=self.overwrites, topics=TOPICS)
@@ -86,6 +94,19 @@ class SinkWorkload(Workload):
         self.stage(write_of_batch("other", 1), first)
         abort(LOGS, write_of_batch("other", 1))
         process.note("ended")
+
+    def zombie(self, process: Process, values: Values, staged: list[StagedFile]) -> None:
+        """Commit what another driver has committed, and what it has aborted, while that one is at the next batch."""
+        process.plays("a zombie driver")
+        assert commit(LOGS, write_of_batch("query", 0), staged, topics=TOPICS) is None, "committed twice"
+        late = write_of_batch("query", 5)
+        staged = self.stage(late, values)
+        abort(LOGS, late)
+        try:
+            commit(LOGS, late, staged, topics=TOPICS)
+        except WriteEndedError:
+            return
+        raise AssertionError("a write that was aborted is committed")
 
     def stage(self, write: WriteId, values: Values) -> list[StagedFile]:
         stager = Stager(begin(LOGS, write), SMALL, task=0)

@@ -8,18 +8,20 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from faults import Fault
+from faults import INTERRUPTS, Fault, InterruptError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from losses import loss_of, random_loss
 from nodes import SECTOR, ZEROS, File
 from process import Process
 from sim_disk import Loss, SimDisk
+from sim_executor import SimExecutor
 
 from kraftlog.disk.disk import Disk, use_disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.local_file import ShortReadError
 from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
+from kraftlog.log_store.owner import Owner
 
 A, B, F, G = Path("/a"), Path("/b"), Path("/f"), Path("/f/g")
 
@@ -294,6 +296,62 @@ def test_faults(kind: str, act: Callable[[SimDisk], object], lasts: bool):
         assert disk.files()["/a"] == b"oldold123"
     if not lasts:
         act(disk)
+
+
+@pytest.mark.parametrize(("kind", "left"), [(INTERRUPTS[0], b""), (INTERRUPTS[1], b"new")])
+def test_an_interrupt_comes_once(kind: str, left: bytes):
+    disk = SimDisk()
+    create(disk, A, b"")
+    disk = SimDisk(disk.nodes, Fault(kind, 1, lasts=True))
+    with pytest.raises(InterruptError):
+        append(disk, A, b"new")
+    assert disk.files()["/a"] == left
+    append(disk, A, b"more")
+    assert disk.files()["/a"] == left + b"more"
+
+
+def test_an_interrupt_is_of_the_main_thread():
+    disk = SimDisk(fault=Fault(INTERRUPTS[0], 0))
+    done = SimExecutor(disk, Random(1)).submit(append, disk, A, b"some")
+    assert not disk.files()
+    done.result()
+    assert disk.files() == {"/a": b"some"}
+    assert not disk.has_failed
+
+
+def test_threads_do_what_they_are_given_later():
+    done: list[int] = []
+    executor = SimExecutor(SimDisk(), Random(1))
+    tasks = [executor.submit(done.append, number) for number in range(5)]
+    assert done == []
+    tasks[2].result()
+    assert 2 in done
+    executor.shutdown()
+    assert sorted(done) == list(range(5))
+    with pytest.raises(RuntimeError):
+        executor.submit(done.append, 5)
+    dropped = SimExecutor(SimDisk(), Random(1))
+    dropped.submit(done.append, 6)
+    dropped.shutdown(cancel_futures=True)
+    assert 6 not in done
+    failing = SimExecutor(SimDisk(), Random(1)).submit(disk_is_full)
+    with pytest.raises(OSError, match="full"):
+        failing.result()
+
+
+def disk_is_full() -> None:
+    raise OSError("full")
+
+
+def test_a_child_changes_nothing():
+    disk = SimDisk()
+    process = Process(disk)
+    owner = Owner(Path("/"))
+    with process.running(), process.child():
+        assert not owner.is_here
+    assert owner.is_here
+    with pytest.raises(AssertionError, match="a child process"), process.running(), process.child():
+        create(disk, A, b"of a child")
 
 
 def test_a_file_that_vanishes():
