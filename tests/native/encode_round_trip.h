@@ -22,6 +22,7 @@ typedef struct {
 static column columns[4];
 static int64_t timestamps[MOST_ROWS];
 static int32_t header_ends[MOST_ROWS + 1];
+static uint8_t header_validity[MOST_ROWS / 8 + 2];
 
 static inline kr_binary_source random_column(column *c, int64_t rows, int64_t longest, int nullable) {
     int64_t skip = random_below(8);
@@ -56,6 +57,12 @@ static inline kr_source random_source(int64_t rows) {
     header_ends[0] = (int32_t)random_below(3);
     for (int64_t i = 0; i < rows; i++) header_ends[i + 1] = header_ends[i] + (int32_t)random_below(3);
     s.header_ends = header_ends;
+    if (random_below(2)) {
+        for (size_t i = 0; i < sizeof header_validity; i++)
+            header_validity[i] = (uint8_t)(random_next() | random_next());
+        s.header_validity = header_validity;
+        s.header_validity_offset = random_below(8);
+    }
     s.header_key = random_column(&columns[2], header_ends[rows], 20, 0);
     s.header_value = random_column(&columns[3], header_ends[rows], 40, 1);
     return s;
@@ -91,13 +98,26 @@ static inline void give_room(kr_encoder *w, int64_t capacity) {
     w->capacity = capacity;
 }
 
-static inline void check_binary(const kr_binary_source *s, const kr_binary_column *c, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++) {
+/* Values from `first` on are those of the column from `at` on. */
+static inline void check_binary(const kr_binary_source *s, int64_t first, const kr_binary_column *c, int64_t at,
+                                int64_t count) {
+    for (int64_t i = first; i < first + count; i++, at++) {
         int is_null = !s->ends || (s->validity && !room_bit(s->validity, s->validity_offset + i));
         int64_t length = is_null ? -1 : s->ends[i + 1] - s->ends[i];
-        CHECK_INT(length >= 0, room_bit(c->validity, i));
-        if (length >= 0) CHECK_BYTES(s->data + s->ends[i], length, c->data + c->ends[i], c->ends[i + 1] - c->ends[i]);
+        CHECK_INT(length >= 0, room_bit(c->validity, at));
+        if (length >= 0)
+            CHECK_BYTES(s->data + s->ends[i], length, c->data + c->ends[at], c->ends[at + 1] - c->ends[at]);
     }
+}
+
+/* The headers of a row; a list that is null has none. */
+static inline void check_headers(const kr_source *s, int64_t row, const kr_columns *c) {
+    int is_null = s->header_validity && !room_bit(s->header_validity, s->header_validity_offset + row);
+    int64_t first = s->header_ends[row], count = is_null ? 0 : s->header_ends[row + 1] - first;
+    int64_t at = c->headers.ends[row];
+    CHECK_INT(count, c->headers.ends[row + 1] - at);
+    check_binary(&s->header_key, first, &c->headers.key, at, count);
+    check_binary(&s->header_value, first, &c->headers.value, at, count);
 }
 
 /* The headers follow each other and keep to the caps. */
@@ -144,22 +164,12 @@ static inline void check_decoded(const kr_encoder *w, const kr_source *s) {
     CHECK_INT(s->rows, d.columns.rows);
     room_check(&d.columns, KR_WANT_ALL);
     check_batches(&d.columns, w, s->rows);
-    check_binary(&s->key, &d.columns.key, s->rows);
-    check_binary(&s->value, &d.columns.value, s->rows);
+    check_binary(&s->key, 0, &d.columns.key, 0, s->rows);
+    check_binary(&s->value, 0, &d.columns.value, 0, s->rows);
     for (int64_t i = 0; i < s->rows; i++) {
         CHECK_INT(40 + i, d.columns.offset[i]);
         CHECK_INT(s->timestamp ? rounded_down(s->timestamp[i], s->timestamp_unit) : -1, d.columns.timestamp_ms[i]);
-        if (s->header_ends)
-            CHECK_INT(s->header_ends[i + 1] - s->header_ends[i],
-                      d.columns.headers.ends[i + 1] - d.columns.headers.ends[i]);
-    }
-    if (s->header_ends) {
-        kr_source first = *s; /* headers before header_ends[0] belong to another slice */
-        first.header_key.ends += header_ends[0];
-        first.header_value.ends += header_ends[0];
-        first.header_value.validity_offset += header_ends[0];
-        check_binary(&first.header_key, &d.columns.headers.key, d.columns.headers.count);
-        check_binary(&first.header_value, &d.columns.headers.value, d.columns.headers.count);
+        if (s->header_ends) check_headers(s, i, &d.columns);
     }
     room_free(&d.columns);
     exact_free(p, w->written);

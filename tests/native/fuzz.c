@@ -19,6 +19,7 @@
 #include "fuzz_keyed.h"
 #include "fuzz_messages.h"
 #include "fuzz_records.h"
+#include "fuzz_text.h"
 #include "fuzz_whole.h"
 #include "fuzz_write.h"
 
@@ -37,7 +38,8 @@ static const struct {
                {"messages", fuzz_messages, &all}, {"pass", fuzz_pass_of_types, &all},
                {"keyed", fuzz_keyed, &all},       {"whole", fuzz_whole, &all},
                {"fold", fuzz_fold, &all},         {"follow", fuzz_follow, &all},
-               {"map", fuzz_offset_map, &all},    {"kept", fuzz_kept, &all}};
+               {"map", fuzz_offset_map, &all},    {"kept", fuzz_kept, &all},
+               {"text", fuzz_text, &all}};
 
 enum { TARGETS = sizeof targets / sizeof *targets };
 

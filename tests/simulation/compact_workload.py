@@ -15,7 +15,6 @@ from runner import Notes, Workload
 import kraftlog
 from kraftlog import LogStore
 from kraftlog.disk.disk import disk
-from kraftlog.errors import RecordError
 from kraftlog.log_store.errors import StoreError
 
 LOGS = Path("/sim/logs")
@@ -29,7 +28,7 @@ class CompactWorkload(Workload):
     Judged is that the last value of each key is there, whatever a crash has left of a cleaning.
     """
 
-    failures = (OSError, StoreError, RecordError)
+    failures = (OSError, StoreError)
 
     def prepare(self, process: Process) -> None:
         process.disk.make_folder(LOGS.parent)
