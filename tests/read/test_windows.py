@@ -130,7 +130,13 @@ def transactions_of(batches_of_each: list[int], value: bytes) -> list[bytes]:
     for count in batches_of_each:
         for _ in range(count):
             rows = pa.table({"value": [value]})
-            parts.append(bytes(kraftlog.encode(rows, base_offset=len(parts), is_transactional=True, **of_producer)))
+            parts.append(
+                bytes(
+                    kraftlog.encode(
+                        rows, base_offset=len(parts), base_sequence=len(parts), is_transactional=True, **of_producer
+                    )
+                )
+            )
         parts.append(bytes(kraftlog.encode_marker("COMMIT", base_offset=len(parts), **of_producer)))
     return parts
 

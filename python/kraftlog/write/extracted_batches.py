@@ -267,7 +267,7 @@ class ExtractedBatches:
         base_offset, count = int(header["base_offset"]), int(keeps.sum())
         if not keeps.all():
             horizon = int(header["base_timestamp"]) if header["attributes"] & DELETE_HORIZON_BIT else None
-            made = filtered_batch(data, keeps.tolist(), horizon, self._decompressor, self._compression)
+            made = filtered_batch(data, keeps, horizon, self._decompressor, self._compression)
         elif self._compression is None or header["attributes"] & COMPRESSION_MASK == self._compression:
             made = data
         else:
