@@ -52,8 +52,6 @@ NOTICED = {
     "write/recover.py Recovery.actions: disk().sync_folder(Path(str(folder.path)))": "RecoveryWorkload(torn)",
     "write/replaced_segments.py write_cleaned: file.sync()": "CompactWorkload",
     "write/replaced_segments.py replace_segments: disk().sync_folder(folder)": "CompactWorkload",
-    "write/replaced_segments.py _take_over: disk().sync_folder(folder)": "CompactWorkload",
-    "write/replaced_segments.py _take_over: disk().sync_folder(folder) (2)": "CompactWorkload",
 }
 NOT_NOTICED = {
     "log_store/staging.py _PartitionFiles.finish: disk().sync_file(path)": "the commit syncs the file as well, but not"
@@ -61,12 +59,20 @@ NOT_NOTICED = {
     "log_store/store.py LogStore.__init__: disk().make_folder(self.path)": "the metadata log makes it durable as well",
     "log_store/partition_folders.py make_partition_folder: disk().make_folder(folder)": "the recovery point of a new"
     " partition, which is written before its first record, makes it durable as well",
+    "write/replaced_segments.py _take_over: disk().sync_folder(folder) (2)": "where the rename is lost, the swap file"
+    " is there, and what opens the log takes it over once more",
 }
 RARE = {  # noticed where few of the changes reach the disk: schedules of these steps alone are tried, and all of them
     "log_store/partition_folders.py remove_partition_folder: disk().sync_folder(folder.parent)": (
         "StoreWorkload(1)",
         "unlink",
         "partition.metadata",
+        None,
+    ),
+    "write/replaced_segments.py _take_over: disk().sync_folder(folder)": (
+        "CompactWorkload",
+        "rename",
+        ".log.swap",
         None,
     ),
     "write/log_repair.py take_back: disk().sync_folder(folder)": (
