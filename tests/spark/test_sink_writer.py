@@ -14,7 +14,7 @@ import kraftlog
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError
 from kraftlog.log_store import staged_write
 from kraftlog.log_store.cluster import Cluster
-from kraftlog.log_store.errors import ReusedTransactionalIdError
+from kraftlog.log_store.errors import ReusedTransactionalIdError, StorageError
 from kraftlog.log_store.staged_write import begin, commit
 from kraftlog.log_store.staging import Stager, StagingOptions
 from kraftlog.log_store.topics import Topic
@@ -176,7 +176,7 @@ def test_a_topic_that_was_made_and_not_written(directory: Path, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(Cluster, "create", fails)
-        with pytest.raises(OSError, match="no space left"):
+        with pytest.raises(StorageError, match="no space left"):
             stream.write(0, "a")
     stream.writer().abort([], 0)
     assert not list(directory.glob("t-*"))
