@@ -201,3 +201,24 @@ def test_a_swap_that_gets_its_name_before_it_is_opened(folder: Path) -> None:
         step()
     with use_disk(RenamingDisk()):
         assert last_values(rows(folder)) == before
+
+
+@pytest.mark.parametrize("left", ["nothing", "the first segment"])
+@pytest.mark.parametrize("unlinked", range(4))
+def test_what_was_cleaned_may_end_before_the_last_segment_that_it_replaces(
+    folder: Path, left: str, unlinked: int
+) -> None:
+    """Index files whose log file is gone already belong to it; they are no sign of a segment that is missing."""
+    bases = [segment.base_offset or 0 for segment in PartitionFolder.of(folder).segments]
+    swap = folder / f"{bases[0]:020d}.log.swap"
+    swap.write_bytes(b"" if left == "nothing" else files_of(folder, bases[0])[0].read_bytes())
+    for path in files_of(folder, bases[1])[:unlinked]:
+        path.unlink()
+    (folder.parent / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    values = last_values(rows(folder))
+    with LogStore(folder.parent):
+        pass
+    assert last_values(rows(folder)) == values
+    assert not swap.exists()
+    assert PartitionFolder.of(folder).without_log == []
+    assert kraftlog.open(folder).errors().num_rows == 0

@@ -50,7 +50,8 @@ class Replacement:
     replaced : list of Segment
         The segments that it stands for, as far as they still have their names.
     end_offset : int
-        The offset behind its last batch.
+        The offset behind its last batch, or where the next segment begins, if that is more: what was cleaned may have
+        ended in batches of which nothing is left, even in nothing else.
     """
 
     swap: Segment
@@ -58,7 +59,7 @@ class Replacement:
     end_offset: int
 
     def covers(self, offset: int) -> bool:
-        """Whether a segment that begins at an offset is replaced by it."""
+        """Whether a segment that began at an offset, and has no log file any more, was replaced by it."""
         return (self.swap.base_offset or 0) <= offset < self.end_offset
 
 
@@ -222,6 +223,10 @@ class PartitionFolder:
             self.set_aside += replaced
             self.replacements.append(Replacement(swap, replaced, end))
         self.segments = [segment for _, segment in sorted(live.items(), key=lambda item: item[0] or 0)]
+        for number, each in enumerate(self.replacements):
+            behind = (at for at in live if at is not None and at > (each.swap.base_offset or 0))
+            end = max(each.end_offset, min(behind, default=each.end_offset))
+            self.replacements[number] = replace(each, end_offset=end)
 
     @property
     def producer_snapshots(self) -> dict[int, LogPath]:
