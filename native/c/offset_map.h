@@ -1,7 +1,7 @@
 /* The last offset of each key of a stretch of log, as Kafka's OffsetMap, in memory that is bounded.
  *
  * Kafka keeps a hash in the place of a key, so two keys of one hash are one key, and a value of the other is lost. Here
- * keys are compared by their bytes (key_slots.h): whoever chooses the keys cannot make a value disappear. */
+ * keys are compared by their bytes (key_slots.h): a producer cannot choose keys that make a value disappear. */
 #ifndef KRAFTLOG_OFFSET_MAP_H
 #define KRAFTLOG_OFFSET_MAP_H
 

@@ -11,6 +11,10 @@ import pytest
 import kraftlog
 from command_line import Done
 from golden_files import GOLDEN
+from kraftlog.disk.disk import Disk, use_disk
+from kraftlog.disk.entries import Entry
+from kraftlog.layout.discover import stopping_folders
+from kraftlog.layout.log_directory import MARKS
 
 UUID = "0123456789abcdef0123456789abcdef"
 STOPPING = [
@@ -73,6 +77,21 @@ def test_folders_and_files_that_a_broker_takes(directory: Path, name: str, kraft
         (directory / file).touch()
     assert list(kraftlog.open(directory).verify()) == []
     assert kraftlog_command("recover", directory).returncode == 0
+
+
+def test_a_folder_that_is_no_log_directory_is_not_listed(directory: Path):
+    """A user may read a partition in a folder without the right to list that."""
+
+    class Closed(Disk):
+        def entries(self, folder: Path) -> list[Entry]:
+            raise PermissionError(folder)
+
+    (directory / "lost+found").mkdir()
+    assert len(stopping_folders([directory, directory / "nowhere"])) == 1
+    for name in MARKS:
+        (directory / name).unlink(missing_ok=True)
+    with use_disk(Closed()):
+        assert stopping_folders([directory]) == []
 
 
 def test_health_names_it(tmp_path: Path, kraftlog_command: Callable[..., Done]):

@@ -15,7 +15,7 @@ from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
 from kraftlog.layout.listing import Listing, local_matches
-from kraftlog.layout.log_directory import is_log_directory, stops_broker
+from kraftlog.layout.log_directory import MARKS, is_log_directory, stops_broker
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
@@ -262,12 +262,14 @@ def _take_partition(folder: PartitionFolder, found: Discovery) -> None:
 
 
 def stopping_folders(log_directories: Iterable[Path]) -> list[Fault]:
-    """Return the folders in log directories with which a broker does not start, whatever is in the others."""
-    listed = [(path, disk().entries(path)) for path in sorted(log_directories)]
+    """Return the folders in log directories with which a broker does not start.
+
+    Other folders are not listed: a copy of a partition may lie in one that is large, or that its user may not list.
+    """
+    of_brokers = [path for path in sorted(log_directories) if any(disk().entry(path / mark) for mark in MARKS)]
     return [
         Fault(STOPS_BROKER, f"{names.printable(str(path / entry.name))}: {NO_PARTITION}", size_in_bytes=0)
-        for path, entries in listed
-        if is_log_directory(entries)
-        for entry in entries
+        for path in of_brokers
+        for entry in disk().entries(path)
         if stops_broker(entry)
     ]

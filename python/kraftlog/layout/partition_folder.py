@@ -59,7 +59,7 @@ class Replacement:
     end_offset: int
 
     def covers(self, offset: int) -> bool:
-        """Whether a segment that began at an offset, and has no log file any more, was replaced by it."""
+        """Whether a segment that began at an offset, and whose log file is gone, was replaced by it."""
         return (self.swap.base_offset or 0) <= offset < self.end_offset
 
 

@@ -80,7 +80,7 @@ def _snapshot_behind(
 
     As Kafka's ``ProducerStateManager.truncateAndReload``: where records were deleted a snapshot of the log start offset
     or before it does not count, and one behind it knows producers whose records were deleted. Behind the recovery point
-    a broker makes snapshots anew from the headers.
+    a broker makes new snapshots from the headers.
     """
     start = 0 if options.include_deleted else group[0].log_start_offset
     for number in range(len(group) - 1, 0, -1):
