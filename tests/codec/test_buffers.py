@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import mmap
+import subprocess
+import sys
 from array import array
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -98,3 +100,31 @@ def test_no_columns():
 def test_log_of_this_test_is_not_empty():
     assert EXPECTED.num_rows > 100
     assert Path(SEGMENT).stat().st_size == len(DATA)
+
+
+LEFT_BEHIND = """
+import gc, sys
+import kraftlog
+from kraftlog._native.memory import Input
+
+class Node:
+    pass
+
+def leave(make):
+    view = memoryview(bytearray(data))
+    made = make(view)
+    node = Node()
+    node.own, node.view, node.made = node, view, made
+
+data = open(sys.argv[1], "rb").read()
+for make in (Input, kraftlog.decode, lambda view: next(kraftlog.decode(view).batches()), kraftlog.records):
+    for _ in range(5):
+        leave(make)
+        gc.collect()
+"""
+
+
+def test_a_memoryview_in_a_cycle():
+    """CPython before 3.12.7 takes the memory of a memoryview away while another object uses it (gh-77894)."""
+    done = subprocess.run([sys.executable, "-c", LEFT_BEHIND, SEGMENT], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -39,8 +39,14 @@ cdef extern from "file_window.h" nogil:
     int kr_window_move(kr_input *input, int64_t a, int64_t b)
 
 
+cdef struct kr_lent:
+    # in a struct, where the garbage collector does not see it: CPython before 3.12.7 clears a memoryview of a cycle while
+    # others use its memory (gh-77894)
+    Py_buffer view
+
+
 cdef class Input:
-    cdef Py_buffer view
+    cdef kr_lent lent
     cdef const uint8_t *data
     cdef int64_t size
     cdef object file, error

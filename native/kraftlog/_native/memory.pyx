@@ -41,9 +41,9 @@ cdef class Input:
 
     def __cinit__(self, source not None, bint may_be_file=False):
         if not may_be_file or not hasattr(source, "read_into"):
-            PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
-            self.data = <const uint8_t *>self.view.buf
-            self.size = self.view.len
+            PyObject_GetBuffer(source, &self.lent.view, PyBUF_SIMPLE)
+            self.data = <const uint8_t *>self.lent.view.buf
+            self.size = self.lent.view.len
             return
         self.file = source
         self.size = source.size
@@ -53,7 +53,7 @@ cdef class Input:
         self.window.owner = <void *>self
 
     def __dealloc__(self):
-        PyBuffer_Release(&self.view)  # does nothing when there is nothing to release
+        PyBuffer_Release(&self.lent.view)  # does nothing when there is nothing to release
 
     cdef kr_input make(self, int64_t stop, bint salvage=False) except *:
         """The input for the walkers in native/c; what lies behind ``stop`` is read only when it is needed. With ``salvage``

@@ -1,7 +1,7 @@
 """Records of a buffer as objects: one for each, without Arrow around them."""
 
 cimport cython
-from cpython.buffer cimport Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdlib cimport calloc, free
@@ -9,7 +9,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport kr_aborted, kr_batch_header, kr_decoder
-from kraftlog._native.memory cimport kr_input, kr_input_make
+from kraftlog._native.memory cimport kr_input, kr_input_make, kr_lent
 
 kr_crc_init()
 
@@ -162,7 +162,7 @@ cdef class RecordIterator:
     cdef readonly object start_offset, isolation_level, max_decompressed_bytes
     cdef readonly bytes aborted
     cdef readonly bint include_control, strict, check_crc
-    cdef Py_buffer view
+    cdef kr_lent lent
     cdef kr_sound state
     cdef kr_decoder *filter
     cdef int64_t first_offset
@@ -171,7 +171,7 @@ cdef class RecordIterator:
     cdef object take_over, rest, decoder
 
     def __dealloc__(self):
-        PyBuffer_Release(&self.view)
+        PyBuffer_Release(&self.lent.view)
         free(self.filter)
 
     cdef int _filter(self) except -1:
@@ -207,7 +207,7 @@ cdef class RecordIterator:
 
     @property
     def buffer(self):
-        return None if self.view.buf == NULL else <object>self.view.obj  # NULL before __init__
+        return None if self.lent.view.buf == NULL else <object>self.lent.view.obj  # NULL before __init__
 
     def __iter__(self):
         return self
@@ -282,7 +282,7 @@ def iterate(buffer not None, start_offset, isolation_level, bytes aborted, bint 
     """A RecordIterator. ``aborted`` are the bytes of an array of kr_aborted. From the first batch on that is not plain
     and sound, ``take_over`` is asked for a decoder and the records that it makes."""
     cdef RecordIterator made = RecordIterator.__new__(RecordIterator)
-    PyObject_GetBuffer(buffer, &made.view, PyBUF_SIMPLE)
+    PyObject_GetBuffer(buffer, &made.lent.view, PyBUF_SIMPLE)
     made.start_offset = start_offset
     made.isolation_level = isolation_level
     made.aborted = aborted
@@ -293,7 +293,7 @@ def iterate(buffer not None, start_offset, isolation_level, bytes aborted, bint 
     made.max_decompressed_bytes = max_decompressed_bytes
     made.take_over = take_over
     made.first_offset = INT64_MIN if start_offset is None else start_offset
-    made.state.input = kr_input_make(<const uint8_t *>made.view.buf, made.view.len)
+    made.state.input = kr_input_make(<const uint8_t *>made.lent.view.buf, made.lent.view.len)
     made.state.next_offset = -1
     if start_offset is not None or aborted is not None:
         made._filter()
