@@ -15,7 +15,8 @@ build: $(READY)
 demo: $(READY)
 	$(BIN)/kraftlog demo
 
-TESTS := $(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile
+TESTS := $(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile \
+	--max-worker-restart=0
 
 # a sample of the sweeps: make test SAMPLE=2 takes another one
 SAMPLE := 0
