@@ -191,7 +191,7 @@ class Partition:
                 return written.base_offset, written.last_offset + 1
             base_offset = self._log.next_offset
             batches = self._encoded(rows, stamp, options, timestamp_ms)
-            self._is_halfway = True
+            self._begin_step()
             self._append(batches)
             self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
             self._expire(timestamp_ms)
@@ -239,7 +239,7 @@ class Partition:
                 staged, base_offset=base_offset, stamp=stamp, partition_leader_epoch=self.leader_epoch
             )
             small = None if is_large(headers) else placed_bytes(disk().read_bytes(path), headers)
-            self._is_halfway = True
+            self._begin_step()
             if small is None:
                 write_headers(path, headers)
                 with storage_errors():
@@ -256,7 +256,7 @@ class Partition:
         with self._lock, storage_errors():
             self._check_open()
             self._make_whole()
-            self._is_halfway = True
+            self._begin_step()
             self._log.roll()
             self._is_halfway = False
             return self._log.next_offset
@@ -278,7 +278,7 @@ class Partition:
             self._check_open()
             self._make_whole()
             batches = encode(self._log.next_offset, self.leader_epoch)
-            self._is_halfway = True
+            self._begin_step()
             self._append(batches)
             self._is_halfway = False
 
@@ -315,7 +315,7 @@ class Partition:
                 partition_leader_epoch=self.leader_epoch,
                 timestamp_ms=timestamp_ms,
             )
-            self._is_halfway = True
+            self._begin_step()
             if not is_commit and entry is not None and entry.is_in_transaction:
                 self._aborted.add(producer_id, entry.transaction_start, self._log.next_offset)
             self._append(marker)
@@ -425,6 +425,11 @@ class Partition:
             self._make_whole()
             entry = self.producers.get(producer_id)
             return otherwise if entry is None else entry.next_sequence(producer_epoch)
+
+    def _begin_step(self) -> None:
+        """Begin an append; what an exception leaves of it is taken back, and nothing of the one before."""
+        self._log.begin_append()
+        self._is_halfway = True
 
     def _make_whole(self) -> None:
         """Take back an append that an exception has left halfway, such as that of Ctrl-C; the lock is held.

@@ -111,6 +111,21 @@ class PartitionLog:
         """The largest of the last batch, in milliseconds."""
         return self._segment.state.last_timestamp
 
+    def begin_append(self) -> tuple[int, int]:
+        """Note where the log ends: ``take_back`` cuts it there.
+
+        Each append does this itself. Who has more to take back than the append does it before the first step.
+
+        Returns
+        -------
+        (int, int)
+            Base offset and size of the last segment.
+        """
+        self._before = None  # while the two belong to different appends
+        self._started.clear()
+        self._before = self._segment.base_offset, self._segment.state.size
+        return self._before
+
     def append(self, batches: Buffer, *, commit: bool) -> None:
         """Append whole batches, all of them or none; ``commit`` says that the caller relies on them from now on.
 
@@ -134,7 +149,7 @@ class PartitionLog:
         check_offsets(headers, self.next_offset, self._folder, allows_gaps=self._options.allows_gaps)
         if self._segment.is_open:
             self._segment.open()
-        before = self._begun()
+        before = self.begin_append()
         try:
             while len(headers):
                 self._open_segment()
@@ -207,7 +222,7 @@ class PartitionLog:
             When a step fails; nothing more is written then.
         """
         self.check()
-        before = self._begun()
+        before = self.begin_append()
         try:
             self._open_segment()
             if self._segment.state.size:
@@ -401,13 +416,6 @@ class PartitionLog:
         state = empty_segment(base_offset, self._interval_bytes)
         state.last_timestamp = self._last_timestamp
         return ActiveSegment(self._folder, base_offset, state)
-
-    def _begun(self) -> tuple[int, int]:
-        """Note where the log ends before an append, for ``take_back``."""
-        self._before = None  # while the two belong to different appends
-        self._started.clear()
-        self._before = self._segment.base_offset, self._segment.state.size
-        return self._before
 
     def _undo(self, error: BaseException, base_offset: int, size: int) -> None:
         self.failure = error
