@@ -7,7 +7,7 @@ import random
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
+from threading import Barrier, Event, Lock
 
 import pytest
 from backports import zstd
@@ -125,6 +125,24 @@ def test_what_fails_is_given_back():
     assert (cache.bytes, cache.has(1)) == (60, True)
     cache.release(cache.take(group(1, 60, fails=True)), is_done=True)  # it is there
     assert (cache.bytes, cache.has(1)) == (0, False)
+
+
+def test_decompressors_of_two_at_once(monkeypatch: pytest.MonkeyPatch):
+    """What they leave takes none of the room that a group on its way has reserved."""
+    monkeypatch.setattr(chunk_cache, "UNDOING_AT_ONCE", 2)
+    cache, both, may_go_on = ChunkCache(850), Barrier(2, timeout=60), Event()
+
+    def fetch() -> list[bytes]:
+        assert may_go_on.wait(60)
+        return cache.undo(lambda _: [bytes(50)], 700, 300)
+
+    chunk = cache.take(Group([1], [50], 50, 700, fetch))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: cache.undo(lambda _: [str(both.wait()).encode()], 400, 300), range(2)))
+    assert cache.bytes == 50 + 2 * 300
+    may_go_on.set()
+    assert chunk.data() == bytes(50)
+    assert cache.peak_bytes == 850
 
 
 def test_readers_of_one_chunk():

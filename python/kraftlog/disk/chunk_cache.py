@@ -205,6 +205,8 @@ class ChunkCache:
             if idle is not None:
                 self._idle.remove(idle)
                 self._add(-limit)  # it is among what is needed
+            while self._idle and self.bytes + need > self._most:  # those of two at once take room that one has reserved
+                self._add(-self._idle.pop().limit)
             self._add(need)
         undo = decompressor(limit) if idle is None else idle
         try:
