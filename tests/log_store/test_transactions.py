@@ -326,19 +326,23 @@ def test_an_older_transaction_version(opened: Opened, tmp_path: Path, monkeypatc
     assert set(log.messages(["value_version"]).to_table()["value_version"].to_pylist()) == {0}
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("version", [0, 2])
 def test_the_next_transaction_begins_behind_the_end_of_the_last(
-    opened: Opened, without_waiting: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, without_waiting: FaultyDisk, monkeypatch: pytest.MonkeyPatch, version: int, is_commit: bool
 ):
     """On disk it is complete; then the log says that one is under way, for a broker that opens it, before its data.
 
-    With a transaction version below 2 a marker that is written again would end the next transaction.
+    With a transaction version below 2 a marker that is written again would end the next transaction. From 2 on the end
+    gives out an epoch: a crash behind an abort may give it out again, as no record has it before the end is on disk.
     """
-    monkeypatch.setitem(cluster.FEATURES, "transaction.version", 0)
+    monkeypatch.setitem(cluster.FEATURES, "transaction.version", version)
     with opened(transaction_log_partitions=1) as store:
         store.create_topic("orders")
         producer = store.producer("etl")
-        with producer.transaction():
-            producer.send("orders", value="x")
+        producer.begin_transaction()
+        producer.send("orders", pa.table({"value": ["x"]}))
+        (producer.commit_transaction if is_commit else producer.abort_transaction)()
         before = len(without_waiting.steps)
         producer.begin_transaction()
         producer.send("orders", value="y")
