@@ -11,6 +11,7 @@ BESIDE = ("index", "timeindex", "txnindex", "snapshot")
 RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 EPOCHS = "leader-epoch-checkpoint"
 LOG_OVERHEAD, BEHIND_CRC = 12, 21  # bytes of a batch: offset and length, and those before what its checksum covers
+BASE_OFFSET_END, LEADER_EPOCH_END = 8, 16
 
 
 def write_checkpoints(directory: Path, recovery_point: int, start: int) -> None:
@@ -53,6 +54,8 @@ class Crash:
         Whether a reader has to tell it: zeros may be preallocated, and the first fields of a batch have no checksum.
     is_torn : bool
         Whether a log file is damaged at all.
+    is_hidden : bool
+        Whether a base offset or a leader epoch is changed, which no checksum covers: Kafka goes by it.
     """
 
     def __init__(self, folder: Path, recovery_point: int, chance: random.Random) -> None:
@@ -64,7 +67,7 @@ class Crash:
         if self._bases[-1] < recovery_point:
             self._unflushed = self._bases[-1:]
         self.done: list[str] = []
-        self.is_cut = self.is_torn = False
+        self.is_cut = self.is_torn = self.is_hidden = False
         self.is_told = True
 
     def damage(self, *, is_power_lost: bool) -> None:
@@ -142,7 +145,9 @@ class Crash:
                 at = chance.randrange(len(data))
                 path.write_bytes(data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :])
                 self.is_cut = True
-                self.is_told = at - max(start for start in batch_starts(data) if start <= at) >= BEHIND_CRC
+                within = at - max(start for start in batch_starts(data) if start <= at)
+                self.is_told = within >= BEHIND_CRC
+                self.is_hidden = within < BASE_OFFSET_END or LOG_OVERHEAD <= within < LEADER_EPOCH_END
             case _:
                 return
         self.is_torn = True

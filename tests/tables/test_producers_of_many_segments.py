@@ -121,3 +121,19 @@ def test_up_to_an_offset_the_snapshot_before_it_counts(directory: Path) -> None:
             states = producer_states(segments, ReadOptions(end_offset=found[number] + 1), [])
         assert [state.producer_id for state in states] == [7, HANGING, *range(101, 100 + number)]
         assert counting.opened == {segments[number].file_name}
+
+
+@pytest.mark.parametrize("place", ["before the last segment", "at the end"])
+@pytest.mark.parametrize("size", [0, 9, 30])
+def test_a_snapshot_that_a_crash_has_left_is_no_fault(directory: Path, size: int, place: str) -> None:
+    """Behind the recovery point a broker drops it, and the headers tell; before that it is damage."""
+    expected = kraftlog.open(directory).producers().to_pylist()
+    found = bases(directory)
+    at = found[-1] if place == "before the last segment" else found[-1] + 4
+    path = directory / "t-0" / f"{at:020d}.snapshot"
+    path.write_bytes((directory / "t-0" / f"{found[-1]:020d}.snapshot").read_bytes()[:size])
+    (directory / CHECKPOINT).write_text(f"0\n1\nt 0 {found[-1] - 1}\n")
+    assert kraftlog.open(directory).producers().to_pylist() == expected
+    (directory / CLEAN).touch()
+    with pytest.raises(kraftlog.CorruptRecordError, match="snapshot"):
+        kraftlog.open(directory).producers()

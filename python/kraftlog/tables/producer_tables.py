@@ -61,7 +61,7 @@ def producer_states(
         if (segment.base_offset or 0) >= options.end_offset:
             break
         if segment is last and number:
-            producers = _with_later_timestamps(producers, producers_before(segment, found))
+            producers = _with_later_timestamps(producers, _believed_before(segment, found))
         end = max(end, _read(segment, producers, options, faults))
         if on_progress:
             on_progress(segment.size)
@@ -93,10 +93,19 @@ def _snapshot_behind(
         return 0, producers_before(group[0], faults) or []
     for number, segment in enumerate(group):
         if start < (segment.base_offset or 0) <= options.end_offset:
-            known = producers_before(segment, faults)
+            known = _believed_before(segment, faults)
             if known is not None:
                 return number, known
     return 0, []
+
+
+def _believed_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
+    """Return the producers as the ``.snapshot`` beside a segment has them, if a crash has left all of it.
+
+    Behind the recovery point it may be cut or empty: that is no fault, and the headers tell.
+    """
+    is_on_disk = (segment.base_offset or 0) <= segment.settled_offset
+    return producers_before(segment, faults if is_on_disk else [])
 
 
 def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[ProducerState] | None:
@@ -104,7 +113,7 @@ def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[Prod
     path = last.folder / f"{end:020d}.snapshot"
     if last.state or disk().entry(path) is None:
         return None
-    return producers_of_snapshot(path, last, faults)
+    return producers_of_snapshot(path, last, faults if end <= last.settled_offset else [])
 
 
 def _with_later_timestamps(producers: ProducerStates, snapshot: list[ProducerState] | None) -> ProducerStates:
