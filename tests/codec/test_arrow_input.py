@@ -180,6 +180,16 @@ def test_bad_ends_of_lists_are_named(numbers: list[int]):
         kraftlog.encode(pa.table({"headers": lists}))
 
 
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_each_index_of_a_dictionary(name: str):
+    """Also those that would be negative in a signed type of the same width."""
+    count = min(np.iinfo(name).max + 1, 1 << 16)
+    values = [b"%d" % number for number in range(count)]
+    column = pa.DictionaryArray.from_arrays(pa.array(np.arange(count)[::-1].astype(name)), pa.array(values))
+    data = kraftlog.encode(pa.table({"value": column}))
+    assert kraftlog.decode(data, columns=["value"]).to_table()["value"].to_pylist() == values[::-1]
+
+
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 @pytest.mark.parametrize("kind", ["views", "dictionary", "headers"])
 def test_rows_that_become_more_than_an_end_can_count(compression: str, kind: str):
