@@ -63,7 +63,7 @@ class Mutant:
         text = self.path.read_text()
         count = text.count(self.before)
         if count != 1:
-            found = "text not found" if not count else f"the text stands there {count} times"
+            found = "text not found" if not count else f"the text occurs {count} times"
             raise NotApplicableError(f"mutant {self.name}: {found} in {self.file}; the table follows the code")
         return text.replace(self.before, self.after)
 

@@ -55,7 +55,7 @@ def test_checks_are_there():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("no such text", "text not found"), ("\n", "the text stands there")], ids=["gone", "several"]
+    ("text", "expected"), [("no such text", "text not found"), ("\n", "the text occurs")], ids=["gone", "several"]
 )
 def test_a_mutant_that_does_not_apply(text: str, expected: str):
     with pytest.raises(NotApplicableError, match=expected):

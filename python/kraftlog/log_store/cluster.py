@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -50,7 +52,6 @@ class Cluster:
 
     Attributes
     ----------
-    topics : dict of str to Topic
     features : dict of str to int
     node_id : int
     """
@@ -70,7 +71,9 @@ class Cluster:
         self._clock, self._new_uuid = clock, new_uuid
         self._writer: MetadataLogWriter | None = None
         self._first_free_id = self._end_of_ids = 0
-        self.topics: dict[str, Topic] = {}
+        self._topics: dict[str, Topic] = {}
+        self._lock = threading.RLock()
+        self._is_halfway = False
         self.features: dict[str, int] = {}
         found = Found()
         if adopts_partitions and not self._is_there():
@@ -87,8 +90,15 @@ class Cluster:
             ids = [self._ids_row(found.next_producer_id)] if found.next_producer_id else []
             self._append([features, *self._records_of(found.topics), self._encoded("ProducerIdsRecord", ids)])
             self.features = dict(FEATURES)
-            self.topics.update({topic.name: topic for topic in found.topics})
+            self._topics.update({topic.name: topic for topic in found.topics})
             self._first_free_id = self._end_of_ids = found.next_producer_id
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """The topics by name."""
+        if self._is_halfway:
+            self._make_whole()
+        return self._topics
 
     def new_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
         """Return a topic that is not written yet."""
@@ -97,8 +107,9 @@ class Cluster:
     def create(self, topics: Iterable[Topic]) -> None:
         """Write topics to the metadata log, all of them or none."""
         topics = list(topics)
-        self._append(self._records_of(topics))
-        self.topics.update({topic.name: topic for topic in topics})
+        with self._step():
+            self._append(self._records_of(topics))
+            self._topics.update({topic.name: topic for topic in topics})
 
     def _records_of(self, topics: list[Topic]) -> list[pa.Array]:
         topic_rows: list[Row] = [{"name": topic.name, "topic_id": uuid_text(topic.topic_id)} for topic in topics]
@@ -116,15 +127,17 @@ class Cluster:
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic from the metadata log."""
-        self._append([self._encoded("RemoveTopicRecord", [{"topic_id": uuid_text(topic.topic_id)}])])
-        del self.topics[topic.name]
+        with self._step():
+            self._append([self._encoded("RemoveTopicRecord", [{"topic_id": uuid_text(topic.topic_id)}])])
+            del self._topics[topic.name]
 
     def next_producer_id(self) -> int:
         """Return a producer id that was never used; a block of them is written before its first one is."""
         if self._first_free_id >= self._end_of_ids:
-            self._first_free_id, end = self._end_of_ids, self._end_of_ids + PRODUCER_ID_BLOCK
-            self._append([self._encoded("ProducerIdsRecord", [self._ids_row(end)])])
-            self._end_of_ids = end
+            with self._step():
+                self._first_free_id, end = self._end_of_ids, self._end_of_ids + PRODUCER_ID_BLOCK
+                self._append([self._encoded("ProducerIdsRecord", [self._ids_row(end)])])
+                self._end_of_ids = end
         self._first_free_id += 1
         return self._first_free_id - 1
 
@@ -176,7 +189,7 @@ class Cluster:
             return
         known = read_cluster(self._folder, self.node_id)
         self.features = dict(known.features)
-        self.topics = {topic.name: topic for topic in known.topics}
+        self._topics = {topic.name: topic for topic in known.topics}
         self._first_free_id = self._end_of_ids = known.next_producer_id
 
     def _partition_row(self, topic: Topic, partition: int) -> Row:
@@ -197,6 +210,31 @@ class Cluster:
         version = record_version(name, self.features.get("metadata.version", FEATURES["metadata.version"]))
         assert version is not None
         return encode_messages(name, pa.RecordBatch.from_pylist(rows, schema=_columns(name, rows[0])), version)
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Let records of the log and what is known of them change in one step, as ``Partition`` does it."""
+        with self._lock:
+            self._make_whole()
+            self._is_halfway = True
+            yield
+            self._is_halfway = False
+
+    def _make_whole(self) -> None:
+        """Read the metadata log again, when an exception such as that of Ctrl-C has left a step halfway.
+
+        What the disk refused stays refused until the store is opened again.
+        """
+        with self._lock:
+            writer = self._writer
+            if not self._is_halfway or (writer is not None and isinstance(writer.failure, OSError)):
+                return
+            self._writer = None
+            if writer is not None:
+                writer.close()
+            self._recover()
+            self._load()
+            self._is_halfway = False
 
     def _append(self, records: list[pa.Array]) -> None:
         """Append records in one transaction, or in one batch where they fit it."""

@@ -101,6 +101,7 @@ class Partition:
         self._syncs = options.fsync != "close"
         finish_replacing(folder)
         self._housekeeping = threading.Lock()
+        self._is_housekeeping = False
         self.changes = 0
         self.log_start_offset = log_start_offset
         self._lock = threading.RLock()
@@ -372,7 +373,17 @@ class Partition:
         with self._housekeeping:
             self._check_open()
             with storage_errors():
+                self._finish_housekeeping()
+                self._is_housekeeping = True
                 yield
+                self._is_housekeeping = False
+
+    def _finish_housekeeping(self) -> None:
+        """Finish what an exception such as that of Ctrl-C has left, as it is done when a log is opened."""
+        if self._is_housekeeping:
+            finish_replacing(self.folder)
+            self.changes += 1
+            self._is_housekeeping = False
 
     def producer_states(self) -> list[ProducerState]:
         """Return the producers as the log has them."""
@@ -400,9 +411,10 @@ class Partition:
     def close(self) -> None:
         """Complete the files beside the log."""
         self._open_files.forget(self)
-        with self._one_waits, self._lock:
+        with self._housekeeping, self._one_waits, self._lock:
             if not self._is_closed:
                 self._make_whole()
+                self._finish_housekeeping()
             self._is_closed = True
             self._log.close()
 

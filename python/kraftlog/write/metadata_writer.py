@@ -161,6 +161,11 @@ class MetadataLogWriter:
         """Of the record that is appended next; inside a transaction, of what has been written so far."""
         return self._open_log().next_offset
 
+    @property
+    def failure(self) -> BaseException | None:
+        """Why nothing more is written; None as long as all writes succeed."""
+        return None if self._log is None else self._log.failure
+
     def append(self, records: Values) -> int:
         """Append records as one batch, which is there whole or not at all.
 
