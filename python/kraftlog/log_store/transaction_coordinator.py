@@ -350,10 +350,9 @@ class TransactionCoordinator:
         prepared = known.state
         assert prepared is not None
         is_commit = prepared.status == PREPARE_COMMIT
-        if not known.is_written:
-            self._write_state(known)
-            if is_commit:
-                self._log_of(prepared.transactional_id).sync()
+        self._write_state(known)
+        if is_commit:  # also when an exception came out of the wait for it
+            self._log_of(prepared.transactional_id).sync()
         raises_epoch = prepared.transaction_version >= EPOCH_BUMP_VERSION
         now = self._clock()
         for partition in self._there(prepared):

@@ -1,0 +1,159 @@
+"""What is on disk when something else is written, or when a call returns: by the steps that a disk is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import kraftlog
+from faulty_disk import FaultyDisk, Step, io_error
+from kraftlog import LogStore
+from kraftlog.disk.disk import use_disk
+from kraftlog.log_store.errors import StorageError
+from kraftlog.log_store.partition import Partition
+from kraftlog.write.log_end import find_log_end
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
+
+Opened = Callable[..., LogStore]
+STATE, OFFSETS, METADATA = "__transaction_state-0", "__consumer_offsets-0", "__cluster_metadata-0"
+STATUS_AT = 2 + 8 + 2 + 4  # behind version, producer id, epoch and timeout of TransactionLogValue
+ROWS = pa.table({"value": ["x"]})
+
+
+def logs(steps: list[Step], *folders: str) -> list[tuple[str, str]]:
+    """Return appends to log files of folders, and syncs of them, in order."""
+    found = [(step.name, step.path.parent.name) for step in steps if step.path.suffix == ".log"]
+    return [each for each in found if each[0] in ("append", "sync") and each[1] in folders]
+
+
+def with_offsets(store: LogStore) -> None:
+    """Let a group commit offset 1 of a topic."""
+    store.create_topic("t")
+    store.create_topic("u")
+    with store.producer() as producer:
+        producer.send("t", ROWS)
+        producer.send("u", ROWS)
+    commit(store)
+
+
+def commit(store: LogStore) -> None:
+    with store.consumer("g") as consumer:
+        consumer.subscribe(["t"])
+        consumer.poll()
+        consumer.commit()
+
+
+def test_offsets_are_on_disk_when_a_commit_returns(opened: Opened, without_waiting: FaultyDisk):
+    with opened(offsets_partitions=1) as store:
+        with_offsets(store)
+        with store.producer() as producer:
+            producer.send("t", ROWS)
+        before = len(without_waiting.steps)
+        commit(store)
+        assert logs(without_waiting.steps[before:], OFFSETS)[:2] == [("append", OFFSETS), ("sync", OFFSETS)]
+
+
+def test_offsets_that_are_not_on_disk_do_not_count(opened: Opened, without_waiting: FaultyDisk):
+    with opened(offsets_partitions=1) as store:
+        with_offsets(store)
+        with store.producer() as producer:
+            producer.send("t", ROWS)
+        without_waiting.fails = lambda step: (
+            io_error() if step.name == "sync" and step.path.parent.name == OFFSETS else None
+        )
+        with pytest.raises(StorageError):
+            commit(store)
+        assert {key: each.offset for key, each in store.committed("g").items()} == {("t", 0): 1}
+        store._abandon()
+
+
+def test_offsets_of_a_topic_are_gone_on_disk_before_it(opened: Opened, without_waiting: FaultyDisk):
+    with opened(offsets_partitions=1) as store:
+        with_offsets(store)
+        before = len(without_waiting.steps)
+        store.delete_topic("t")
+        found = logs(without_waiting.steps[before:], OFFSETS, METADATA)
+    assert found[:3] == [("append", OFFSETS), ("sync", OFFSETS), ("append", METADATA)]
+
+
+def test_the_states_of_a_transaction_that_others_abort(opened: Opened):
+    with opened(transaction_log_partitions=1) as store:
+        store.create_topic("t")
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("t", ROWS)
+        store.abort_transaction("etl")
+        store.flush()
+    values = kraftlog.open(store.path / STATE).records(["value"]).to_table()["value"].to_pylist()
+    assert [value[STATUS_AT] for value in values] == [0, 1, 3, 5]  # Empty, Ongoing, PrepareAbort, CompleteAbort
+
+
+def test_a_decision_that_was_interrupted_is_on_disk_before_its_markers(
+    opened: Opened, without_waiting: FaultyDisk, monkeypatch: pytest.MonkeyPatch
+):
+    with opened(transaction_log_partitions=1) as store:
+        store.create_topic("t")
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("t", ROWS)
+
+        def interrupted(partition: Partition) -> None:
+            if partition.key[0] == "__transaction_state":
+                raise KeyboardInterrupt
+            sync(partition)
+
+        sync = Partition.sync
+        with monkeypatch.context() as patch:
+            patch.setattr(Partition, "sync", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.commit_transaction()
+        before = len(without_waiting.steps)
+        store.producer("etl")  # which completes the commit
+        found = logs(without_waiting.steps[before:], STATE, "t-0")
+        assert found.index(("sync", STATE)) < found.index(("append", "t-0"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "t-0").mkdir()
+    return tmp_path / "t-0"
+
+
+def batches(first: int, count: int) -> bytes:
+    made = [kraftlog.encode(pa.table({"value": ["x" * 90]}), base_offset=first + each) for each in range(count)]
+    return b"".join(each.to_pybytes() for each in made)
+
+
+@pytest.mark.parametrize(
+    ("fsync", "is_relied_on", "expected"),
+    [
+        ("commit", True, ["append", "sync"]),
+        ("commit", False, ["append"]),
+        ("batch", False, ["append", "sync"] * 3),
+        ("close", True, ["append"]),
+    ],
+)
+def test_an_append_waits_for_the_disk(folder: Path, fsync: str, is_relied_on: bool, expected: list[str]):
+    with use_disk(FaultyDisk()) as disk:
+        log = PartitionLog(find_log_end(folder), LogOptions(fsync=fsync))
+        log.append(batches(0, 1), commit=True)
+        before = len(disk.steps)
+        log.append(batches(1, 3), commit=is_relied_on)
+        assert [name for name, _ in logs(disk.steps[before:], "t-0")] == expected
+        log.close()
+
+
+def test_a_full_segment_is_on_disk_before_the_next_one(folder: Path):
+    with use_disk(FaultyDisk()) as disk:
+        log = PartitionLog(find_log_end(folder), LogOptions(segment_bytes=300))
+        log.append(batches(0, 1), commit=False)
+        before = len(disk.steps)
+        log.append(batches(1, 2), commit=False)
+        steps = [(step.name, step.path.name) for step in disk.steps[before:] if step.path.suffix == ".log"]
+        log.close()
+    first, second, *_ = sorted(path.name for path in folder.glob("*.log"))
+    assert steps.index(("sync", first)) < min(at for at, (_, name) in enumerate(steps) if name == second)
