@@ -14,6 +14,7 @@ from kraftlog import LogStore
 from kraftlog.disk.disk import use_disk
 from kraftlog.log_store.errors import StorageError
 from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
@@ -28,6 +29,12 @@ def logs(steps: list[Step], *folders: str) -> list[tuple[str, str]]:
     """Return appends to log files of folders, and syncs of them, in order."""
     found = [(step.name, step.path.parent.name) for step in steps if step.path.suffix == ".log"]
     return [each for each in found if each[0] in ("append", "sync") and each[1] in folders]
+
+
+def statuses(store: LogStore) -> list[int]:
+    """Return the statuses of all records of the transaction log."""
+    values = kraftlog.open(store.path / STATE).records(["value"]).to_table()["value"].to_pylist()
+    return [value[STATUS_AT] for value in values]
 
 
 def with_offsets(store: LogStore) -> None:
@@ -88,8 +95,7 @@ def test_the_states_of_a_transaction_that_others_abort(opened: Opened):
         producer.send("t", ROWS)
         store.abort_transaction("etl")
         store.flush()
-    values = kraftlog.open(store.path / STATE).records(["value"]).to_table()["value"].to_pylist()
-    assert [value[STATUS_AT] for value in values] == [0, 1, 3, 5]  # Empty, Ongoing, PrepareAbort, CompleteAbort
+    assert statuses(store) == [0, 1, 3, 5]  # Empty, Ongoing, PrepareAbort, CompleteAbort
 
 
 def test_a_decision_that_was_interrupted_is_on_disk_before_its_markers(
@@ -115,6 +121,23 @@ def test_a_decision_that_was_interrupted_is_on_disk_before_its_markers(
         store.producer("etl")  # which completes the commit
         found = logs(without_waiting.steps[before:], STATE, "t-0")
         assert found.index(("sync", STATE)) < found.index(("append", "t-0"))
+
+
+def test_a_state_that_was_interrupted_before_its_record_is_written(opened: Opened, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with opened(transaction_log_partitions=1) as store:
+        store.create_topic("t")
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("t", ROWS)
+        with monkeypatch.context() as patch:
+            patch.setattr(TransactionCoordinator, "_append_state", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.commit_transaction()
+        store.producer("etl")  # which completes the commit
+    assert statuses(store) == [0, 1, 2, 4, 0]  # Empty, Ongoing, PrepareCommit, CompleteCommit
 
 
 @pytest.fixture
