@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -138,6 +139,33 @@ def test_a_state_that_was_interrupted_before_its_record_is_written(opened: Opene
                 producer.commit_transaction()
         store.producer("etl")  # which completes the commit
     assert statuses(store) == [0, 1, 2, 4, 0]  # Empty, Ongoing, PrepareCommit, CompleteCommit
+
+
+def test_markers_that_were_interrupted_are_written_once(opened: Opened, monkeypatch: pytest.MonkeyPatch):
+    """Offsets of the transaction count behind them."""
+
+    def interrupted(partition: Partition, *arguments: Any, **options: Any) -> None:
+        if partition.key == ("t", 1):
+            raise KeyboardInterrupt
+        append_marker(partition, *arguments, **options)
+
+    append_marker = Partition.append_marker
+    with opened(offsets_partitions=1) as store:
+        store.create_topic("t", 2)
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("t", pa.table({"value": ["a", "b"], "partition": [0, 1]}))
+        producer.send_offsets_to_transaction({("t", 0): 1}, "g")
+        with monkeypatch.context() as patch:
+            patch.setattr(Partition, "append_marker", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                producer.commit_transaction()
+        assert store.committed("g") == {}
+        store.producer("etl")  # which completes the commit
+        assert {key: each.offset for key, each in store.committed("g").items()} == {("t", 0): 1}
+    for folder in ("t-0", "t-1", OFFSETS):
+        kinds = kraftlog.open(store.path / folder).batches(["control_type"])["control_type"].to_pylist()
+        assert kinds.count("COMMIT") == 1, folder
 
 
 @pytest.fixture
