@@ -63,6 +63,9 @@ class LogStore:
     Threads may share a store and its producers, and a consumer when one uses it at a time. Processes may not: a child
     that inherits a store by ``fork`` is refused, and what it closes stays open for its parent.
 
+    An exception such as that of Ctrl-C may come out of any method. What the method does is done or not done then; a
+    step that was left halfway is finished or taken back by the next use of the store.
+
     Parameters
     ----------
     path : path
