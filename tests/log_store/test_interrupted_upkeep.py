@@ -21,6 +21,7 @@ from kraftlog.write.partition_log import PartitionLog
 from standing_clock import StandingClock
 
 COMPACT = {"cleanup.policy": "compact", "internal.segment.bytes": 1500}
+Rows = list[tuple[int, bytes, bytes]]
 RETENTION = {"retention.bytes": 1500, "internal.segment.bytes": 1500}
 
 
@@ -43,14 +44,23 @@ def fill(store: LogStore) -> None:
             producer.abort_transaction() if number == 2 else producer.commit_transaction()
 
 
-def rows(path: Path, topic: str = "t") -> list[tuple[int, bytes, bytes]]:
+def rows(path: Path, topic: str = "t") -> Rows:
     log = kraftlog.open(path, topics=[topic])
     table = log.records(["offset", "key", "value"], isolation_level="read_committed", strict=True).to_table()
     return list(zip(*(table[name].to_pylist() for name in ("offset", "key", "value")), strict=True))
 
 
-def last_of_keys(found: list[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+def last_of_keys(found: Rows) -> Rows:
     return sorted({key: (offset, key, value) for offset, key, value in found}.values())
+
+
+def with_another_row(store: LogStore, before: Rows, place: str) -> Rows:
+    """Write a row behind those that are there; return them all."""
+    with store.producer() as producer:
+        producer.send("t", pa.table({"key": ["k1"], "value": ["later"]}))
+    found = rows(store.path)
+    assert found[:-1] == before, place
+    return found
 
 
 def test_cleaning(tmp_path: Path, pytestconfig: pytest.Config):
@@ -66,10 +76,7 @@ def test_cleaning(tmp_path: Path, pytestconfig: pytest.Config):
             assert last_of_keys(rows(store.path)) == expected, place
             store.clean(["t"], roll=True)
             assert rows(store.path) == expected, place
-            with store.producer() as producer:
-                producer.send("t", pa.table({"key": ["k1"], "value": ["later"]}))
-            after = rows(store.path)
-            assert after[:-1] == expected, place
+            after = with_another_row(store, expected, place)
         judge(opened, place, after)
         return place
 
@@ -91,10 +98,7 @@ def test_retention(tmp_path: Path, pytestconfig: pytest.Config):
             found = rows(store.path)
             assert 6 <= len(found) < len(before), place
             assert found == before[-len(found) :], place
-            with store.producer() as producer:
-                producer.send("t", pa.table({"key": ["k1"], "value": ["later"]}))
-            after = rows(store.path)
-            assert after[:-1] == found, place
+            after = with_another_row(store, found, place)
         judge(opened, place, after)
         return place
 
@@ -263,7 +267,7 @@ def test_a_cleaner_that_was_stopped_in_its_swap(tmp_path: Path, monkeypatch: pyt
     judge(opener(tmp_path), ends, rows(tmp_path))
 
 
-def judge(opened: Callable[[], LogStore], place: str, expected: list[tuple[int, bytes, bytes]]) -> None:
+def judge(opened: Callable[[], LogStore], place: str, expected: Rows) -> None:
     """Open a store again, write to it, and look for faults."""
     with opened() as store:
         assert rows(store.path) == expected, place

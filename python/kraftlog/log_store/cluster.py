@@ -15,6 +15,7 @@ from kraftlog.disk.durable import write_file
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster_records import TOPIC_RESOURCE, read_cluster
 from kraftlog.log_store.directory import Found, found_partitions
+from kraftlog.log_store.errors import storage_errors
 from kraftlog.log_store.topics import Topic
 from kraftlog.messages.api import encode_messages
 from kraftlog.messages.arrow_types import UUID_TEXT, message_schema
@@ -213,7 +214,7 @@ class Cluster:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """Let records of the log and what is known of them change in one step, as ``Partition`` does it."""
+        """Change the metadata log, and topics and ids in memory, in one step, as ``Partition`` does it."""
         with self._lock:
             self._make_whole()
             self._is_halfway = True
@@ -225,7 +226,7 @@ class Cluster:
 
         What the disk refused stays refused until the store is opened again.
         """
-        with self._lock:
+        with self._lock, storage_errors():
             writer = self._writer
             if not self._is_halfway or (writer is not None and isinstance(writer.failure, OSError)):
                 return
