@@ -10,8 +10,6 @@ import kraftlog
 import metadata_corpus
 import offsets_corpus
 from compare.processes import JAVA, Peers
-from kraftlog import schema
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import discover
 from kraftlog.messages.catalog import BUILT_IN
@@ -20,7 +18,8 @@ from kraftlog.messages.reader import MessageReader
 from kraftlog.metadata.image import Image
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
-from kraftlog.tables.coordinator_tables import offset_rows
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.read import Read
 from rounds import Contender
 
 REPLAYED, APPLIED, KAFKA = "image_at", "Image.apply of typed records", "Kafka's MetadataDelta"
@@ -61,7 +60,8 @@ def offsets(log: offsets_corpus.OffsetsLog, peers: Peers) -> list[Contender]:
 
     def table() -> None:
         faults: list[Fault] = []
-        rows = sum(batch.num_rows for batch in offset_rows(segments, schema.OFFSETS.select(), ReadOptions(), faults))
+        read = Read.of_segments(TABLES["offsets"], segments, faults=faults)
+        rows = sum(batch.num_rows for batch in read.rows())
         assert rows == offsets_corpus.KEYS
         assert not faults
 

@@ -12,11 +12,11 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import kraftlog
-from kraftlog import schema
 from kraftlog.cli import PROGRAM, commands
 from kraftlog.cli.tasks import TASKS
 from kraftlog.spark import to_parquet
 from kraftlog.spark.option_tables import READING, SINK, STREAMS, WITHOUT_EFFECT, Option
+from kraftlog.tables.all_tables import TABLES
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -58,10 +58,12 @@ def _help_text(command: click.Command) -> Iterator[str]:
 
 def _tables() -> str:
     parts = ["# Tables\n", "Columns on request are shown when `columns` names them.\n"]
-    for table in schema.TABLES.values():
-        parts += [f"## {table.name}\n", f"A row is {table.row}.\n", "| column | type | |", "|---|---|---|"]
-        for columns, remark in ((table.shown, ""), (table.on_request, "on request")):
-            parts += [f"| `{name}` | `{kind}` | {remark} |" for name, kind in columns.items()]
+    for table in TABLES.values():
+        columns, names = table.schema, ", ".join(f"`{name}`" for name in table.option_names)
+        parts += [f"## {table.name}\n", f"A row is {columns.row}.\n", f"Options: {names}.\n"]
+        parts += [f"```\n{table.example}\n```\n", "| column | type | |", "|---|---|---|"]
+        for of, remark in ((columns.shown, ""), (columns.on_request, "on request")):
+            parts += [f"| `{name}` | `{kind}` | {remark} |" for name, kind in of.items()]
         parts.append("")
     return "\n".join(parts)
 

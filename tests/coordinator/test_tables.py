@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,13 @@ from plain_fold import PlainFold
 
 import kraftlog
 from golden_files import GOLDEN, lines
-from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, RecordError
 from kraftlog.layout.discover import discover
-from kraftlog.tables.coordinator_tables import group_rows, offset_rows, transactional_id_rows
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.read import Read
 
-_PRODUCERS = {"offsets": offset_rows, "groups": group_rows, "transactional_ids": transactional_id_rows}
-_SCHEMAS = {
-    "offsets": schema.OFFSETS,
-    "groups": schema.GROUPS,
-    "transactional_ids": schema.TRANSACTIONAL_IDS,
-}
+FOLDED = ("offsets", "groups", "transactional_ids")
 Row = dict[str, Any]
 
 
@@ -37,10 +33,8 @@ def _read(
     options: ReadOptions | None = None,
     faults: list[Fault] | None = None,
 ) -> list[Row]:
-    arrow_schema = _SCHEMAS[table].select(columns)
-    found: list[Fault] = [] if faults is None else faults
-    batches = _PRODUCERS[table](discover(path).segments, arrow_schema, options or ReadOptions(), found)
-    rows: list[Row] = pa.Table.from_batches(batches, arrow_schema).to_pylist()
+    read = Read.of_segments(TABLES[table], discover(path).segments, columns, options or ReadOptions(), faults)
+    rows: list[Row] = pa.Table.from_batches(read.rows(), read.schema).to_pylist()
     return rows
 
 
@@ -129,7 +123,7 @@ def test_offsets_at_every_end_offset(scenario: str) -> None:
 
 
 def test_small_chunks_say_the_same() -> None:
-    for table in _PRODUCERS:
+    for table in FOLDED:
         for scenario in ("groups", "transactions"):
             whole = _read(_log(scenario), table)
             assert _read(_log(scenario), table, options=ReadOptions(batch_rows=1)) == whole
@@ -147,12 +141,12 @@ def test_a_transactional_id_at_an_earlier_offset() -> None:
 
 def test_only_the_end_offset_bounds() -> None:
     options = ReadOptions(start_offset=50, start_timestamp=2**60, isolation_level="read_committed")
-    for table in _PRODUCERS:
+    for table in FOLDED:
         assert _read(_log("groups"), table, options=options) == _read(_log("groups"), table)
 
 
 def test_what_is_of_other_topics_has_no_rows() -> None:
-    for table in _PRODUCERS:
+    for table in FOLDED:
         assert _read(_log("transactions") / "orders-0", table) == []
     assert _read(_log("transactions") / "__transaction_state-0", "offsets") == []
     assert _read(_log("groups") / "__consumer_offsets-0", "transactional_ids") == []
@@ -233,7 +227,8 @@ def test_progress_is_told_once() -> None:
     told: list[int] = []
     segments = discover(_log("groups")).segments
     sizes = [segment.size for segment in segments if segment.topic == "__consumer_offsets"]
-    for _ in offset_rows(segments, schema.OFFSETS.select(), ReadOptions(), [], told.append):
+    read = replace(Read.of_segments(TABLES["offsets"], segments), on_progress=told.append)
+    for _ in read.rows():
         pass
     assert sum(told) == sum(sizes)
 

@@ -9,7 +9,7 @@ from typing import Any
 from jvm import Line
 
 import kraftlog
-from kraftlog.tables.table_rows import table_schema
+from kraftlog.tables.all_tables import TABLES
 
 Described = tuple[str | int | None, ...]
 """A row of kafka-consumer-groups: the columns are those of ``_DESCRIBED``."""
@@ -120,7 +120,7 @@ def table_transactional_ids(folder: Path) -> dict[str, Line]:
 
 def rows(folder: Path, table: str) -> list[Line]:
     """Return a table of what is in a log directory, all of its columns; nothing may be wrong in it."""
-    columns = table_schema(table)
+    columns = TABLES[table].schema
     stream = kraftlog.open(folder).scan(table, [*columns.shown, *columns.on_request])
     found: list[Line] = stream.to_table().to_pylist()
     assert not stream.faults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import kraftlog
+from kraftlog.tables.all_tables import TABLES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -45,3 +47,27 @@ def test_examples_at_run_time():
     typed_examples.of_the_codec(data)
     typed_examples.of_records(data)
     typed_examples.of_logs(str(ROOT / "tests" / "golden" / "codecs" / "log" / "codec-lz4-0"))
+
+
+def test_a_misspelt_option_is_found(tmp_path: Path):
+    """Each option of each table, with two letters changed places; beside it the same program without a mistake."""
+    methods = [(name, table.option_names) for name, table in TABLES.items()]
+    methods += [("grep", TABLES["records"].option_names), ("top_keys", TABLES["records"].option_names)]
+    head = ["from typing import Any", "import kraftlog", "def calls(log: kraftlog.Log, any: Any) -> None:"]
+    arguments = {"top_keys": "1, [], "}
+    left_out = {("top_keys", "strict"), ("errors", "strict")}  # they take no such argument
+    calls = [(method, name) for method, names in methods for name in names if (method, name) not in left_out]
+    for spelt, expected in (
+        (lambda name: name, []),
+        (_misspelt, [f":{len(head) + at + 1}: " for at in range(len(calls))]),
+    ):
+        program = tmp_path / "program.py"
+        lines = [f"    log.{method}({arguments.get(method, '')}{spelt(name)}=any)" for method, name in calls]
+        program.write_text("\n".join([*head, *lines, ""]))
+        errors = run("mypy", "--strict", "--no-error-summary", str(program)).splitlines()
+        found = [re.search(r":\d+: ", line)[0] for line in errors if ": error: " in line]  # type: ignore[index]
+        assert found == expected
+
+
+def _misspelt(name: str) -> str:
+    return name[:2] + name[3] + name[2] + name[4:] if len(name) > 3 else name[::-1]

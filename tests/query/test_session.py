@@ -17,6 +17,7 @@ from kraftlog import schema
 from kraftlog.metadata.image import TYPES
 from kraftlog.metadata.image_table import image_table
 from kraftlog.query.session import SqlSession
+from kraftlog.tables.all_tables import TABLES
 
 TRANSACTIONS = GOLDEN / "transactions" / "log"
 QUERIES = (
@@ -65,7 +66,7 @@ def test_read_committed() -> None:
     assert 0 < expected < log.records().to_table().num_rows
 
 
-@pytest.mark.parametrize("name", [name for name in schema.TABLES if name not in ("metadata_changes",)])
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in ("metadata_changes",)])
 def test_each_table(name: str) -> None:
     log = kraftlog.open(TRANSACTIONS)
     expected = log.scan(name).to_table()

@@ -24,6 +24,7 @@ from kraftlog.disk.remote_files import RemoteFile
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.read.records import read_range
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import read_options
 from object_store import ObjectStore, object_store
@@ -64,7 +65,7 @@ def records(log: Log, options: ReadOptions, range_bytes: int | None) -> tuple[pa
 def test_every_table(store: ObjectStore, golden: dict[str, str], scenario: str):
     local = kraftlog.open(GOLDEN / scenario / "log")
     remote = kraftlog.open(golden[scenario], storage_options=store.options)
-    for table in schema.TABLES:
+    for table in TABLES:
         assert rows_of(remote, table) == rows_of(local, table), table
 
 

@@ -18,12 +18,13 @@ from pyspark.sql import DataFrame
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.spark import read_ranges
-from kraftlog.spark.tables import TABLES, WHOLE_TABLES
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.table import Cut
 from spark_rows import clusters, command_line_rows, comparable, rows_of
 
 
 @pytest.mark.sweep(2)
-@pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not Cut.WHOLE])
 def test_rows(cluster, table: str, tmp_path: Path):
     groups = clusters()
     expected = comparable([row for paths in groups for row in command_line_rows(table, paths, tmp_path)])
@@ -34,7 +35,7 @@ def test_rows(cluster, table: str, tmp_path: Path):
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("table", WHOLE_TABLES)
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is Cut.WHOLE])
 def test_folded_rows(cluster, table: str, tmp_path: Path):
     folder = GOLDEN / ("groups" if table in ("offsets", "groups") else "transactions_hanging") / "log"
     if table == "schemas":

@@ -10,18 +10,18 @@ from pyspark.sql import DataFrame
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog import schema
 from kraftlog.spark import read_ranges
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
-from kraftlog.spark.tables import TABLES, WHOLE_TABLES
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.table import Cut
 from spark_rows import clusters, command_line_rows, comparable, plain_rows, rows_of
 
 CODECS = GOLDEN / "codecs" / "log"
 
 
 @pytest.mark.sweep(3)
-@pytest.mark.parametrize("table", [table for table in TABLES if table not in WHOLE_TABLES])
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not Cut.WHOLE])
 def test_rows(spark, table: str, tmp_path: Path):
     """Of all golden scenarios in one job."""
     groups = clusters()
@@ -86,7 +86,7 @@ def test_schema_is_that_of_sparks_kafka_source(spark):
 
 def test_every_column(spark):
     for table in ("records", "batches", "segments"):
-        definition = schema.TABLES[table]
+        definition = TABLES[table].schema
         columns = ",".join([*definition.shown, *definition.on_request])
         frame = spark.read.format("kraftlog").option("table", table).option("columns", columns).load(str(CODECS))
         names = [

@@ -18,7 +18,8 @@ from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.read import read
-from kraftlog.spark.tables import RANGE_TABLES, TABLES
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.table import Cut
 from spark_rows import command_line_rows, comparable, plain_rows
 
 EACH_BATCH, WHOLE_FILES = "1", "1g"
@@ -51,7 +52,7 @@ def test_messages_without_secrets():
 @pytest.mark.parametrize("folder", scenarios(), ids=name_of)
 def test_rows(folder: Path, table: str, tmp_path: Path):
     expected = comparable(command_line_rows(table, [folder / "log"], tmp_path))
-    for range_bytes in (EACH_BATCH, "4k", WHOLE_FILES) if table in RANGE_TABLES else (WHOLE_FILES,):
+    for range_bytes in (EACH_BATCH, "4k", WHOLE_FILES) if TABLES[table].cut is Cut.RANGES else (WHOLE_FILES,):
         found = rows_by_parts(path=str(folder / "log"), table=table, rangeBytes=range_bytes, includeHeaders="true")
         assert comparable(found) == expected
 
@@ -67,7 +68,7 @@ def test_read_committed(folder: Path, tmp_path: Path):
         assert comparable(found) == expected
 
 
-@pytest.mark.parametrize("table", RANGE_TABLES)
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is Cut.RANGES])
 @pytest.mark.parametrize("folder", damaged_cases(), ids=name_of)
 def test_damage(folder: Path, table: str, tmp_path: Path):
     expected = comparable(command_line_rows(table, [folder / "log"], tmp_path))

@@ -17,7 +17,7 @@ from kraftlog.disk.disk import Disk, use_disk
 from kraftlog.spark import Counters, to_parquet
 from kraftlog.spark.export_part import row_groups
 from kraftlog.spark.export_publish import only_writer
-from kraftlog.spark.tables import TABLES
+from kraftlog.tables.all_tables import TABLES
 from segment_files import flip, write_partition
 from spark_rows import comparable, expected_rows, log_directories, plain_rows, rows_of
 

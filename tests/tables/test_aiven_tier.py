@@ -11,11 +11,11 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN, lines
-from kraftlog import schema
 from kraftlog.disk.disk import disk
 from kraftlog.layout.tier.data_key import KeyRing
 from kraftlog.layout.tier.find import stored_segments
 from kraftlog.layout.tier.stored_segment import StoredSegment
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import read_options
 from tier_writer import last_only
@@ -107,7 +107,7 @@ def test_below_a_log_directory(tmp_path: Path, name: str, keep: int):
     directory = last_only(ORDERS, tmp_path / "logs", keep)
     log = kraftlog.open(directory, remote_tier=AIVEN / name, tier_keys=KEYS)
     whole = kraftlog.open(ORDERS)
-    for table in schema.TABLES:
+    for table in TABLES:
         if table not in ("hanging_transactions", "index_entries", "segments", "batches", "errors"):
             assert rows(log, table) == rows(whole, table), table
     assert rows(log, isolation_level="read_committed") == rows(whole, isolation_level="read_committed")

@@ -10,7 +10,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog import schema
+from kraftlog.tables.all_tables import TABLES
 
 LARGEST = 2**63 - 1
 SOURCE = GOLDEN / "transactions" / "log" / "orders-0"
@@ -28,7 +28,7 @@ def with_last_base_offset(tmp_path: Path, base_offset: int) -> tuple[Path, int, 
     return folder, last["position"], last["last_offset_delta"]
 
 
-@pytest.mark.parametrize("table", [name for name in schema.TABLES if name != "errors"])
+@pytest.mark.parametrize("table", [name for name in TABLES if name != "errors"])
 @pytest.mark.parametrize("below", [0, 1])
 def test_every_table(tmp_path: Path, table: str, below: int):
     folder, position, _ = with_last_base_offset(tmp_path, LARGEST - below)

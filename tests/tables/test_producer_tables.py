@@ -13,17 +13,16 @@ from golden_files import GOLDEN
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.discover import discover
-from kraftlog.schema import PRODUCERS
-from kraftlog.tables.producer_tables import producer_rows
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.read import Read
 
 
 def producers(
     path: Path, columns: list[str] | None = None, options: ReadOptions | None = None
 ) -> tuple[pa.Table, list[Fault]]:
     faults: list[Fault] = []
-    arrow_schema = PRODUCERS.select(columns)
-    rows = producer_rows(discover(path).segments, arrow_schema, options or ReadOptions(), faults)
-    return pa.Table.from_batches(rows, schema=arrow_schema), faults
+    read = Read.of_segments(TABLES["producers"], discover(path).segments, columns, options or ReadOptions(), faults)
+    return pa.Table.from_batches(read.rows(), schema=read.schema), faults
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_equals_what_the_broker_said(scenario: str):
 
 def test_columns_and_nulls():
     table, _ = producers(GOLDEN / "transactions" / "log" / "orders-0")
-    assert table.column_names == list(PRODUCERS.shown)
+    assert table.column_names == list(TABLES["producers"].schema.shown)
     after_marker = table.to_pylist()[1]
     assert after_marker["last_sequence"] is None
     assert after_marker["last_offset"] is None

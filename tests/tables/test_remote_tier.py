@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import kraftlog
 from golden_files import GOLDEN, lines
 from kraftlog import schema
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import read_options
 from tier_writer import Aiven, KeyPair, Source, last_only, sources, to_folder, write_local
@@ -81,7 +82,7 @@ def test_tier_below_a_log_directory(tmp_path: Path, key_pair: KeyPair, layout: s
     directory = last_only(ORDERS, tmp_path / "logs", keep)
     log = kraftlog.open(directory, **write(layout, tmp_path / "tier", sources(ORDERS), key_pair))
     whole = kraftlog.open(ORDERS)
-    for table in schema.TABLES:
+    for table in TABLES:
         if table not in ("hanging_transactions", "index_entries", "segments", "batches", "errors"):
             assert rows(log, table) == rows(whole, table), table
     assert rows(log, isolation_level="read_committed") == rows(whole, isolation_level="read_committed")

@@ -15,16 +15,16 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
-from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.discover import Discovery
 from kraftlog.spark.options import parse_request
+from kraftlog.tables.all_tables import TABLES, table_named
 from kraftlog.tables.log_files import LogFiles
-from kraftlog.tables.table_rows import TABLES_OF_REPLICAS, table_schema
+from kraftlog.tables.table import Replicas
 
 NAMES = ("transactions", "transactions_hanging", "groups", "deleted_records", "releases/3.9.1/clean")
 DIRECTORIES = [GOLDEN / name / "log" for name in ("schema_registry/serializers", *NAMES)]
-TABLES = [*schema.TABLES, "PartitionRecord", "OffsetCommit"]
+NAMES = [*TABLES, "PartitionRecord", "OffsetCommit"]
 
 
 def batch(base_offset: int, count: int, epoch: int, text: str = "") -> bytes:
@@ -66,13 +66,13 @@ def copies(tmp_path: Path) -> Callable[[Path], tuple[Path, Path]]:
 def test_equal_replicas_have_the_rows_of_one(directory: Path, copies: Callable[[Path], tuple[Path, Path]]):
     one, other = copies(directory)
     logs = {"A": kraftlog.open(one), "AA": kraftlog.open([one, one]), "AB": kraftlog.open([one, other])}
-    for table in TABLES:
-        columns = table_schema(table)
+    for table in NAMES:
+        columns = table_named(table).schema
         for level in ("read_uncommitted", "read_committed"):
             how = [*columns.shown, *columns.on_request], ReadOptions(isolation_level=level)
             rows = {name: log.scan(table, *how).to_table().to_pylist() for name, log in logs.items()}
             assert rows["AA"] == rows["A"], table
-            if table in TABLES_OF_REPLICAS:
+            if table_named(table).replicas is Replicas.EACH:
                 assert sorted(map(str, rows["AB"])) == sorted(2 * list(map(str, rows["A"]))), table
             else:
                 assert rows["AB"] == rows["A"], table
@@ -81,7 +81,7 @@ def test_equal_replicas_have_the_rows_of_one(directory: Path, copies: Callable[[
 def test_every_table_has_rows_in_one_of_these_directories():
     """So that the test above compares something."""
     logs = [kraftlog.open(path) for path in DIRECTORIES]
-    assert [one for one in TABLES if not any(log.scan(one).to_table().num_rows for log in logs)] == []
+    assert [one for one in NAMES if not any(log.scan(one).to_table().num_rows for log in logs)] == []
 
 
 METHODS: dict[str, Callable[[kraftlog.Log], Any]] = {
@@ -134,13 +134,13 @@ def test_spark_plans_each_offset_once(copies: Callable[[Path], tuple[Path, Path]
     from kraftlog.spark.read import read
 
     one, other = copies(GOLDEN / "transactions" / "log")
-    for table in schema.TABLES:
+    for table in TABLES:
         rows = []
         for paths in ([one], [one, other]):
             request = parse_request({"paths": ",".join(map(str, paths)), "table": table})
             found = [rows for part in plan_parts(request) for rows in read(request, part, [])]
             rows.append([str(row) for part in found for row in part.to_pylist()])
-        assert sorted(rows[1]) == sorted((2 if table in TABLES_OF_REPLICAS else 1) * rows[0]), table
+        assert sorted(rows[1]) == sorted((2 if TABLES[table].replicas is Replicas.EACH else 1) * rows[0]), table
 
 
 def test_the_line_is_that_of_the_last_leader(tmp_path: Path):

@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 import kraftlog
 from golden_files import GOLDEN, lines
-from kraftlog import schema
 from kraftlog.cli import commands
 from kraftlog.codec.options import ReadOptions
 from kraftlog.messages.catalog import BUILT_IN
@@ -29,6 +28,7 @@ from kraftlog.query.session import SqlSession
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.read import read
+from kraftlog.tables.all_tables import TABLES
 
 LOG = GOLDEN / "metadata" / "log"
 FOLDER = next(LOG.glob("__cluster_metadata-0"))
@@ -45,7 +45,7 @@ SECRETS = _secrets()
 
 
 def _every_column(table: str) -> list[str]:
-    definition = schema.TABLES[table]
+    definition = TABLES[table].schema
     return [*definition.shown, *definition.on_request]
 
 

@@ -216,6 +216,7 @@ class Client:
                         self._check_transaction()
             poll(0)
         except self._kafka.KafkaException as error:
+            self._take_reports()
             refusal = self.refusal(f"{topic}-{partition}", error.args[0])
             raise (refusal if error.args[0].fatal() else NotDeliveredError(str(refusal))) from None
 
@@ -270,8 +271,14 @@ class Client:
 
     def _check_transaction(self) -> None:
         if self._log.failure is not None:
-            self._producer.poll(_PAUSE)  # reports of what was refused
+            self._take_reports()
             raise NotDeliveredError(f"{self.to}: {self._log.failure}")
+
+    def _take_reports(self) -> None:
+        """Wait for the report of what was refused: the client fails a transaction before it hands the report over."""
+        deadline = time.monotonic() + _AT_ONCE
+        while not self._producer.poll(_PAUSE) and time.monotonic() < deadline:
+            pass
 
     def _check_time(self, deadline: float) -> None:
         if time.monotonic() > deadline:

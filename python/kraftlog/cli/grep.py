@@ -13,6 +13,7 @@ from kraftlog.cli.redact import redacts
 from kraftlog.cli.tables import run_table
 from kraftlog.cli.typed import TYPED
 from kraftlog.layout.discover import LogPaths
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.search import Search
 
 _WANTED = ("key", "value", "header", "json_path", "key_equals")  # options that may be given several times
@@ -70,10 +71,7 @@ def _command() -> click.Command:
         options.PATHS,
         *_OPTIONS,
         options.WHICH,
-        options.BOUNDS,
-        options.INCLUDE_DELETED,
-        options.SALVAGE,
-        options.RECORDS_ONLY,
+        options.of_table(TABLES["records"]),
         options.KCAT_OFFSET,
         options.KCAT_FORMAT,
         TYPED,

@@ -12,6 +12,7 @@ from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.tables import check_topic
 from kraftlog.layout.discover import LogPaths
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.open_log import open as open_log
 
 
@@ -43,7 +44,7 @@ def command(
       kraftlog lag sample/groups --group grp-migrated
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths)
-    check_topic("lag", log)
+    check_topic(TABLES["offsets"], log, "lag")
     output.check(log.folders)
     shows_bar = not no_progress and (output.path is not None or not is_terminal(sys.stdout))
     with progress_bar(log.size_in_bytes, wanted=shows_bar) as bar:

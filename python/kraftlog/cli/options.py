@@ -12,9 +12,11 @@ import click
 from kraftlog.cli import format_string
 from kraftlog.cli.format_string import FormatString
 from kraftlog.cli.output import BINARY_TEXTS, FORMATS, takes_output
-from kraftlog.codec.options import ISOLATION_LEVELS, milliseconds
+from kraftlog.codec.options import ISOLATION_LEVELS, MOST_DECOMPRESSED_BYTES, ReadOptions, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.layout.tier.remote_tier import RemoteTier
+from kraftlog.tables.options import Bounds
+from kraftlog.tables.table import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -182,21 +184,66 @@ CHANGES = applied(
             help="Only of this broker and its configs, and where it comes or goes as leader, or in the ISR or another"
             " list of a partition; may be given several times.",
         ),
-        click.option(
-            "--include-image", is_flag=True, help="Begin with the image that changes start from, as what was added."
-        ),
-        click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords."),
     ]
 )
 
-BOUNDS = applied(
-    [
-        click.option("--start-offset", type=int, help="First offset."),
-        click.option("--end-offset", type=int, help="Offset before which to stop."),
-        click.option("--start-timestamp", type=Timestamp(), help="First timestamp: RFC 3339, or milliseconds."),
-        click.option("--end-timestamp", type=Timestamp(), help="Timestamp before which to stop."),
-    ]
-)
+_OF_TABLES: dict[str, Callable[[Any], Any]] = {
+    "start_offset": click.option("--start-offset", type=int, help="First offset."),
+    "end_offset": click.option("--end-offset", type=int, help="Offset before which to stop."),
+    "start_timestamp": click.option(
+        "--start-timestamp", type=Timestamp(), help="First timestamp: RFC 3339, or milliseconds."
+    ),
+    "end_timestamp": click.option("--end-timestamp", type=Timestamp(), help="Timestamp before which to stop."),
+    "at": click.option("--at", type=int, help="The last offset that counts, in each partition of the topic."),
+    "include_deleted": click.option(
+        "--include-deleted",
+        is_flag=True,
+        help="Also what lies before the log start offset, which consumers do not see.",
+    ),
+    "isolation_level": click.option(
+        "--isolation-level",
+        type=click.Choice(ISOLATION_LEVELS),
+        default=ReadOptions.isolation_level,
+        show_default=True,
+    ),
+    "include_control": click.option("--include-control", is_flag=True, help="Show the records of control batches."),
+    "salvage": click.option(
+        "--salvage",
+        is_flag=True,
+        help="Search for batches where damage leaves no header to go on with; the column salvaged marks what was"
+        " found.",
+    ),
+    "max_decompressed_bytes": click.option(
+        "--max-decompressed-bytes",
+        type=click.IntRange(1, MOST_DECOMPRESSED_BYTES),
+        default=ReadOptions.max_decompressed_bytes,
+        show_default=True,
+        help="Most bytes that one batch may take after decompression.",
+    ),
+    "include_image": click.option(
+        "--include-image", is_flag=True, help="Begin with the image that changes start from, as what was added."
+    ),
+    "show_secrets": click.option(
+        "--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords, in raw_value, too."
+    ),
+}
+OF_PYTHON = ("batch_rows", "batch_bytes")  # the record batches that Python gets
+
+
+def of_table(table: Table) -> Callable[[Command], Command]:
+    """Return the options that a table has; all have ``strict``, which is among ``READING``."""
+    names = [name for name in table.option_names if name not in (*OF_PYTHON, "strict", "check_crc")]
+    decorators = [_OF_TABLES[name] for name in names]
+    if "check_crc" in table.option_names:
+        is_default = bool(table.defaults.get("check_crc", ReadOptions.check_crc))
+        text = "Compare the checksums of batches." if is_default else "Read the batches, and fill crc_ok."
+        decorators.append(click.option("--check-crc/--no-check-crc", default=is_default, show_default=True, help=text))
+    return applied(decorators)
+
+
+BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
+INCLUDE_DELETED = _OF_TABLES["include_deleted"]
+RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_control"]])
 
 
 class OffsetOrTime(click.ParamType[tuple[str, int]]):
@@ -239,8 +286,6 @@ FOLLOW = applied(
         ),
     ]
 )
-
-AT = click.option("--at", type=int, help="The last offset that counts, in each partition of the topic.")
 
 FORCE = click.option("--force", is_flag=True, help="Replace the output file when it exists.")
 
@@ -325,27 +370,6 @@ RENAME = click.option(
     "--rename", "renamed", multiple=True, type=Pair("old=new"), help="Call the topic OLD by a NEW name; several times."
 )
 
-INCLUDE_DELETED = click.option(
-    "--include-deleted",
-    is_flag=True,
-    help="Also what lies before the log start offset, which consumers do not see.",
-)
-
-SALVAGE = click.option(
-    "--salvage",
-    is_flag=True,
-    help="Search for batches where damage leaves no header to go on with; the column salvaged marks what was found.",
-)
-
-RECORDS_ONLY = applied(
-    [
-        click.option(
-            "--isolation-level", type=click.Choice(ISOLATION_LEVELS), default="read_uncommitted", show_default=True
-        ),
-        click.option("--include-control", is_flag=True, help="Show the records of control batches."),
-    ]
-)
-
 AS_TOPIC = click.option(
     "--as-topic", help="Topic of files that lie in no partition's folder, such as a copy of one segment."
 )
@@ -356,11 +380,6 @@ MESSAGES_ONLY = applied(
             "--type",
             "message_type",
             help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns.",
-        ),
-        click.option(
-            "--show-secrets",
-            is_flag=True,
-            help="Show SCRAM credentials and passwords in messages, and in raw_value.",
         ),
         click.option(
             "--definitions",

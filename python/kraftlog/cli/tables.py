@@ -22,13 +22,14 @@ from kraftlog.cli.report import report_faults
 from kraftlog.cli.typed import TYPED, typed_options
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.layout.discover import Discovery, LogPaths
-from kraftlog.read.partitions import is_metadata, topics_of
+from kraftlog.read.partitions import topics_of
 from kraftlog.schema.table import PARTITION
+from kraftlog.tables.all_tables import TABLES, table_named
+from kraftlog.tables.message_tables import check_type
 from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
-from kraftlog.tables.table_rows import FOLDED_TOPICS, TABLES_OF_FILES, check_type
-from kraftlog.tables.user_options import read_options
-from kraftlog.topics import CLUSTER_METADATA, CONSUMER_OFFSETS
+from kraftlog.tables.read import missing_topic
+from kraftlog.tables.table import Table
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -38,28 +39,7 @@ if TYPE_CHECKING:
     from kraftlog.tables.log import Log
     from kraftlog.tables.search import Search
 
-FOLLOWED = ("records", "messages", "groups")
-SHORT_NAMES = {"hanging_transactions": "hanging"}
 _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
-
-EXAMPLES = {
-    "segments": "kraftlog segments sample/broker",
-    "batches": "kraftlog batches sample/codecs/codec-mixed-0 --columns position,base_offset,compression",
-    "records": "kraftlog records sample/codecs -t codec-lz4 -c 3 --binary utf8\n"
-    "  kraftlog records sample/broker -t orders -p 0 -o -5 -f '%o %T %k %S\\n'",
-    "messages": "kraftlog messages sample/metadata --columns offset,type,value --limit 3",
-    "transactions": "kraftlog transactions sample/broker --topic orders",
-    "metadata_transactions": "kraftlog metadata-transactions sample/metadata",
-    "metadata_changes": "kraftlog metadata-changes sample/metadata --topic meta-1",
-    "producers": "kraftlog producers sample/broker --topic orders --partition 0",
-    "hanging_transactions": "kraftlog hanging sample/hanging",
-    "offsets": "kraftlog offsets sample/groups --columns group,topic,partition,offset,state",
-    "groups": "kraftlog groups sample/groups --columns group,group_type,state,protocol",
-    "transactional_ids": "kraftlog transactional-ids sample/broker",
-    "schemas": "kraftlog schemas backup --columns id,subject,version,type",
-    "index_entries": "kraftlog index-entries sample/codecs/codec-lz4-0",
-    "errors": "kraftlog errors sample/damaged",
-}
 
 
 def run_table(
@@ -104,17 +84,15 @@ def run_table(
     message_type = given.pop("message_type", None)
     if message_type is not None:
         table = check_type(message_type, log.catalog)
-    check_topic(table, log)
+    definition = table_named(table, log.catalog)
+    check_topic(definition, log)
     workers, quiet = given.pop("workers"), given.pop("no_progress")
     output.check(log.folders)
-    at = given.pop("at", None)
-    if at is not None:
-        given["end_offset"] = at + 1
     typed = typed_options(given) if table == "records" else None
     redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
-    where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if table == "metadata_changes" else None
+    where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if definition.is_of_metadata else None
     from_end = _take_bounds(given)
-    rows = read_options(**given)
+    rows = definition.read_options(given)
     if follows or last is not None:
         from kraftlog.cli.follow import check_follow, show_followed
         from kraftlog.tables.follow import Follower
@@ -203,24 +181,15 @@ def _near_the_end(log: Log, rows: ReadOptions, count: int) -> Iterator[tuple[Log
         unread = []  # reported once
 
 
-def check_topic(table: str, log: Log) -> None:
-    """Refuse files that cannot hold what a table is made of."""
+def check_topic(table: Table, log: Log, command: str = "") -> None:
+    """Refuse files that cannot hold what a table is made of; ``command`` is what needs it, when it is another one."""
     segments = log.found.segments
-    if table == "lag":
-        topic, hint = CONSUMER_OFFSETS, ""
-        is_there = any(segment.topic == topic for segment in segments)
-    elif table in FOLDED_TOPICS:
-        topic, hint = FOLDED_TOPICS[table], "; --as-topic says that a copy of one segment is of it"
-        is_there = any(segment.topic == topic for segment in segments)
-    elif table == "metadata_changes":
-        topic, hint = CLUSTER_METADATA, ""
-        is_there = any(map(is_metadata, segments))
-    else:
-        return
-    if not is_there:
-        found, command = ", ".join(topics_of(segments)[:NAMES_SHOWN]), SHORT_NAMES.get(table, table.replace("_", "-"))
+    missing = missing_topic(table, segments)
+    if missing is not None:
+        hint = "; --as-topic says that a copy of one segment is of it" if table.topic and not command else ""
         raise click.UsageError(
-            f"{command} reads {topic}, and found {found}: give a log directory that has a folder {topic}-0{hint}"
+            f"{command or table.command} reads {missing}, and found {', '.join(topics_of(segments)[:NAMES_SHOWN])}:"
+            f" give a log directory that has a folder {missing}-0{hint}"
         )
 
 
@@ -232,11 +201,12 @@ def _wanted_changes(*wanted: tuple[Any, ...]) -> ChangeFilter | None:
     return ChangeFilter(*(values or None for values in wanted))
 
 
-def _command(table: schema.TableSchema) -> click.Command:
-    extra = f" On request: {', '.join(table.on_request)}." if table.on_request else ""
+def _command(table: Table) -> click.Command:
+    columns = table.schema
+    extra = f" On request: {', '.join(columns.on_request)}." if columns.on_request else ""
     help_text = (
-        f"Show the table {table.name}: each row is {table.row}.\n\n"
-        f"Columns: {', '.join(table.shown)}.{extra}\n\n\b\nExample:\n  {EXAMPLES[table.name]}"
+        f"Show the table {table.name}: each row is {columns.row}.\n\n"
+        f"Columns: {', '.join(columns.shown)}.{extra}\n\n\b\nExample:\n  {table.example}"
     )
 
     def run(paths: LogPaths, output: Output, **given: Any) -> None:
@@ -248,35 +218,21 @@ def _command(table: schema.TableSchema) -> click.Command:
         wanted = wanted_offsets(output, groups, mapping, is_plan=given.pop("is_plan"))
         run_table(table.name, paths, wanted.output, given, filter=wanted.rows, each=wanted.each)
 
-    which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
-    decorators = [options.PATHS, which, options.AT if table.name in FOLDED_TOPICS else options.BOUNDS]
-    if table.name not in TABLES_OF_FILES:
-        decorators.append(options.INCLUDE_DELETED)
-    if table.name in ("records", "messages", "batches"):
-        decorators.append(options.SALVAGE)
-    if table.name in ("records", "messages"):
-        decorators.append(options.RECORDS_ONLY)
+    decorators = [options.PATHS, options.CHANGES if table.is_of_metadata else options.WHICH, options.of_table(table)]
     if table.name == "offsets":
         decorators.append(options.OFFSETS_ONLY)
-    if table.name == "messages" or table.name in FOLDED_TOPICS:
-        decorators.append(options.AS_TOPIC)
     if table.name == "messages":
         decorators.append(options.MESSAGES_ONLY)
-    if table.name == "batches":
-        decorators.append(
-            click.option("--check-crc/--no-check-crc", default=False, help="Read the batches, and fill crc_ok.")
-        )
-    if table.name in ("records", "messages", "batches"):
+    if table.name == "messages" or table.topic is not None:
+        decorators.append(options.AS_TOPIC)
+    if {"start_timestamp", "salvage"} <= {*table.option_names}:  # rows are batches, or what is in them
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
         decorators += [options.KCAT_FORMAT, TYPED, redacts]
-    if table.name in FOLLOWED:
+    if table.can_be_followed:
         decorators.append(options.FOLLOW)
-    output = options.OUTPUT_OF_RECORDS if table.name in ("records", "messages") else options.OUTPUT
-    decorators += [output, options.READING]
-    for decorator in reversed(decorators):
-        run = decorator(run)
-    return click.command(SHORT_NAMES.get(table.name, table.name.replace("_", "-")), help=help_text)(run)
+    decorators += [options.OUTPUT_OF_RECORDS if table.has_records else options.OUTPUT, options.READING]
+    return click.command(table.command, help=help_text)(options.applied(decorators)(run))
 
 
-COMMANDS = [_command(table) for table in schema.TABLES.values()]
+COMMANDS = [_command(table) for table in TABLES.values()]

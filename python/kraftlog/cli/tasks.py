@@ -5,44 +5,46 @@ It is known without any of the modules, so that help and start are quick.
 
 from __future__ import annotations
 
-TABLES = "tables"
+from kraftlog.tables.all_tables import TABLES
+
+_TABLE = ("tables", "")  # where the command of a table stands; the table says the rest
 
 TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
-        "records": (TABLES, "Show records: key, value, offset, timestamp and headers."),
+        "records": _TABLE,
         "grep": ("grep", "Show the records that hold a text in key, value or headers."),
-        "batches": (TABLES, "Show the header of each record batch."),
-        "segments": (TABLES, "Show what each segment file holds, and whether it is whole."),
-        "messages": (TABLES, "Show records of internal topics and of the metadata log, with typed fields."),
+        "batches": _TABLE,
+        "segments": _TABLE,
+        "messages": _TABLE,
         "get-offsets": ("get_offsets", "Show where partitions start and end, and what lies at a time."),
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),
-        "schemas": (TABLES, "Show the schemas of a registry, from its topic _schemas."),
-        "index-entries": (TABLES, "Show the entries of index files."),
+        "schemas": _TABLE,
+        "index-entries": _TABLE,
         "sql": ("sql", "Answer questions in SQL over topics and tables."),
         "dump": ("dump", "Print files as kafka-dump-log does."),
     },
     "Check": {
         "verify": ("verify", "Check records, offsets, index files and transactions."),
         "report": ("report_page", "Write one HTML page: what is wrong, what to do next, what is there."),
-        "errors": (TABLES, "List what cannot be read, and what was left alone."),
+        "errors": _TABLE,
         "health": ("health", "List partitions, brokers and configs that need attention."),
         "downgrade-check": ("downgrade_check", "List what an older release could not read."),
     },
     "Transactions": {
-        "transactions": (TABLES, "Show what became of each transaction of producers."),
-        "hanging": (TABLES, "List open transactions that no coordinator will end, with the command that aborts them."),
-        "producers": (TABLES, "Show the state of each producer."),
-        "transactional-ids": (TABLES, "Show transactional ids as their coordinators know them."),
-        "metadata-transactions": (TABLES, "Show the transactions of the metadata log."),
+        "transactions": _TABLE,
+        "hanging": _TABLE,
+        "producers": _TABLE,
+        "transactional-ids": _TABLE,
+        "metadata-transactions": _TABLE,
     },
     "Cluster": {
-        "groups": (TABLES, "Show groups and their members."),
-        "offsets": (TABLES, "Show the offsets that groups have committed."),
+        "groups": _TABLE,
+        "offsets": _TABLE,
         "lag": ("lag", "Show how far groups are behind the ends of the logs."),
         "image": ("image", "Show topics, brokers and configs at an offset or time."),
         "diff": ("image", "Show what changed between two offsets, or differs between two clusters."),
         "timeline": ("timeline", "Show what happened in a cluster, a line each."),
-        "metadata-changes": (TABLES, "Show each field that the metadata log changed."),
+        "metadata-changes": _TABLE,
         "shell": ("shell", "Look around in the metadata image as in a file system."),
     },
     "Convert": {
@@ -64,6 +66,9 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "man": ("man", "Print the manual page."),
     },
 }
+
+for _table in TABLES.values():
+    TASKS[_table.task][_table.command] = (_TABLE[0], _table.summary)
 
 MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
 WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow

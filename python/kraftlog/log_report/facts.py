@@ -23,9 +23,11 @@ from kraftlog.log_report.partition_facts import SIZES, PartitionFacts, partition
 from kraftlog.log_report.transaction_sums import TransactionSums
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.lag import Wanted, lag_rows
 from kraftlog.tables.log import Log
 from kraftlog.tables.partition_offsets import PartitionEnds
+from kraftlog.tables.read import Read
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 
 HANGING = 200  # rows that are kept, with those of the open transactions that are kept
@@ -169,11 +171,9 @@ def _hanging(facts: Facts, log: Log) -> None:
 
 
 def _groups(segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], faults: list[Fault]) -> GroupLags:
-    from kraftlog.tables.coordinator_tables import group_rows
-
     lags = GroupLags()
-    columns = schema.GROUPS.select(["group", "group_type", "state", "members"])
-    lags.add_groups(group_rows(segments, columns, OPTIONS, faults))
+    columns = ["group", "group_type", "state", "members"]
+    lags.add_groups(Read.of_segments(TABLES["groups"], segments, columns, OPTIONS, faults).rows())
     wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset"])
     lags.add_lags(lag_rows(segments, Wanted(), wanted, OPTIONS, faults, ends=ends))
     return lags

@@ -24,7 +24,7 @@ from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
-from kraftlog.tables.table_rows import note_unreadable
+from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import read_options
 from kraftlog.topics import CLUSTER_METADATA, INTERNAL_TOPICS
 from kraftlog.write.extracted_batches import ExtractedBatches

@@ -22,8 +22,8 @@ from kraftlog.log_store.group_offsets import (
 from kraftlog.log_store.partition import BatchOptions, Partition
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.transaction_state import TopicPartition
-from kraftlog.schema import TABLES
-from kraftlog.tables.coordinator_tables import offset_rows
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.read import Read
 
 _BATCHES = BatchOptions()
 
@@ -63,7 +63,8 @@ class GroupCoordinator:
     def load(self, segments: Sequence[Segment]) -> None:
         """Take what a partition of ``__consumer_offsets`` holds."""
         faults: list[Fault] = []
-        for batch in offset_rows(list(segments), TABLES["offsets"].select(), ReadOptions(strict=True), faults):
+        read = Read.of_segments(TABLES["offsets"], segments, options=ReadOptions(strict=True), faults=faults)
+        for batch in read.rows():
             for row in batch.to_pylist():
                 if row["state"] == "committed":
                     epoch = -1 if row["leader_epoch"] is None else row["leader_epoch"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -12,10 +12,10 @@ import pyarrow.dataset as ds
 from kraftlog.disk.remote_path import AnyPath
 from kraftlog.query.dataset import TableDataset
 from kraftlog.stream import Stream, optional_package
+from kraftlog.tables.all_tables import table_named
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.options import MessageOptions
 from kraftlog.tables.redaction import Redaction
-from kraftlog.tables.table_rows import table_schema
-from kraftlog.tables.user_options import read_options
 
 if TYPE_CHECKING:
     import polars
@@ -30,7 +30,7 @@ def scan(
     strict: bool = True,
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
-    **bounds: object,
+    **options: Unpack[MessageOptions],
 ) -> polars.LazyFrame:
     """Read a table as a lazy frame of Polars.
 
@@ -43,7 +43,7 @@ def scan(
     paths : path or iterable of paths
         As ``open`` takes them.
     table : str
-        One of ``kraftlog.schema.TABLES``, or a type of message such as ``PartitionRecord``.
+        One of ``kraftlog.tables.all_tables.TABLES``, or a type of message such as ``PartitionRecord``.
     topics : iterable of str, optional
     partitions : iterable of int, optional
     strict : bool
@@ -52,8 +52,8 @@ def scan(
     redact, redact_key
         As ``Log.records`` has them, of the table ``records``; but conditions are on what is left, so that they do not
         tell what was there.
-    **bounds
-        As ``Log.records`` has them: offsets, timestamps, ``isolation_level``, and others.
+    **options
+        As ``Log.records`` has them: offsets, timestamps, ``isolation_level``, and others, as far as the table has them.
 
     Returns
     -------
@@ -64,6 +64,8 @@ def scan(
     ------
     ImportError
         When Polars is not installed.
+    TypeError
+        For an option that the table does not have.
     RecordError
         While the frame is collected, with ``strict``; Polars may raise it as its own ``ComputeError`` with that text.
 
@@ -79,14 +81,14 @@ def scan(
     from polars.io.plugins import register_io_source
 
     log = open_log(paths, topics=topics, partitions=partitions)
-    options = read_options(strict=strict, **bounds)  # type: ignore[arg-type]
-    definition = table_schema(table, log.catalog)
+    definition = table_named(table, log.catalog)
+    read = definition.read_options({**options, "strict": strict})
     redaction = Redaction.of(redact, redact_key)
     if redaction is not None and table != "records":
         raise ValueError(f"redaction is of the table records, not of {table}")
 
     def rows(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
-        return log.scan(table, columns, options, filter=filter, redaction=redaction, filters_redacted=True)
+        return log.scan(table, columns, read, filter=filter, redaction=redaction, filters_redacted=True)
 
     def warned(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
         stream = rows(columns, filter)
@@ -100,7 +102,8 @@ def scan(
 
         return Stream(stream.schema, produce)
 
-    every = definition.select([*definition.shown, *definition.on_request])
+    columns = definition.schema
+    every = columns.select([*columns.shown, *columns.on_request])
     source = _Source(every, TableDataset(every, rows if strict else warned))
     return register_io_source(source.frames, schema=frames.from_arrow(every.empty_table()).schema)
 

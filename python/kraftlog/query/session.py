@@ -19,9 +19,9 @@ from kraftlog.query.dataset import TableDataset
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, optional_package
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.redaction import Redaction
-from kraftlog.tables.table_rows import table_schema
 from kraftlog.tables.typed_rows import typed_table
 from kraftlog.topics import INTERNAL_TOPICS
 from kraftlog.types import IsolationLevel
@@ -35,9 +35,9 @@ _ROWS_AT_ONCE = 1 << 16
 class SqlSession:
     """Answers queries over a log.
 
-    The tables of ``kraftlog.schema.TABLES`` have their names. ``topics.orders``, or ``orders`` alone, are the records
-    of a topic, with all columns of the table ``records`` but ``topic``. ``image.TopicRecord`` and the like are the
-    records of the metadata image at the end of the log. Each query reads the log anew.
+    Tables have their names. ``topics.orders``, or ``orders`` alone, are the records of a topic, with all columns of the
+    table ``records`` but ``topic``. ``image.TopicRecord`` and the like are the records of the metadata image at the end
+    of the log. Each query reads the log anew.
 
     Parameters
     ----------
@@ -151,10 +151,9 @@ class SqlSession:
         self.close()
 
     def _datasets(self) -> Iterator[tuple[tuple[str, str], TableDataset]]:
-        for name in schema.TABLES:
-            table = table_schema(name)
-            columns = [*table.shown, *table.on_request]
-            yield ("main", name), TableDataset(table.select(columns), self._opener(self._log, name))
+        for name, each in TABLES.items():
+            columns = [*each.schema.shown, *each.schema.on_request]
+            yield ("main", name), TableDataset(each.schema.select(columns), self._opener(self._log, name))
         for topic in self._log.topics:
             of_topic = self._log.of_files(self._log.lines.found.only(lambda one, _, topic=topic: one == topic))  # type: ignore[misc]
             types = self._types(topic, of_topic)

@@ -50,7 +50,6 @@ __all__ = [
     "SEGMENTS",
     "SPACE",
     "STATS",
-    "TABLES",
     "TIMESTAMP",
     "TOP_KEYS",
     "TRANSACTIONAL_IDS",
@@ -59,24 +58,3 @@ __all__ = [
     "WRITES",
     "TableSchema",
 ]
-
-TABLES = {
-    table.name: table
-    for table in (
-        SEGMENTS,
-        BATCHES,
-        RECORDS,
-        MESSAGES,
-        TRANSACTIONS,
-        METADATA_TRANSACTIONS,
-        METADATA_CHANGES,
-        PRODUCERS,
-        HANGING_TRANSACTIONS,
-        OFFSETS,
-        GROUPS,
-        TRANSACTIONAL_IDS,
-        SCHEMAS,
-        INDEX_ENTRIES,
-        ERRORS,
-    )
-}

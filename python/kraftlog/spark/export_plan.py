@@ -12,12 +12,9 @@ import pyarrow as pa
 from kraftlog.read.ranges import Range
 from kraftlog.spark.parts import Part
 from kraftlog.spark.request import Request
-from kraftlog.spark.tables import WHOLE_TABLES
 from kraftlog.spark.task import segments_of
 
 PARTITION_COLUMNS = ("topic", "partition")
-# In these a row need not be of the partition that its part is of.
-_FLAT_TABLES = (*WHOLE_TABLES, "errors", "segments", "metadata_changes")
 
 # What Hive's names of folders cannot hold; Spark writes and reads them the same way.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}
@@ -102,7 +99,8 @@ class ExportPlan:
 
 def by_partition(request: Request) -> bool:
     """Whether an export of a request makes folders: topic and partition are asked for, and are those of its parts."""
-    return request.table not in _FLAT_TABLES and set(PARTITION_COLUMNS) < set(request.columns)
+    table = request.definition
+    return table.has_log_partitions and not table.shows_unread and set(PARTITION_COLUMNS) < set(request.columns)
 
 
 def identity(options: dict[str, str], file_options: FileOptions, parts: list[Part]) -> str:

@@ -29,7 +29,7 @@ from kraftlog.spark.stream_offsets import Offsets
 from kraftlog.spark.task import size_of
 from kraftlog.spark.wanted_bytes import within_bounds
 from kraftlog.tables.lines import Lines
-from kraftlog.tables.table_rows import unreadable
+from kraftlog.tables.unread_files import unreadable
 from kraftlog.topics import CLUSTER_METADATA
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -54,7 +54,7 @@ class LogFollower:
     """
 
     def __init__(self, request: Request) -> None:
-        if not request.shows_records:
+        if not request.definition.has_records:
             raise ValueError(f"a stream reads the table records, messages or a type of message, not {request.table}")
         self._request = request
         self._ends: dict[Partition, GrowingLogEnd] = {}

@@ -18,8 +18,9 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.segment_reader import segment_headers
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
-from kraftlog.tables.table_rows import FOLDED_TOPICS
+from kraftlog.tables.table import Table
 
 EARLIEST, LATEST = -2, -1
 MOST = 2**63 - 1  # of offsets and timestamps
@@ -92,7 +93,7 @@ class Interval:
             end_offset=NO_BOUND if end == LATEST else -NO_BOUND if end == EARLIEST else end,
         )
 
-    def of_fold(self, options: ReadOptions, table: str) -> ReadOptions:
+    def of_fold(self, options: ReadOptions, table: Table) -> ReadOptions:
         """Return the options of a table that is folded over all partitions: it ends at one offset, or at the end.
 
         Raises
@@ -101,12 +102,12 @@ class Interval:
             For bounds that mean nothing for such a table.
         """
         if self.starting != Position(EARLIEST):
-            raise ValueError(f"the table {table} counts from the start of the log; it has no starting offset")
+            raise ValueError(f"the table {table.name} counts from the start of the log; it has no starting offset")
         if self.ending == Position(LATEST):
             return options
-        if table not in FOLDED_TOPICS or self.ending.each or self.ending.is_timestamp:
-            takers = ", ".join(FOLDED_TOPICS)
-            raise ValueError(f"the table {table} has no such ending; {takers} take one")
+        if table.topic is None or self.ending.each or self.ending.is_timestamp:
+            takers = ", ".join(name for name, one in TABLES.items() if one.topic is not None)
+            raise ValueError(f"the table {table.name} has no such ending; {takers} take one")
         return replace(options, end_offset=self.ending.everywhere)
 
     def check_partitions(self, there: set[tuple[str | None, int | None]]) -> None:

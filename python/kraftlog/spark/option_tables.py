@@ -63,6 +63,7 @@ READING = (
     Option("salvage", "false", "Whether to search for batches behind damage that leaves no header to go on with."),
     Option("showSecrets", "false", "Of messages: whether passwords and SCRAM credentials are shown."),
     Option("checkCrc", "true", "Whether checksums are compared; of the table `batches` by default not."),
+    Option("maxDecompressedBytes", "268435456", "Most bytes that one batch may take after decompression."),
     Option("definitions", None, "A folder of Kafka's JSON definitions of messages, in place of those of this package."),
     Option("valueFormat", None, "What values are: `avro`, `json`, `string`, `long` ...; by the schema of planning."),
     Option("keyFormat", None, "The same of keys."),

@@ -14,11 +14,12 @@ from kraftlog.spark.offsets import is_number, parse_interval
 from kraftlog.spark.option_tables import READING, STREAMS, WITHOUT_EFFECT
 from kraftlog.spark.request import Request
 from kraftlog.spark.selection import parse_selection
-from kraftlog.spark.tables import TABLES, default_columns
+from kraftlog.spark.tables import default_columns
+from kraftlog.tables.all_tables import TABLES, table_named
 from kraftlog.tables.given_redaction import given_redaction
 from kraftlog.tables.redaction import Redaction
-from kraftlog.tables.table_rows import TABLES_OF_FILES
-from kraftlog.tables.user_options import read_options
+from kraftlog.tables.table import Table
+from kraftlog.tables.user_options import catalog_of, read_options
 from kraftlog.values.typed_options import TypedOptions
 
 ROWS_PER_BATCH = 16_384
@@ -33,6 +34,12 @@ _ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestam
 _OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming")
 _NAMES = tuple(option.name for option in (*READING, *STREAMS))
 _KNOWN = {name.lower(): name for name in (*_NAMES, *WITHOUT_EFFECT)}
+_OF_TABLES = {  # options that not all tables have, by the names that those have for them
+    name: option
+    for option in dict.fromkeys(option for table in TABLES.values() for option in table.option_names)
+    if (name := re.sub("_(.)", lambda found: found[1].upper(), option)) in _NAMES
+}
+_DEFAULTS = {option.name: option.default for option in READING}
 _LISTS = {"paths": '["backup/orders-0", "backup/orders-1"]', "redact": '["key=hash", "value.card=mask"]'}
 _KAFKA_ISOLATION_LEVEL = "kafka.isolation.level"
 
@@ -63,6 +70,8 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         raise ValueError(f"option {ending[0]}: a stream has no end")
     definitions = given.get("definitions")
     table = _table(given)
+    definition = table_named(table, catalog_of(definitions))
+    _check_options(given, definition)
     on_error = _one_of(given, "onError", ON_ERROR)
     quarantine = given.get("quarantinepath")
     if (quarantine is not None) != (on_error == "quarantine"):
@@ -95,18 +104,27 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             start_timestamp=_moment(given, "startTimestamp"),
             end_timestamp=_moment(given, "endTimestamp"),
             include_control=flag(given, "includeControl", default=False),
-            include_deleted=flag(given, "includeDeleted", default=False) or table in TABLES_OF_FILES,
+            include_deleted=flag(given, "includeDeleted", default=False) or definition.is_of_files,
             salvage=flag(given, "salvage", default=False),
             show_secrets=flag(given, "showSecrets", default=ReadOptions.show_secrets),
             include_image=flag(given, "includeImage", default=False),
-            check_crc=flag(given, "checkCrc", default=table != "batches"),
+            check_crc=flag(given, "checkCrc", default=bool(definition.defaults.get("check_crc", True))),
             strict=on_error == "fail" and table != "errors",
+            max_decompressed_bytes=_count(given, "maxDecompressedBytes") or ReadOptions.max_decompressed_bytes,
             batch_rows=ROWS_PER_BATCH,
             batch_bytes=BYTES_PER_BATCH,
         ),
         redaction=_redaction(given, table),
     )
     return _with_types(request, given, is_shown=columns is None)
+
+
+def _check_options(given: Mapping[str, str], table: Table) -> None:
+    """Refuse options that a table does not have, unless they say what is so without them."""
+    for name, option in _OF_TABLES.items():
+        if given.get(name.lower(), _DEFAULTS[name]) != _DEFAULTS[name] and option not in table.option_names:
+            takers = ", ".join(one.name for one in TABLES.values() if option in one.option_names)
+            raise ValueError(f"option {name}: table {table.name} has none; {takers} have")
 
 
 def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -> Request:

@@ -18,9 +18,9 @@ from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
 from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.spark.request import Request
-from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
+from kraftlog.spark.tables import library_columns
 from kraftlog.tables.log import Log
-from kraftlog.tables.table_rows import CHOOSING_TABLES, TABLES_OF_REPLICAS
+from kraftlog.tables.table import Cut
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
@@ -88,21 +88,20 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     if unreadable and request.options.strict:
         raise error_from_fault(unreadable[0])
     parts = [Part(WholePartition(()), request.options, unreadable)] if unreadable else []
-    if request.table in WHOLE_TABLES:  # topics have names in any partition
-        options = request.interval.of_fold(request.options, request.table)
-        found = log.found if request.table in CHOOSING_TABLES else log.lines.found
-        parts.append(Part(WholePartition(tuple(found.segments)), options))
+    table = request.definition
+    if table.cut is Cut.WHOLE:  # topics have names in any partition
+        options = request.interval.of_fold(request.options, table)
+        parts.append(Part(WholePartition(tuple(log.files_of(table).segments)), options))
     else:
         parts += _plan_partitions(request, list(_wanted(request, log)), fold)
-    if request.table in ("errors", "segments"):
+    if table.shows_unread:
         parts.append(Part(LeftAlone(), request.options))
     return [replace(part, number=number) for number, part in enumerate(parts)]
 
 
 def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOptions]]:
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
-    found = log.found if request.table in TABLES_OF_REPLICAS else log.lines.found
-    for group in by_partition(found.segments):
+    for group in by_partition(log.files_of(request.definition).segments):
         if request.narrowing.wants(group[0].topic, group[0].partition):
             options = request.interval.within(request.options, group)
             _check_is_there(request, group, options)
@@ -115,7 +114,7 @@ def _plan_partitions(request: Request, wanted: Wanted, fold: Fold) -> list[Part]
     maps = maps_of(request, wanted, fold)
     while True:
         parts = list(chain.from_iterable(parts_of(request, wanted, range_bytes, maps)))
-        if len(parts) >= request.min_partitions or request.table not in RANGE_TABLES or range_bytes == 1:
+        if len(parts) >= request.min_partitions or request.definition.cut is not Cut.RANGES or range_bytes == 1:
             return parts
         range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
 
@@ -207,17 +206,18 @@ def _works(
     transactions: TransactionMap | None,
     faults: list[Fault],
 ) -> Iterator[Work]:
+    cut = request.definition.cut
     if transactions is not None:
         ranges = list(PartitionRanges(transactions, options, range_bytes, [], all_at_once=True).ranges())
         faults += transactions.faults
         yield from ranges
     elif request.table == "records" and needs_transactions(options, library_columns(request.columns)):
         yield from metadata_ranges(group, options, range_bytes, faults)
-    elif request.table in RANGE_TABLES:
+    elif cut is Cut.RANGES:
         yield from plan_at_once(group, options, range_bytes)
-    elif request.table in SEGMENT_TABLES:
+    elif cut is Cut.SEGMENTS:
         yield from plan(group, options, None)
-    if request.table not in ("records", *SEGMENT_TABLES):
+    if cut is Cut.PARTITIONS or request.table == "errors":  # it checks what is only known of a whole partition
         yield WholePartition(tuple(group))
 
 

@@ -35,19 +35,18 @@ def spark_hands_filters_down() -> bool:
 
 def narrowed(request: Request, filters: Iterable[Filter]) -> Request:
     """Return a request that reads less; of tables whose rows are not single records only topic and partition count."""
-    for condition in filters:
+    table = request.definition
+    for condition in filters if table.has_log_partitions else ():
         path: tuple[str, ...] = getattr(condition, "attribute", ())  # that a filter does not hold has none
         if len(path) != 1:
             continue
         column, kind = path[0], type(condition).__name__
-        if request.table == "metadata_changes":  # its topics and partitions are not those of the log
-            continue
         if column in ("topic", "partition") and kind in _EQUALS:
             values = frozenset(condition.value if kind == "In" else (condition.value,))
             request = replace(request, narrowing=_of_names(request.narrowing, column, values))
-        elif column == "offset" and request.shows_records:
+        elif column == "offset" and table.has_records:
             request = replace(request, narrowing=_of_offset(request.narrowing, kind, condition))
-        elif column == "timestamp" and request.shows_records:
+        elif column == "timestamp" and table.has_records:
             request = replace(request, options=_of_timestamp(request.options, kind, condition))
     return request
 

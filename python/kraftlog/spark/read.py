@@ -16,9 +16,10 @@ from kraftlog.spark.parts import LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import as_spark, library_columns
 from kraftlog.stream import errors_table
-from kraftlog.tables.file_tables import index_rows
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.message_tables import note_bad_messages
+from kraftlog.tables.read import Read
 from kraftlog.tables.user_options import catalog_of
 
 
@@ -60,7 +61,8 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
         for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):
             pass
         if work.is_first:
-            for _ in index_rows([work.segment], schema.INDEX_ENTRIES.select(), part.options, faults):
+            entries = Read.of_segments(TABLES["index_entries"], [work.segment], options=part.options, faults=faults)
+            for _ in entries.rows():
                 pass
         yield from errors_table(faults).select(target.names).to_batches()
     else:

@@ -14,10 +14,12 @@ from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.selection import Selection
-from kraftlog.spark.tables import TABLES, library_columns, spark_names, spark_schema
+from kraftlog.spark.tables import library_columns, spark_names, spark_schema
+from kraftlog.tables.all_tables import table_named
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
+from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of
 from kraftlog.values.typed import TypedRecords
 from kraftlog.values.typed_options import ResolvedTypes
@@ -118,9 +120,9 @@ class Request:
         return self.typed.records(library_columns(self.columns), strict=self.options.strict)
 
     @property
-    def shows_records(self) -> bool:
-        """Whether a row is a record, with an offset and a timestamp."""
-        return self.table in ("records", "messages") or self.table not in TABLES
+    def definition(self) -> Table:
+        """What the table is."""
+        return table_named(self.table, catalog_of(self.definitions))
 
     def with_columns(self, columns: tuple[str, ...]) -> Request:
         """Return the same request for other columns."""

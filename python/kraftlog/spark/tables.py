@@ -1,4 +1,4 @@
-"""Which tables Spark can read, how each is cut into parts, and its columns. No Spark is needed to import this.
+"""The columns of tables as Spark has them. No Spark is needed to import this.
 
 Records have the columns of Spark's own Kafka source: the timestamp type is a number, and records without headers have
 null there.
@@ -12,14 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.stream import rows_of
-from kraftlog.tables.table_rows import table_schema
+from kraftlog.tables.all_tables import table_named
 from kraftlog.tables.user_options import catalog_of
-
-RANGE_TABLES = ("records", "errors")
-SEGMENT_TABLES = ("segments", "batches", "index_entries")
-PARTITION_TABLES = ("messages", "transactions", "metadata_transactions", "metadata_changes", "producers")
-WHOLE_TABLES = ("hanging_transactions", "offsets", "groups", "transactional_ids", "schemas")
-TABLES = (*RANGE_TABLES, *SEGMENT_TABLES, *PARTITION_TABLES, *WHOLE_TABLES)
 
 TIMESTAMP_TYPE = "timestampType"
 
@@ -32,7 +26,7 @@ def default_columns(table: str, definitions: str | None, *, include_headers: boo
 
 def spark_schema(table: str, columns: tuple[str, ...] | None = None, definitions: str | None = None) -> pa.Schema:
     """Return the Arrow schema of a table, or of a type of message, as Spark shows it."""
-    definition = table_schema(table, catalog_of(definitions))
+    definition = table_named(table, catalog_of(definitions)).schema
     names = tuple(definition.shown) if columns is None else columns
     if table != "records":
         return definition.select(names)

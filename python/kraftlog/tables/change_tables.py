@@ -12,7 +12,6 @@ import pyarrow as pa
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.segment import Segment
 from kraftlog.metadata.changed import ChangedByType
 from kraftlog.metadata.column_texts import json_texts
 from kraftlog.metadata.diff.change_filter import ChangeFilter
@@ -23,27 +22,21 @@ from kraftlog.metadata_log.changes import Changes, changes
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
+from kraftlog.tables.read import Read
 
 Stamps = npt.NDArray[np.int64]
 
 
-def metadata_change_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-    where: ChangeFilter = ChangeFilter(),  # noqa: B008  (frozen)
-) -> Iterator[pa.RecordBatch]:
+def metadata_change_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table metadata_changes, of each metadata log among the segments.
 
     Changes start behind the image at the offset before the first one that is asked for: the image of the last snapshot
     before it, and what the log has from there. With ``include_image`` the records of that image come first, as added at
     its offset. A snapshot alone has no changes.
     """
-    for group in by_partition(segments):
+    options, faults = read.options, read.faults
+    for group in by_partition(read.segments):
         if not is_metadata(group[0]):
             continue
         log, known = MetadataLog(group), len(faults)
@@ -52,15 +45,13 @@ def metadata_change_rows(
         _refuse(faults, known, strict=options.strict)
         if options.include_image:
             image = changed_records(Image.empty(), before.image, before.offset)
-            yield from _rows(
-                image, np.array([before.offset]), np.array([before.timestamp]), arrow_schema, options, where
-            )
+            yield from _rows(read, image, np.array([before.offset]), np.array([before.timestamp]))
         if log.is_snapshot or first >= options.end_offset:
             continue
         last = None if options.end_offset == NO_BOUND else options.end_offset - 1
-        for steps in changes(log, before, last, faults, on_progress=on_progress):
+        for steps in changes(log, before, last, faults, on_progress=read.on_progress):
             _refuse(faults, known, strict=options.strict)
-            yield from _rows(_in_time(steps, options), steps.offsets, steps.timestamps, arrow_schema, options, where)
+            yield from _rows(read, _in_time(steps, options), steps.offsets, steps.timestamps)
         _refuse(faults, known, strict=options.strict)
 
 
@@ -78,14 +69,9 @@ def _in_time(steps: Changes, options: ReadOptions) -> ChangedByType:
     return {name: one.take(np.isin(one.groups, offsets)) for name, one in steps.changed.items()}
 
 
-def _rows(
-    changed: ChangedByType,
-    offsets: Stamps,
-    timestamps: Stamps,
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    where: ChangeFilter,
-) -> Iterator[pa.RecordBatch]:
+def _rows(read: Read, changed: ChangedByType, offsets: Stamps, timestamps: Stamps) -> Iterator[pa.RecordBatch]:
+    options, arrow_schema = read.options, read.schema
+    where = ChangeFilter() if read.where is None else read.where
     rows = change_rows(
         where.records(changed),
         partial(json_texts, show_secrets=options.show_secrets),

@@ -33,6 +33,7 @@ from kraftlog.read.partitions import by_partition
 from kraftlog.read.ranges import plan
 from kraftlog.read.records import Progress, read_range
 from kraftlog.read.topic_names import TopicNames
+from kraftlog.tables.read import Read
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 
 OFFSET_COMMIT = "OffsetCommit"
@@ -41,46 +42,29 @@ _BATCH_BYTES = 4 * ReadOptions.batch_bytes  # measured: fewer record batches
 _NO_RECORDS = pa.RecordBatch.from_pylist([], schema=schema.RECORDS.select(_READ))
 
 
-def offset_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``offsets``, a record batch for each partition of ``__consumer_offsets``."""
-    for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
-        last = _taken(commit_records(), group, options, faults, on_progress)
-        rows = offset_columns(last.typed(OFFSET_COMMIT), arrow_schema)
+    for group in partitions_of_topic(read.segments, CONSUMER_OFFSETS):
+        last = _taken(commit_records(), group, read.options, read.faults, read.on_progress)
+        rows = offset_columns(last.typed(OFFSET_COMMIT), read.schema)
         if rows is not None:
             yield rows
 
 
-def group_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def group_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``groups``, a record batch for each partition of ``__consumer_offsets``."""
-    found, names = commits_and_groups(segments, options, faults, on_progress)
+    found, names = commits_and_groups(read.segments, read.options, read.faults, read.on_progress)
     for commits, groups in found:
-        rows = group_columns(groups, groups.simple_groups(groups_with_offsets(commits)), names, arrow_schema)
+        rows = group_columns(groups, groups.simple_groups(groups_with_offsets(commits)), names, read.schema)
         if rows is not None:
             yield rows
 
 
-def transactional_id_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def transactional_id_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``transactional_ids``, a record batch for each partition of ``__transaction_state``."""
-    for group in partitions_of_topic(segments, TRANSACTION_STATE):
-        rows = transactional_id_columns(last_transactional_ids(group, options, faults, on_progress), arrow_schema)
+    for group in partitions_of_topic(read.segments, TRANSACTION_STATE):
+        last = last_transactional_ids(group, read.options, read.faults, read.on_progress)
+        rows = transactional_id_columns(last, read.schema)
         if rows is not None:
             yield rows
 

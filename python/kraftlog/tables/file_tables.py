@@ -12,37 +12,29 @@ from kraftlog import schema
 from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, TIMESTAMP_TYPE_BIT
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.header_scan import HeaderScan, within
-from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
-from kraftlog.layout.discover import Discovery
 from kraftlog.layout.index_files import ENTRY_TYPES, read_index
 from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import relevant
-from kraftlog.read.records import Progress
 from kraftlog.read.seek import seek
 from kraftlog.read.segment_reader import located, scanned, segment_file
 from kraftlog.stream import rows_of
+from kraftlog.tables.read import Read
 
 ROWS_AT_ONCE = 1 << 12
 
 
-def batch_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def batch_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the ``batches`` table; the crc is compared only when the options say so."""
-    for segment in relevant(segments, options):
+    options, faults = read.options, read.faults
+    for segment in relevant(read.segments, options):
         with segment_file(segment, faults, strict=options.strict) as file:
             scan = HeaderScan(file, *seek(segment, file, options), check_crc=options.check_crc, salvage=options.salvage)
             for headers in scanned(segment, scan, faults, strict=options.strict):
                 chosen = within(headers, options)
                 if len(chosen):
-                    yield _batch_columns(segment, chosen, arrow_schema, scan.salvaged_at)
-        if on_progress:
-            on_progress(segment.size)
+                    yield _batch_columns(segment, chosen, read.schema, scan.salvaged_at)
+        read.read_bytes(segment.size)
 
 
 def _batch_columns(
@@ -65,23 +57,16 @@ def _batch_columns(
     return rows_of(columns, arrow_schema, len(headers))
 
 
-def segment_rows(
-    found: Discovery,
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def segment_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the ``segments`` table: live segments with what their headers say, others by name and size alone."""
     rows = []
-    for segment in relevant(found.segments, options):
-        rows.append(_segment_row(segment, faults, strict=options.strict))
-        if on_progress:
-            on_progress(segment.size)
-    rows += [_plain_row(segment) for segment in found.set_aside]
+    for segment in relevant(read.segments, read.options):
+        rows.append(_segment_row(segment, read.faults, strict=read.options.strict))
+        read.read_bytes(segment.size)
+    rows += [_plain_row(segment) for segment in read.files.set_aside]
     rows.sort(key=lambda row: (row["topic"] or "", row["partition"] or 0, row["base_offset"] or 0, row["file"]))
     for at in range(0, len(rows), ROWS_AT_ONCE):
-        yield _from_rows(rows[at : at + ROWS_AT_ONCE], schema.SEGMENTS, arrow_schema)
+        yield _from_rows(rows[at : at + ROWS_AT_ONCE], schema.SEGMENTS, read.schema)
 
 
 def _from_rows(rows: list[dict[str, Any]], table: schema.TableSchema, arrow_schema: pa.Schema) -> pa.RecordBatch:
@@ -156,11 +141,10 @@ class SegmentTotals:
         return columns | self._stamps
 
 
-def index_rows(
-    segments: list[Segment], arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
-) -> Iterator[pa.RecordBatch]:
+def index_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the ``index_entries`` table."""
-    for segment in relevant(segments, options):
+    faults = read.faults
+    for segment in relevant(read.segments, read.options):
         for kind in ENTRY_TYPES:
             path = segment.beside.get(kind)
             if path is None:
@@ -172,7 +156,7 @@ def index_rows(
                 faults.append(located(segment, Fault("unreadable_file", f"{path.name}: {error.strerror or error}")))
                 continue
             faults.extend(located(segment, fault) for fault in found)
-            yield _index_columns(segment, f"{path.parent.name}/{path.name}", entries, arrow_schema)
+            yield _index_columns(segment, f"{path.parent.name}/{path.name}", entries, read.schema)
 
 
 def _index_columns(

@@ -7,15 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.discover import Discovery
 from kraftlog.tables.filter_bounds import FilterBounds
-
-# Their rows are single records: offsets and times of rows are those of the log.
-_OF_RECORDS = ("records", "messages")
-# Their topics and partitions are those of the log.
-_OF_PARTITIONS = (*_OF_RECORDS, "batches", "segments", "index_entries")
+from kraftlog.tables.table import Narrows, Table
 
 Read = Callable[[Discovery, pa.Schema, ReadOptions], Iterator[pa.RecordBatch]]
 
@@ -27,24 +22,23 @@ class Filtered:
     ----------
     expression : pyarrow.compute.Expression
         On columns of the table, whether they are shown or not.
-    table : TableSchema
+    table : Table
     columns : sequence of str
         Of the rows that come out.
     """
 
-    def __init__(self, expression: ds.Expression, table: schema.TableSchema, columns: Sequence[str]) -> None:
+    def __init__(self, expression: ds.Expression, table: Table, columns: Sequence[str]) -> None:
         self._expression = expression
         self._columns = list(columns)
-        self._bounds = FilterBounds(expression, table)
-        self._reads = table.select([*columns, *(name for name in self._bounds.columns if name not in columns)])
-        self._is_of_records = table.name in _OF_RECORDS or table.name not in schema.TABLES
-        self._is_of_partitions = self._is_of_records or table.name in _OF_PARTITIONS
+        self._bounds = FilterBounds(expression, table.schema)
+        self._reads = table.schema.select([*columns, *(name for name in self._bounds.columns if name not in columns)])
+        self._narrows = table.narrows
 
     def rows(self, found: Discovery, options: ReadOptions, read: Read) -> Iterator[pa.RecordBatch]:
         """Return the rows that pass; ``read`` returns all rows of some files, for a schema and options."""
-        if self._is_of_partitions:
+        if self._narrows is not Narrows.NOTHING:
             found = self._bounds.of(found)
-        if self._is_of_records:
+        if self._narrows is Narrows.RECORDS:
             options = self._bounds.within(options)
         for batch in read(found, self._reads, options):
             passed = pa.Table.from_batches([batch]).filter(self._expression).select(self._columns)

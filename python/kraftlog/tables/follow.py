@@ -6,11 +6,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
-from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import AnyPath, LogPath
 from kraftlog.errors import Fault
@@ -18,19 +17,17 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_ends import GrowingLogEnd
 from kraftlog.read.partitions import by_partition
+from kraftlog.tables.all_tables import TABLES, table_named
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.tables.options import MessageOptions
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
-from kraftlog.tables.table_rows import FOLDED_TOPICS, table_schema
-from kraftlog.tables.user_options import read_options
 from kraftlog.values.typed_options import TypedOptions
 
 REMEMBERED_BATCHES = 20_000
 SECONDS_BETWEEN_LOOKS = 1.0
 LEAST_STRETCH = 1000  # offsets that are read at a time, from the end on, for the last rows
-
-_KEYS = {"groups": ("group",), "transactional_ids": ("transactional_id",)}
 
 
 @dataclass
@@ -101,16 +98,16 @@ class Follower:
             raise ValueError(f"last {last} is negative")
         self._log = open_log()
         self._open_log = open_log
-        definition = table_schema(table, self._log.catalog)
-        if table in schema.TABLES and table not in ("records", "messages", *_KEYS):
-            can_be = "records, messages, types of messages, groups and transactional_ids can"
-            raise ValueError(f"the table {table} cannot be followed; {can_be}")
+        self._definition = table_named(table, self._log.catalog)
+        if not self._definition.can_be_followed:
+            can_be = ", ".join(one.name for one in TABLES.values() if one.can_be_followed)
+            raise ValueError(f"the table {table} cannot be followed; {can_be} and types of messages can")
         if redaction is not None and table != "records":
             raise ValueError(f"redaction is of the table records, not of {table}")
         self._typed_options, self._redaction = typed, redaction
         self._typed = None if typed is None else typed.resolved(self._log.lines.found, strict=options.strict)
         self.schema = (
-            definition.select(columns)
+            self._definition.schema.select(columns)
             if self._typed is None
             else self._log.scan(table, columns, options, typed=self._typed).schema
         )
@@ -147,7 +144,7 @@ class Follower:
             if self._typed_options is not None and self._typed is not None:
                 self._typed = self._typed_options.renewed(self._typed, self._log.lines.found)
         self._looks += 1
-        return self._look_at_folded() if self._table in _KEYS else self._look_at_partitions()
+        return self._look_at_folded() if self._definition.key else self._look_at_partitions()
 
     def _listed(self) -> Log:
         try:
@@ -224,14 +221,14 @@ class Follower:
                 self._note(note)
 
     def _look_at_folded(self) -> Iterator[pa.RecordBatch]:
-        topic, key = FOLDED_TOPICS[self._table], _KEYS[self._table]
+        topic, key = self._definition.topic, self._definition.key
         self._note_new(self._log.lines.notes)
         segments = [segment for segment in self._log.lines.found.segments if segment.topic == topic]
         files = [(segment.path, segment.size) for segment in segments]
         if self._looks > 1 and files == self._files:
             return
         self._files = files
-        names = list(dict.fromkeys([*key, *table_schema(self._table).shown, *self.schema.names]))
+        names = list(dict.fromkeys([*key, *self._definition.schema.shown, *self.schema.names]))
         stream = self._log.of_files(Discovery(segments=segments)).scan(self._table, names, self._options)
         table = stream.to_table()
         self._note_faults([*self._log.unreadable(), *stream.faults])
@@ -307,7 +304,8 @@ def follow(
     last: int | None = None,
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
-    **bounds: object,
+    strict: bool = False,
+    **options: Unpack[MessageOptions],
 ) -> Follower:
     """Follow logs that are written: what is there, and new rows as they come.
 
@@ -327,8 +325,15 @@ def follow(
         Begin with the last rows of each partition; 0: show only what is new.
     redact, redact_key
         As ``Log.records`` has them; ``search`` is in what was there.
-    **bounds
-        As ``Log.records`` has them.
+    strict : bool
+        Raise at the first fault.
+    **options
+        As ``Log.records`` and ``Log.messages`` have them, as far as the table has them.
+
+    Raises
+    ------
+    TypeError
+        For an option that the table does not have.
 
     Returns
     -------
@@ -351,6 +356,6 @@ def follow(
     def listed() -> Log:
         return open_log(every, topics=wanted[0], partitions=wanted[1])
 
-    options = read_options(**bounds)  # type: ignore[arg-type]
+    read = table_named(table).read_options({**options, "strict": strict})
     redaction = Redaction.of(redact, redact_key)
-    return Follower(listed, table, columns, options, search=search, redaction=redaction, last=last)
+    return Follower(listed, table, columns, read, search=search, redaction=redaction, last=last)

@@ -26,12 +26,12 @@ from kraftlog.layout.names import parse_partition_folder
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.unread import Unread
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
 from kraftlog.tables.coordinator_tables import last_transactional_ids, partitions_of_topic
 from kraftlog.tables.lines import line_segments
 from kraftlog.tables.producer_tables import producer_states
-from kraftlog.tables.table_rows import unreadable
+from kraftlog.tables.read import Read
+from kraftlog.tables.unread_files import unreadable
 from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions.producer_state import ProducerState
 
@@ -42,22 +42,18 @@ TransactionalId = dict[str, Any]
 """A row of the table transactional_ids."""
 
 
-def hanging_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def hanging_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions, of all replicas: coordinators may be in the directory of another one."""
-    everything = ReadOptions(strict=options.strict)  # a part of a log would tell of transactions that have long ended
+    segments, faults = read.segments, read.faults
+    # a part of a log would tell of transactions that have long ended
+    everything = ReadOptions(strict=read.options.strict)
     by_producer, partitions = _transactional_ids(segments, everything, faults)
     rows = []
     for group in by_partition(line_segments(segments)):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
         whole = _whole(group, everything, faults)
-        for state in producer_states(whole, everything, faults, on_progress):
+        for state in producer_states(whole, everything, faults, read.on_progress):
             if state.current_transaction_first_offset is None:
                 continue
             known = by_producer.get(state.producer_id)
@@ -65,7 +61,7 @@ def hanging_rows(
             if reason is not None:
                 rows.append(_row(group[0], state, known, reason, is_known=partitions > 0))
     if rows:
-        yield _columns(rows, arrow_schema)
+        yield _columns(rows, read.schema)
 
 
 def _whole(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:

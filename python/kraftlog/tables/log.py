@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import pyarrow as pa
 
@@ -16,12 +16,18 @@ from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
 from kraftlog.tables.log_files import whole
-from kraftlog.tables.record_tables import RecordTables
-from kraftlog.tables.table_rows import (
-    check_type,
-    note_unreadable,
+from kraftlog.tables.message_tables import check_type
+from kraftlog.tables.options import (
+    BatchOptions,
+    ChangeOptions,
+    FoldOptions,
+    MessageOptions,
+    OffsetBounds,
+    ProducerOptions,
+    TransactionOptions,
 )
-from kraftlog.tables.user_options import read_options, read_until
+from kraftlog.tables.record_tables import RecordTables
+from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
@@ -47,29 +53,38 @@ class Log(RecordTables):
     """
 
     def segments(
-        self, columns: Sequence[str] | None = None, *, strict: bool = False, faults: list[Fault] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = False,
+        faults: list[Fault] | None = None,
+        **options: Unpack[OffsetBounds],
     ) -> pa.Table:
-        """Return a row for each segment; ``strict`` and ``faults`` as ``Log`` says."""
-        return self._table("segments", columns, read_options(strict=strict), faults)
+        """Return a row for each segment that can hold the offsets; ``strict`` and ``faults`` are as ``Log`` says."""
+        return self._table("segments", columns, {**options, "strict": strict}, faults)
 
     def batches(
         self,
         columns: Sequence[str] | None = None,
         *,
-        check_crc: bool = False,
         strict: bool = False,
         faults: list[Fault] | None = None,
-        **bounds: object,
+        **options: Unpack[BatchOptions],
     ) -> pa.Table:
-        """Return a row for each record batch, from its header alone; ``check_crc`` reads the batches as well.
+        """Return a row for each record batch, from its header alone; ``check_crc=True`` reads the batches as well.
 
         ``strict`` and ``faults`` are as ``Log`` says.
         """
-        options = read_options(check_crc=check_crc, strict=strict, **bounds)  # type: ignore[arg-type]
-        return self._table("batches", columns, options, faults)
+        return self._table("batches", columns, {**options, "strict": strict}, faults)
 
     def messages(
-        self, columns: Sequence[str] | None = None, *, type: str | None = None, workers: int = 1, **bounds: object
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        type: str | None = None,
+        strict: bool = False,
+        workers: int = 1,
+        **options: Unpack[MessageOptions],
     ) -> Stream:
         """Stream the records of internal topics and of the metadata log, typed.
 
@@ -79,9 +94,11 @@ class Log(RecordTables):
         type : str, optional
             Only records of this type, their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it keys
             and values are JSON text with Kafka's field names.
+        strict : bool
+            Raise at the first fault instead of noting it in ``errors``.
         workers : int
             Threads that decode messages, beside the one that reads the log.
-        **bounds
+        **options
             As ``records`` has them; and ``show_secrets``, which is False by default: whether salt and keys of SCRAM
             credentials, and passwords in configs, are shown. Without it, ``raw_key`` and ``raw_value`` are null where
             there is one.
@@ -99,7 +116,7 @@ class Log(RecordTables):
         [{'offset': 11, 'name': 'meta-0'}, {'offset': 16, 'name': 'meta-1'}]
         """
         table = "messages" if type is None else check_type(type, self.catalog)
-        return self.scan(table, columns, read_options(**bounds), workers=workers)  # type: ignore[arg-type]
+        return self._stream(table, columns, {**options, "strict": strict}, workers=workers)
 
     def image(self, offset: int | None = None, *, strict: bool = True, cache: bool = True) -> ImageAt:
         """Return the metadata image at an offset, from the metadata log among the files.
@@ -151,13 +168,13 @@ class Log(RecordTables):
         *,
         strict: bool = True,
         faults: list[Fault] | None = None,
-        **bounds: object,
+        **options: Unpack[TransactionOptions],
     ) -> pa.Table:
         """Return producers' transactions, from batch headers: ended ones by their markers, then open ones.
 
         ``strict`` and ``faults`` are as ``Log`` says.
         """
-        return self._table("transactions", columns, read_options(strict=strict, **bounds), faults)  # type: ignore[arg-type]
+        return self._table("transactions", columns, {**options, "strict": strict}, faults)
 
     def metadata_transactions(
         self,
@@ -165,13 +182,13 @@ class Log(RecordTables):
         *,
         strict: bool = True,
         faults: list[Fault] | None = None,
-        **bounds: object,
+        **options: Unpack[OffsetBounds],
     ) -> pa.Table:
         """Return the transactions of the metadata log (KIP-868).
 
         ``strict`` and ``faults`` are as ``Log`` says.
         """
-        return self._table("metadata_transactions", columns, read_options(strict=strict, **bounds), faults)  # type: ignore[arg-type]
+        return self._table("metadata_transactions", columns, {**options, "strict": strict}, faults)
 
     def metadata_changes(
         self,
@@ -180,8 +197,8 @@ class Log(RecordTables):
         kinds: Sequence[str] | None = None,
         topics: Sequence[str] | None = None,
         brokers: Sequence[int] | None = None,
-        include_image: bool = False,
-        **bounds: object,
+        strict: bool = False,
+        **options: Unpack[ChangeOptions],
     ) -> Stream:
         """Stream what the visible records of the metadata log change, in bounded memory.
 
@@ -196,13 +213,13 @@ class Log(RecordTables):
         brokers : sequence of int, optional
             Only changes of these brokers and their configs, and of fields of partitions in which they come or go:
             the old and the new leader, who leaves the ISR.
-        include_image : bool
-            Whether the image from which changes start comes first, each of its records as ``added`` at the offset that
-            it stands for. That image is the one at the offset before ``start_offset``, or of the snapshot with which
-            the log begins.
-        **bounds
-            As ``records`` has them, of the offset at which a change becomes visible, and of the timestamp of that
-            record's batch; ``show_secrets``, which is False by default; and ``strict``.
+        strict : bool
+            Raise at the first fault.
+        **options
+            Bounds as ``records`` has them, of the offset at which a change becomes visible, and of the timestamp of
+            that record's batch; ``show_secrets``; and ``include_image``: the image from which changes start comes
+            first, each of its records as ``added`` at the offset that it stands for. That image is the one at the
+            offset before ``start_offset``, or of the snapshot with which the log begins.
 
         Returns
         -------
@@ -224,17 +241,21 @@ class Log(RecordTables):
             from kraftlog.metadata.diff.change_filter import ChangeFilter
 
             where = ChangeFilter(kinds, topics, brokers)
-        options = read_options(include_image=include_image, **bounds)  # type: ignore[arg-type]
-        return self.scan("metadata_changes", columns, options, where=where)
+        return self._stream("metadata_changes", columns, {**options, "strict": strict}, where=where)
 
     def producers(
-        self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **options: Unpack[ProducerOptions],
     ) -> pa.Table:
         """Return the state of each producer in each partition, as a broker would rebuild it from the log.
 
         ``strict`` and ``faults`` are as ``Log`` says.
         """
-        return self._table("producers", columns, read_options(strict=strict), faults)
+        return self._table("producers", columns, {**options, "strict": strict}, faults)
 
     def hanging_transactions(
         self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
@@ -243,71 +264,72 @@ class Log(RecordTables):
 
         ``strict`` and ``faults`` are as ``Log`` says.
         """
-        return self._table("hanging_transactions", columns, read_options(strict=strict), faults)
+        return self._table("hanging_transactions", columns, {"strict": strict}, faults)
 
     def offsets(
         self,
         columns: Sequence[str] | None = None,
         *,
-        at: int | None = None,
         strict: bool = True,
         faults: list[Fault] | None = None,
+        **options: Unpack[FoldOptions],
     ) -> pa.Table:
         """Return the offsets that groups have committed, and those that open transactions would.
 
         Parameters
         ----------
         columns : sequence of str, optional
-        at : int, optional
-            The last offset that counts, in each partition of ``__consumer_offsets``.
         strict : bool
             Raise when something cannot be read: any fault may change an offset.
         faults : list of Fault, optional
             Receives what could not be read, with ``strict=False``; without it there is a warning.
+        **options
+            ``at``: the last offset that counts, in each partition of ``__consumer_offsets``; ``include_deleted``: count
+            also what lies before the log start offset.
 
         Raises
         ------
         RecordError
             With ``strict``, for the first fault.
         """
-        return self._table("offsets", columns, read_until(at, strict=strict), faults)
+        return self._table("offsets", columns, {**options, "strict": strict}, faults)
 
     def groups(
         self,
         columns: Sequence[str] | None = None,
         *,
-        at: int | None = None,
         strict: bool = True,
         faults: list[Fault] | None = None,
+        **options: Unpack[FoldOptions],
     ) -> pa.Table:
         """Return the groups and their members as ``__consumer_offsets`` has them; parameters as of ``offsets``."""
-        return self._table("groups", columns, read_until(at, strict=strict), faults)
+        return self._table("groups", columns, {**options, "strict": strict}, faults)
 
     def transactional_ids(
         self,
         columns: Sequence[str] | None = None,
         *,
-        at: int | None = None,
         strict: bool = True,
         faults: list[Fault] | None = None,
+        **options: Unpack[FoldOptions],
     ) -> pa.Table:
         """Return the transactional ids as ``__transaction_state`` has them; parameters as of ``offsets``."""
-        return self._table("transactional_ids", columns, read_until(at, strict=strict), faults)
+        return self._table("transactional_ids", columns, {**options, "strict": strict}, faults)
 
     def schemas(
         self,
         columns: Sequence[str] | None = None,
         *,
-        at: int | None = None,
         strict: bool = True,
         faults: list[Fault] | None = None,
+        **options: Unpack[FoldOptions],
     ) -> pa.Table:
         """Return the schemas that the topic ``_schemas`` of a registry has; parameters as of ``offsets``.
 
         One that was deleted softly is there, and values that name its id can be read; one that was deleted for good is
         not.
         """
-        return self._table("schemas", columns, read_until(at, strict=strict), faults)
+        return self._table("schemas", columns, {**options, "strict": strict}, faults)
 
     def last_stable_offsets(self, *, strict: bool = True, faults: list[Fault] | None = None) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
@@ -430,7 +452,15 @@ class Log(RecordTables):
         return stream
 
     def index_entries(
-        self, columns: Sequence[str] | None = None, *, strict: bool = False, faults: list[Fault] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = False,
+        faults: list[Fault] | None = None,
+        **options: Unpack[OffsetBounds],
     ) -> pa.Table:
-        """Return the entries of the index files; ``strict`` and ``faults`` as ``Log`` says."""
-        return self._table("index_entries", columns, read_options(strict=strict), faults)
+        """Return the entries of the index files, of segments that can hold the offsets.
+
+        ``strict`` and ``faults`` are as ``Log`` says.
+        """
+        return self._table("index_entries", columns, {**options, "strict": strict}, faults)

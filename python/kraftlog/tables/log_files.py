@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,19 +19,13 @@ from kraftlog.read.partitions import Partition, replicas_of
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
+from kraftlog.tables.all_tables import table_named
 from kraftlog.tables.lines import Lines
+from kraftlog.tables.read import Read
+from kraftlog.tables.record_rows import record_ranges
 from kraftlog.tables.shown_partitions import as_html, as_text, summary
-from kraftlog.tables.table_rows import (
-    CHOOSING_TABLES,
-    TABLES_OF_REPLICAS,
-    Pass,
-    left_alone,
-    not_needed,
-    record_ranges,
-    table_rows,
-    table_schema,
-    unreadable,
-)
+from kraftlog.tables.table import Replicas, Table
+from kraftlog.tables.unread_files import left_alone, not_needed, unreadable
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -114,7 +108,7 @@ class LogFiles:
         Parameters
         ----------
         table : str
-            One of ``kraftlog.schema.TABLES``, or a type of message such as ``PartitionRecord``.
+            One of ``kraftlog.tables.all_tables.TABLES``, or a type of message such as ``PartitionRecord``.
         columns : sequence of str, optional
             Only these are read; by default those that the table shows.
         options : ReadOptions
@@ -158,8 +152,8 @@ class LogFiles:
 
             types = typed.resolved(self.lines.found, strict=options.strict)
             return typed_rows(self.found, types, columns, options, filter, scan)
-        definition = table_schema(table, self.catalog)
-        arrow_schema = definition.select(columns)
+        definition = table_named(table, self.catalog)
+        arrow_schema = definition.schema.select(columns)
         filtered = None
         if filter is not None:
             from kraftlog.tables.filtered import Filtered
@@ -170,13 +164,23 @@ class LogFiles:
 
         def rows(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             def read(found: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
-                how = Pass(bounds, faults, stream.notes, workers, range_bytes, on_progress, where)
-                found_rows = table_rows(found, self.catalog, table, wanted, how)
-                return found_rows if before is None else before.stream(found_rows, stream.notes)
+                read = Read(
+                    definition,
+                    found,
+                    wanted,
+                    bounds,
+                    faults,
+                    stream.notes,
+                    self.catalog,
+                    workers,
+                    range_bytes,
+                    on_progress,
+                    where,
+                )
+                return read.rows() if before is None else before.stream(read.rows(), stream.notes)
 
-            files = self.found
-            if table not in TABLES_OF_REPLICAS:
-                files = self.found if table in CHOOSING_TABLES else self.lines.found
+            files = self.files_of(definition)
+            if definition.replicas is not Replicas.EACH:
                 stream.notes.extend(self.lines.notes)
             if search is not None:
                 return search.rows(files, options, arrow_schema, read)
@@ -191,10 +195,21 @@ class LogFiles:
         stream = Stream(arrow_schema, left)
         return stream
 
+    def files_of(self, table: Table) -> Discovery:
+        """Return the files that a table is made of."""
+        return self.lines.found if table.replicas is Replicas.LINE else self.found
+
+    def _stream(
+        self, table: str, columns: Sequence[str] | None, given: Mapping[str, object], *, workers: int = 1, **how: Any
+    ) -> Stream:
+        """Stream a table for options as users give them."""
+        options = table_named(table, self.catalog).read_options(given)
+        return self.scan(table, columns, options, workers=workers, **how)
+
     def _table(
-        self, table: str, columns: Sequence[str] | None, options: ReadOptions, faults: list[Fault] | None
+        self, table: str, columns: Sequence[str] | None, given: Mapping[str, object], faults: list[Fault] | None
     ) -> pa.Table:
-        return whole(self.scan(table, columns, options), table, faults, stacklevel=4)
+        return whole(self._stream(table, columns, given), table, faults, stacklevel=4)
 
     def ranges(
         self,

@@ -25,24 +25,16 @@ from kraftlog.messages.reader import Messages
 from kraftlog.messages.record_type import COLUMNS_BEFORE_FIELDS, RecordFormat, RecordType
 from kraftlog.metadata.secrets import TYPES_WITH_SECRETS, json_without_secrets, rows_with_secrets, without_secrets
 from kraftlog.read.messages import TypedChunk, format_of, made_of_chunks
-from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
+from kraftlog.tables.read import Read
 
 _OF_SEGMENTS = ("topic", "partition")
 _OF_RECORDS = (*_OF_SEGMENTS, "offset", "timestamp", "transaction_state")
 
 
-def message_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    notes: list[str],
-    workers: int,
-    on_progress: Progress | None,
-    catalog: Catalog,
-) -> Iterator[pa.RecordBatch]:
+def message_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table messages."""
+    arrow_schema, options = read.schema, read.options
     wanted = [name for name in arrow_schema.names if name in _OF_RECORDS]
 
     def rows(chunk: TypedChunk, noted: list[Fault]) -> pa.RecordBatch:
@@ -54,8 +46,8 @@ def message_rows(
         chunk.take_faults(noted, strict=options.strict)
         return rows_of(columns, arrow_schema, chunk.records.num_rows)
 
-    how: dict[str, Any] = {"workers": workers, "on_progress": on_progress, "catalog": catalog}
-    return made_of_chunks(rows, segments, wanted, options, faults, notes, **how)
+    how: dict[str, Any] = {"workers": read.workers, "on_progress": read.on_progress, "catalog": read.catalog}
+    return made_of_chunks(rows, read.segments, wanted, options, read.faults, read.notes, **how)
 
 
 def _with_secrets(messages: Messages) -> dict[int, str]:
@@ -136,6 +128,19 @@ def type_names(catalog: Catalog) -> list[str]:
     return sorted({one.name for one in _types(catalog)})
 
 
+def check_type(name: str, catalog: Catalog) -> str:
+    """Return the name of a type of message.
+
+    Raises
+    ------
+    ValueError
+        When there is no such type.
+    """
+    if name not in (known := type_names(catalog)):
+        raise ValueError(f"{name!r} is not a type of message; there are {', '.join(known)}")
+    return name
+
+
 def _type_named(name: str, catalog: Catalog) -> RecordType | None:
     return next((one for one in _types(catalog) if one.name == name), None)
 
@@ -149,21 +154,12 @@ def _formats(catalog: Catalog) -> list[RecordFormat]:
     return [*catalog.formats.values(), control_format(catalog)]
 
 
-def type_rows(
-    name: str,
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    notes: list[str],
-    workers: int,
-    on_progress: Progress | None,
-    catalog: Catalog,
-) -> Iterator[pa.RecordBatch]:
+def type_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table of one type. A record of it that cannot be read is a row with an ``error``, its fields null."""
-    formats = {of.name for of in _formats(catalog) if any(one.name == name for one in of.types.values())}
+    name, segments, arrow_schema = read.table.name, read.segments, read.schema
+    formats = {of.name for of in _formats(read.catalog) if any(one.name == name for one in of.types.values())}
     is_control = CONTROL in formats
-    options = replace(options, include_control=is_control)
+    options = replace(read.options, include_control=is_control)
     of_format = segments if is_control else [segment for segment in segments if format_of(segment) in formats]
     wanted = [column for column in arrow_schema.names if column in _OF_RECORDS]
 
@@ -174,8 +170,8 @@ def type_rows(
         chunk.take_faults(noted, strict=options.strict)
         return made
 
-    how: dict[str, Any] = {"workers": workers, "on_progress": on_progress, "catalog": catalog}
-    every = made_of_chunks(rows, of_format, wanted, options, faults, notes, **how)
+    how: dict[str, Any] = {"workers": read.workers, "on_progress": read.on_progress, "catalog": read.catalog}
+    every = made_of_chunks(rows, of_format, wanted, options, read.faults, read.notes, **how)
     return (batch for batch in every if batch is not None)
 
 

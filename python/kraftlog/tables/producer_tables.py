@@ -19,18 +19,13 @@ from kraftlog.read.partitions import by_partition, producers_before, producers_o
 from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.stream import rows_of
+from kraftlog.tables.read import Read
 from kraftlog.transactions.producer_state import NONE, ProducerState, ProducerStates
 
 _NEVER_NULL = ("producer_id", "producer_epoch")
 
 
-def producer_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def producer_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the ``producers`` table, from snapshots and headers.
 
     It starts from the last ``.snapshot`` that is known to be on disk, as a broker that loads the log, which has removed
@@ -38,10 +33,10 @@ def producer_rows(
     from the log start offset, as a broker that rebuilds it. It ends before the ``end_offset`` of the options. The other
     bounds have no meaning here. Kafka's -1 is null.
     """
-    for group in by_partition(segments):
-        states = producer_states(group, options, faults, on_progress)
+    for group in by_partition(read.segments):
+        states = producer_states(group, read.options, read.faults, read.on_progress)
         if states:
-            yield _columns(group[0], states, arrow_schema)
+            yield _columns(group[0], states, read.schema)
 
 
 def producer_states(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from kraftlog.errors import Fault
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.log_files import LogFiles
+from kraftlog.tables.options import ErrorOptions, RecordOptions
 from kraftlog.tables.user_options import read_options
 from kraftlog.types import IsolationLevel
 
@@ -139,14 +139,11 @@ class RecordTables(LogFiles):
         >>> log.records(["partition", "offset"], filter=wanted).to_table().num_rows
         6
         """
-        bounds = read_options(
+        options = read_options(
             start_offset=start_offset,
             end_offset=end_offset,
             start_timestamp=start_timestamp,
             end_timestamp=end_timestamp,
-        )
-        options = replace(
-            bounds,
             isolation_level=isolation_level,
             include_control=include_control,
             include_deleted=include_deleted,
@@ -181,8 +178,9 @@ class RecordTables(LogFiles):
         key_partitions: int | None = None,
         redact: Iterable[str] = (),
         redact_key: bytes | None = None,
+        strict: bool = False,
         workers: int = 1,
-        **bounds: object,
+        **options: Unpack[RecordOptions],
     ) -> Stream:
         """Stream the records that hold a text.
 
@@ -212,9 +210,11 @@ class RecordTables(LogFiles):
             librdkafka's murmur2_random do: only those of ``key_equals`` are read.
         redact, redact_key
             As ``records`` has them. The search is in what was there, and what is found is redacted.
+        strict : bool
+            Raise at the first fault instead of noting it in ``errors``.
         workers : int
-        **bounds
-            As ``records`` has them: offsets, timestamps, ``isolation_level``, ``strict``, and others.
+        **options
+            As ``records`` has them: offsets, timestamps, ``isolation_level``, and others.
 
         Returns
         -------
@@ -241,11 +241,13 @@ class RecordTables(LogFiles):
             key_partitions=key_partitions,
         )
         how: dict[str, Any] = {"search": search, "redaction": _redaction(redact, redact_key)}
-        return self.scan("records", columns, read_options(**bounds), workers=workers, **how)  # type: ignore[arg-type]
+        return self._stream("records", columns, {**options, "strict": strict}, workers=workers, **how)
 
-    def errors(self, *, workers: int = 1) -> pa.Table:
+    def errors(
+        self, columns: Sequence[str] | None = None, *, workers: int = 1, **options: Unpack[ErrorOptions]
+    ) -> pa.Table:
         """Read and check everything, and return what cannot be read, and files that were left alone."""
-        return self.scan("errors", workers=workers).to_table()
+        return self._stream("errors", columns, options, workers=workers).to_table()
 
     def verify(
         self,
@@ -305,7 +307,9 @@ class RecordTables(LogFiles):
 
         return space(self.lines.found.segments, faults, housekeeping, on_progress=on_progress)
 
-    def key_stats(self, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
+    def key_stats(
+        self, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
+    ) -> pa.Table:
         """Count keys, tombstones and duplicates of each partition.
 
         Parameters
@@ -315,15 +319,17 @@ class RecordTables(LogFiles):
         most_bytes : int, optional
             Of keys that are kept of a partition, by default 512 MiB; of more keys there are estimates, by the sketches
             of datasketches, and ``is_estimate`` says so.
-        **bounds
+        **options
             As ``records`` has them.
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
-        options = read_options(**bounds)  # type: ignore[arg-type]
-        return key_stats(count_keys(self.lines.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES))
+        read = read_options(**options)
+        return key_stats(count_keys(self.lines.found, read, faults, [], most_bytes=most_bytes or MOST_BYTES))
 
-    def top_keys(self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **bounds: object) -> pa.Table:
+    def top_keys(
+        self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
+    ) -> pa.Table:
         """Return the keys with the most records; parameters as of ``key_stats``.
 
         Examples
@@ -335,14 +341,14 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
 
-        options = read_options(**bounds)  # type: ignore[arg-type]
-        return top_keys(count_keys(self.lines.found, options, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
+        read = read_options(**options)
+        return top_keys(count_keys(self.lines.found, read, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
 
-    def writes(self, unit: str, faults: list[Fault], **bounds: object) -> pa.Table:
+    def writes(self, unit: str, faults: list[Fault], **options: Unpack[RecordOptions]) -> pa.Table:
         """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
-        return writes(self.lines.found, unit, read_options(**bounds), faults, [])  # type: ignore[arg-type]
+        return writes(self.lines.found, unit, read_options(**options), faults, [])
 
 
 def _redaction(rules: Iterable[str], key: bytes | None) -> Redaction | None:

@@ -7,26 +7,17 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault
-from kraftlog.layout.segment import Segment
-from kraftlog.read.records import Progress
+from kraftlog.tables.read import Read
 from kraftlog.values.schema_store import Schema
 from kraftlog.values.schema_topic import schemas_of
 
 
-def schema_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None,
-) -> Iterator[pa.RecordBatch]:
+def schema_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``schemas``, by subject and version."""
-    rows = [_row(one) for one in schemas_of(segments, options, faults, on_progress)]
+    rows = [_row(one) for one in schemas_of(read.segments, read.options, read.faults, read.on_progress)]
     if rows:
-        wanted = [{name: row[name] for name in arrow_schema.names} for row in rows]
-        yield pa.RecordBatch.from_pylist(wanted, schema=arrow_schema)
+        wanted = [{name: row[name] for name in read.schema.names} for row in rows]
+        yield pa.RecordBatch.from_pylist(wanted, schema=read.schema)
 
 
 def _row(one: Schema) -> dict[str, object]:

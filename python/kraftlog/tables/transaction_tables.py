@@ -22,6 +22,7 @@ from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import located, segment_headers
 from kraftlog.read.segment_transactions import read_opened
 from kraftlog.stream import rows_of
+from kraftlog.tables.read import Read
 from kraftlog.transactions.metadata_columns import MetadataTransactions
 from kraftlog.transactions.metadata_fold import Found
 from kraftlog.transactions.producer import NONE, TransactionFold, Transactions
@@ -30,23 +31,17 @@ _WITHOUT_DATA = ("producer_epoch", "first_offset", "last_offset")
 _OF_MARKER = ("marker_offset", "marker_epoch", "coordinator_epoch")
 
 
-def transaction_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table transactions: of each partition those that ended, by marker, then those that are open."""
-    for group in by_partition(segments):
+    for group in by_partition(read.segments):
         if is_metadata(group[0]):
             continue
         found: list[Fault] = []
-        for transactions in _folded(group, found, on_progress):
-            chosen = transactions_within(group[0], transactions, options)
+        for transactions in _folded(group, found, read.on_progress):
+            chosen = transactions_within(group[0], transactions, read.options)
             if len(chosen):
-                yield _columns(group[0], chosen, arrow_schema)
-            _pass_on(found, faults, strict=options.strict)
+                yield _columns(group[0], chosen, read.schema)
+            _pass_on(found, read.faults, strict=read.options.strict)
 
 
 def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | None) -> Iterator[Transactions]:
@@ -146,26 +141,27 @@ def _columns(segment: Segment, transactions: Transactions, arrow_schema: pa.Sche
     return rows_of(columns, arrow_schema, count)
 
 
-def metadata_transaction_rows(
-    segments: list[Segment],
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def metadata_transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table metadata_transactions."""
-    for group in by_partition(segments):
+    options, faults = read.options, read.faults
+    for group in by_partition(read.segments):
         if not is_metadata(group[0]):
             continue
         unread: list[Fault] = []
-        bounds = (options.start_offset, options.end_offset)
-        scan = MetadataScan(group, faults, unread=unread, strict=options.strict, bounds=bounds, on_progress=on_progress)
+        scan = MetadataScan(
+            group,
+            faults,
+            unread=unread,
+            strict=options.strict,
+            bounds=(options.start_offset, options.end_offset),
+            on_progress=read.on_progress,
+        )
         for found in scan.found():
             _pass_on(unread, faults, strict=options.strict)
             found = _metadata_within(found, options)
             if len(found.transactions):
                 bad_markers: list[Fault] = []
-                yield metadata_transaction_columns(found, arrow_schema, bad_markers)
+                yield metadata_transaction_columns(found, read.schema, bad_markers)
                 faults += [located(group[0], fault) for fault in bad_markers]
         _pass_on(unread, faults, strict=options.strict)
 

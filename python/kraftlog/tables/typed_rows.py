@@ -13,6 +13,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.stream import Stream
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.filtered import Filtered
 from kraftlog.values.typed_options import ResolvedTypes
 
@@ -44,7 +45,7 @@ def typed_rows(
     shown = types.records(columns, strict=options.strict)
     if filter is None:
         return shown.stream(lambda names: scan(found, names, options))
-    filtered = Filtered(filter, typed_table(types), shown.schema.names)
+    filtered = Filtered(filter, replace(TABLES["records"], columns=typed_table(types)), shown.schema.names)
 
     def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         def read(some: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:

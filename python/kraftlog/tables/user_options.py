@@ -27,11 +27,6 @@ def read_options(
     )
 
 
-def read_until(at: int | None, *, strict: bool = False) -> ReadOptions:
-    """Return ``ReadOptions`` that end with an offset; None is the end of the log."""
-    return read_options(end_offset=None if at is None else at + 1, strict=strict)
-
-
 def catalog_of(definitions: PathLike | None) -> Catalog:
     """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
     if definitions is None:

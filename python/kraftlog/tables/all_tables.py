@@ -1,0 +1,257 @@
+"""The list of tables. One that is added here is in every door."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kraftlog.tables.options import (
+    BatchOptions,
+    ChangeOptions,
+    ErrorOptions,
+    FoldOptions,
+    MessageOptions,
+    NoOptions,
+    OffsetBounds,
+    ProducerOptions,
+    RecordOptions,
+    TransactionOptions,
+)
+from kraftlog.tables.table import Cut, Narrows, Replicas, Table
+from kraftlog.topics import CONSUMER_OFFSETS, SCHEMAS, TRANSACTION_STATE
+
+if TYPE_CHECKING:
+    from kraftlog.messages.catalog import Catalog
+
+TABLES = {
+    table.name: table
+    for table in (
+        Table(
+            name="segments",
+            columns="SEGMENTS",
+            rows="file_tables.segment_rows",
+            options=OffsetBounds,
+            cut=Cut.SEGMENTS,
+            replicas=Replicas.EACH,
+            narrows=Narrows.PARTITIONS,
+            is_of_files=True,
+            shows_unread=True,
+            task="Look",
+            command="segments",
+            summary="Show what each segment file holds, and whether it is whole.",
+            example="kraftlog segments sample/broker",
+        ),
+        Table(
+            name="batches",
+            columns="BATCHES",
+            rows="file_tables.batch_rows",
+            options=BatchOptions,
+            cut=Cut.SEGMENTS,
+            replicas=Replicas.EACH,
+            narrows=Narrows.PARTITIONS,
+            is_of_files=True,
+            defaults={"check_crc": False},
+            task="Look",
+            command="batches",
+            summary="Show the header of each record batch.",
+            example="kraftlog batches sample/codecs/codec-mixed-0 --columns position,base_offset,compression",
+        ),
+        Table(
+            name="records",
+            columns="RECORDS",
+            rows="record_rows.record_rows",
+            options=RecordOptions,
+            cut=Cut.RANGES,
+            narrows=Narrows.RECORDS,
+            task="Look",
+            command="records",
+            summary="Show records: key, value, offset, timestamp and headers.",
+            example="kraftlog records sample/codecs -t codec-lz4 -c 3 --binary utf8\n"
+            "  kraftlog records sample/broker -t orders -p 0 -o -5 -f '%o %T %k %S\\n'",
+        ),
+        Table(
+            name="messages",
+            columns="MESSAGES",
+            rows="message_tables.message_rows",
+            options=MessageOptions,
+            cut=Cut.PARTITIONS,
+            narrows=Narrows.RECORDS,
+            task="Look",
+            command="messages",
+            summary="Show records of internal topics and of the metadata log, with typed fields.",
+            example="kraftlog messages sample/metadata --columns offset,type,value --limit 3",
+        ),
+        Table(
+            name="transactions",
+            columns="TRANSACTIONS",
+            rows="transaction_tables.transaction_rows",
+            options=TransactionOptions,
+            cut=Cut.PARTITIONS,
+            narrows=Narrows.PARTITIONS,
+            task="Transactions",
+            command="transactions",
+            summary="Show what became of each transaction of producers.",
+            example="kraftlog transactions sample/broker --topic orders",
+        ),
+        Table(
+            name="metadata_transactions",
+            columns="METADATA_TRANSACTIONS",
+            rows="transaction_tables.metadata_transaction_rows",
+            options=OffsetBounds,
+            cut=Cut.PARTITIONS,
+            narrows=Narrows.PARTITIONS,
+            is_of_files=True,
+            task="Transactions",
+            command="metadata-transactions",
+            summary="Show the transactions of the metadata log.",
+            example="kraftlog metadata-transactions sample/metadata",
+        ),
+        Table(
+            name="metadata_changes",
+            columns="METADATA_CHANGES",
+            rows="change_tables.metadata_change_rows",
+            options=ChangeOptions,
+            cut=Cut.PARTITIONS,
+            is_of_files=True,
+            is_of_metadata=True,
+            task="Cluster",
+            command="metadata-changes",
+            summary="Show each field that the metadata log changed.",
+            example="kraftlog metadata-changes sample/metadata --topic meta-1",
+        ),
+        Table(
+            name="producers",
+            columns="PRODUCERS",
+            rows="producer_tables.producer_rows",
+            options=ProducerOptions,
+            cut=Cut.PARTITIONS,
+            narrows=Narrows.PARTITIONS,
+            task="Transactions",
+            command="producers",
+            summary="Show the state of each producer.",
+            example="kraftlog producers sample/broker --topic orders --partition 0",
+        ),
+        Table(
+            name="hanging_transactions",
+            columns="HANGING_TRANSACTIONS",
+            rows="hanging.hanging_rows",
+            options=NoOptions,
+            cut=Cut.WHOLE,
+            replicas=Replicas.CHOSEN_BY_TABLE,
+            task="Transactions",
+            command="hanging",
+            summary="List open transactions that no coordinator will end, with the command that aborts them.",
+            example="kraftlog hanging sample/hanging",
+        ),
+        Table(
+            name="offsets",
+            columns="OFFSETS",
+            rows="coordinator_tables.offset_rows",
+            options=FoldOptions,
+            cut=Cut.WHOLE,
+            topic=CONSUMER_OFFSETS,
+            task="Cluster",
+            command="offsets",
+            summary="Show the offsets that groups have committed.",
+            example="kraftlog offsets sample/groups --columns group,topic,partition,offset,state",
+        ),
+        Table(
+            name="groups",
+            columns="GROUPS",
+            rows="coordinator_tables.group_rows",
+            options=FoldOptions,
+            cut=Cut.WHOLE,
+            topic=CONSUMER_OFFSETS,
+            key=("group",),
+            task="Cluster",
+            command="groups",
+            summary="Show groups and their members.",
+            example="kraftlog groups sample/groups --columns group,group_type,state,protocol",
+        ),
+        Table(
+            name="transactional_ids",
+            columns="TRANSACTIONAL_IDS",
+            rows="coordinator_tables.transactional_id_rows",
+            options=FoldOptions,
+            cut=Cut.WHOLE,
+            topic=TRANSACTION_STATE,
+            key=("transactional_id",),
+            task="Transactions",
+            command="transactional-ids",
+            summary="Show transactional ids as their coordinators know them.",
+            example="kraftlog transactional-ids sample/broker",
+        ),
+        Table(
+            name="schemas",
+            columns="SCHEMAS",
+            rows="schema_table.schema_rows",
+            options=FoldOptions,
+            cut=Cut.WHOLE,
+            topic=SCHEMAS,
+            task="Look",
+            command="schemas",
+            summary="Show the schemas of a registry, from its topic _schemas.",
+            example="kraftlog schemas backup --columns id,subject,version,type",
+        ),
+        Table(
+            name="index_entries",
+            columns="INDEX_ENTRIES",
+            rows="file_tables.index_rows",
+            options=OffsetBounds,
+            cut=Cut.SEGMENTS,
+            replicas=Replicas.EACH,
+            narrows=Narrows.PARTITIONS,
+            is_of_files=True,
+            task="Look",
+            command="index-entries",
+            summary="Show the entries of index files.",
+            example="kraftlog index-entries sample/codecs/codec-lz4-0",
+        ),
+        Table(
+            name="errors",
+            columns="ERRORS",
+            rows="error_rows.error_rows",
+            options=ErrorOptions,
+            cut=Cut.RANGES,
+            replicas=Replicas.EACH,
+            narrows=Narrows.PARTITIONS,
+            is_of_files=True,
+            shows_unread=True,
+            task="Check",
+            command="errors",
+            summary="List what cannot be read, and what was left alone.",
+            example="kraftlog errors sample/damaged",
+        ),
+    )
+}
+
+
+def table_named(name: str, catalog: Catalog | None = None) -> Table:
+    """Return a table, or that of a type of message such as ``PartitionRecord``.
+
+    Parameters
+    ----------
+    name : str
+    catalog : Catalog, optional
+        The messages that there are; by default those that kraftlog knows.
+
+    Raises
+    ------
+    ValueError
+        When there is no such table, nor a type of message of that name.
+
+    Examples
+    --------
+    >>> from kraftlog.tables.all_tables import table_named
+    >>> [*table_named("TopicRecord").schema.shown][3:5]
+    ['name', 'topic_id']
+    """
+    if name in TABLES:
+        return TABLES[name]
+    from kraftlog.messages.catalog import BUILT_IN
+    from kraftlog.tables.message_tables import type_schema
+
+    columns = type_schema(name, BUILT_IN if catalog is None else catalog)
+    if columns is None:
+        raise ValueError(f"table {name!r} is not one of {', '.join(TABLES)}, nor a type of message")
+    return replace(TABLES["messages"], name=name, columns=columns, rows="message_tables.type_rows")

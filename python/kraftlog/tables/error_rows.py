@@ -1,0 +1,24 @@
+"""The table ``errors``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from kraftlog.check.partitions import check_segments
+from kraftlog.stream import errors_table
+from kraftlog.tables.message_tables import note_bad_messages
+from kraftlog.tables.read import Read
+from kraftlog.tables.unread_files import left_alone
+
+
+def error_rows(read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the table ``errors``: what cannot be read, and what was left alone."""
+    options, faults, segments = read.options, read.faults, read.segments
+    checks = check_segments(segments, options, compares=False, workers=read.workers, on_progress=read.on_progress)
+    for fault in checks:
+        faults.append(fault)
+    note_bad_messages(segments, options, faults, read.workers, read.catalog)
+    table = errors_table([*faults, *left_alone(read.files)]).select(read.schema.names)
+    yield from table.to_batches()

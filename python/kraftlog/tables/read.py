@@ -1,0 +1,109 @@
+"""``Read``: one pass over the files of a log that makes the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.segment import Segment
+from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.read.partitions import is_metadata, topics_of
+from kraftlog.read.records import Progress
+from kraftlog.tables.deleted_records import notes_of_deleted
+from kraftlog.tables.table import Table
+from kraftlog.tables.unread_files import note_unreadable
+from kraftlog.topics import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from kraftlog.metadata.diff.change_filter import ChangeFilter
+
+
+@dataclass(frozen=True)
+class Read:
+    """What is read and how, and what was found on the way.
+
+    Attributes
+    ----------
+    table : Table
+    files : Discovery
+    schema : pyarrow.Schema
+        Columns of the table.
+    options : ReadOptions
+    faults : list of Fault
+        Receives what cannot be read.
+    notes : list of str
+        Receives what is no fault, and that a user should know.
+    catalog : Catalog
+        The messages that there are.
+    workers : int
+        Threads that decode.
+    range_bytes : int or None
+        Bytes of log that one of them takes at once.
+    on_progress : callable or None
+        Is called with the bytes of log that were read since the last call.
+    where : ChangeFilter or None
+        Which rows of ``metadata_changes`` are wanted.
+    """
+
+    table: Table
+    files: Discovery
+    schema: pa.Schema
+    options: ReadOptions = ReadOptions()  # noqa: RUF009  (frozen)
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    catalog: Catalog = BUILT_IN
+    workers: int = 1
+    range_bytes: int | None = None
+    on_progress: Progress | None = None
+    where: ChangeFilter | None = None
+
+    @classmethod
+    def of_segments(
+        cls,
+        table: Table,
+        segments: Iterable[Segment],
+        columns: Sequence[str] | None = None,
+        options: ReadOptions = ReadOptions(),  # noqa: B008  (frozen)
+        faults: list[Fault] | None = None,
+    ) -> Self:
+        """Return a pass over some segments."""
+        found = [] if faults is None else faults
+        return cls(table, Discovery(segments=list(segments)), table.schema.select(columns), options, found)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The live segments."""
+        return self.files.segments
+
+    def read_bytes(self, count: int) -> None:
+        """Say that so many bytes of log were read."""
+        if self.on_progress is not None:
+            self.on_progress(count)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows; folders that could not be listed are faults of every table."""
+        table, options = self.table, self.options
+        if table.is_of_files:
+            options = replace(options, include_deleted=True)
+        note_unreadable(self.files, self.faults, strict=options.strict)
+        if table.has_records:
+            self.notes.extend(notes_of_deleted(self.segments, options))
+        if options.salvage and not options.searches:
+            self.notes.append("nothing is salvaged: what is found behind damage is never part of read_committed")
+        missing = missing_topic(table, self.segments)
+        if missing is not None:
+            self.notes.append(f"no {missing} among {', '.join(topics_of(self.segments))}")
+        return table.rows_of(replace(self, options=options))
+
+
+def missing_topic(table: Table, segments: Iterable[Segment]) -> str | None:
+    """Return the topic without which a table has no rows, when it is not among the segments."""
+    if table.is_of_metadata:
+        return None if any(map(is_metadata, segments)) else CLUSTER_METADATA
+    return None if table.topic is None or any(one.topic == table.topic for one in segments) else table.topic

@@ -1,0 +1,172 @@
+"""What a table is, for every door: Python, the command line, SQL, Spark and the reference follow it.
+
+No pyarrow is needed to import this: help and start of the command line are quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraftlog.codec.options import ReadOptions
+    from kraftlog.schema.table import TableSchema
+
+
+class Cut(Enum):
+    """How tasks of Spark share a table."""
+
+    RANGES = auto()
+    """Each reads a stretch of a segment, from one batch to another."""
+    SEGMENTS = auto()
+    PARTITIONS = auto()
+    WHOLE = auto()
+    """One task reads it: what it says of a partition is in other partitions."""
+
+
+class Replicas(Enum):
+    """What a table reads of a partition that has several replicas."""
+
+    LINE = auto()
+    """The one that has what the cluster would serve (``Lines``)."""
+    EACH = auto()
+    """All of them: it is a table of files."""
+    CHOSEN_BY_TABLE = auto()
+    """All are handed over: the table looks beside them, and chooses then."""
+
+
+class Narrows(Enum):
+    """What a condition on the columns of a table leaves of the log that has to be read."""
+
+    NOTHING = auto()
+    PARTITIONS = auto()
+    """Topic and partition of a row are those of the log."""
+    RECORDS = auto()
+    """Offset and timestamp, too: a row is a record."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    name : str
+    columns : str or TableSchema
+        Its columns, or their name in ``kraftlog.schema``.
+    rows : str
+        Module of ``kraftlog.tables`` and function that make its rows of a ``Read``.
+    options : type
+        A ``TypedDict``: what may be asked of it, in every door.
+    cut : Cut
+    replicas : Replicas
+    narrows : Narrows
+    topic : str or None
+        The topic that it is folded from.
+    key : tuple of str
+        Columns that say what a row of a folded table is of; then it can be followed.
+    is_of_files : bool
+        It shows what is on disk, also what was deleted for consumers.
+    is_of_metadata : bool
+        It reads the metadata log alone.
+    shows_unread : bool
+        It has rows of files that are not read, too.
+    defaults : mapping
+        Of options whose default is not that of ``ReadOptions``.
+    task, command, summary, example : str
+        Under which heading the command line has it, the name of its command, what that does, and how it is used.
+    """
+
+    name: str
+    columns: str | TableSchema = field(repr=False)
+    rows: str
+    options: type
+    cut: Cut
+    replicas: Replicas = Replicas.LINE
+    narrows: Narrows = Narrows.NOTHING
+    topic: str | None = None
+    key: tuple[str, ...] = ()
+    is_of_files: bool = False
+    is_of_metadata: bool = False
+    shows_unread: bool = False
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    task: str
+    command: str
+    summary: str
+    example: str
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        """Its columns."""
+        if not isinstance(self.columns, str):
+            return self.columns
+        found: TableSchema = getattr(import_module("kraftlog.schema"), self.columns)
+        return found
+
+    @cached_property
+    def rows_of(self) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+        """What makes its rows of a ``Read``."""
+        module, function = self.rows.split(".")
+        found: Callable[[Any], Iterator[pa.RecordBatch]] = getattr(import_module(f"kraftlog.tables.{module}"), function)
+        return found
+
+    @cached_property
+    def option_names(self) -> tuple[str, ...]:
+        """The names of its options, in the order of their definition; all tables have ``strict``."""
+        return (*self.options.__annotations__, "strict")
+
+    @property
+    def has_records(self) -> bool:
+        """Whether a row is a record of the log."""
+        return self.narrows is Narrows.RECORDS
+
+    @property
+    def has_log_partitions(self) -> bool:
+        """Whether topic and partition of a row are those of the log that it was read from."""
+        return self.narrows is not Narrows.NOTHING
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether new rows can be told from those that were shown."""
+        return self.has_records or bool(self.key)
+
+    def read_options(self, given: Mapping[str, Any]) -> ReadOptions:
+        """Return how it is read, for options as users give them.
+
+        Parameters
+        ----------
+        given : mapping
+            Names of ``option_names``. Bounds may be None, timestamps datetimes or ISO 8601 text.
+
+        Raises
+        ------
+        TypeError
+            For an option that it does not have; the message names those that it has.
+        ValueError
+            For a value that an option cannot have.
+
+        Examples
+        --------
+        >>> from kraftlog.tables.all_tables import TABLES
+        >>> TABLES["offsets"].read_options({"at": 41}).end_offset
+        42
+        >>> TABLES["offsets"].read_options({"isolation_level": "read_committed"})
+        Traceback (most recent call last):
+        TypeError: table offsets has no option isolation_level; it has at, include_deleted, strict
+        """
+        from kraftlog.tables.user_options import read_options
+
+        unknown = [name for name in given if name not in self.option_names]
+        if unknown:
+            raise TypeError(f"table {self.name} has no option {unknown[0]}; it has {', '.join(self.option_names)}")
+        wanted = {**self.defaults, **given}
+        if "at" in wanted:
+            at = wanted.pop("at")
+            wanted["end_offset"] = None if at is None else at + 1
+        return read_options(**wanted)

@@ -1,0 +1,41 @@
+"""What of a log's files is not read: faults, and what was left alone."""
+
+from __future__ import annotations
+
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.unread import NOTHING_LOST, Unread
+
+
+def left_alone(found: Discovery) -> list[Fault]:
+    """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+    return [_as_row(item) for item in found.unread if not item.is_fault]
+
+
+def not_needed(found: Discovery) -> list[Fault]:
+    """Return what is wrong and no reader needs: orphans and duplicates of a remote tier, folders that stop a broker."""
+    return [_as_row(item) for item in found.unread if item.error in NOTHING_LOST]
+
+
+def note_unreadable(found: Discovery, faults: list[Fault], *, strict: bool) -> None:
+    """Note the folders that could not be listed, or raise for the first."""
+    for fault in unreadable(found):
+        if strict:
+            raise error_from_fault(fault)
+        faults.append(fault)
+
+
+def unreadable(found: Discovery) -> list[Fault]:
+    """Return the folders that could not be listed."""
+    return [_as_row(item) for item in found.unread if item.is_fault]
+
+
+def _as_row(item: Unread) -> Fault:
+    return Fault(
+        item.error,
+        f"{item.name}: {item.reason}" if item.is_fault else f"{item.name}: not read: {item.reason}",
+        size_in_bytes=item.size,
+        topic=item.topic,
+        partition=item.partition,
+        segment_base_offset=item.base_offset,
+    )
