@@ -14,12 +14,14 @@ from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
 from kraftlog.spark.parts import LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
-from kraftlog.spark.tables import as_spark, library_columns
+from kraftlog.spark.tables import as_spark
 from kraftlog.stream import errors_table
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.message_tables import note_bad_messages
 from kraftlog.tables.read import Read
+from kraftlog.tables.stage import Redacted, Stage, through
+from kraftlog.tables.typed_rows import Typed
 from kraftlog.tables.user_options import catalog_of
 
 
@@ -50,12 +52,16 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
 def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     target = request.schema
     if request.table == "records":
-        typed = None if request.typed is None else request.typed_records()
-        columns = schema.RECORDS.select(library_columns(request.columns) if typed is None else typed.reads)
-        records: Iterator[pa.RecordBatch] = read_range(work, columns, part.options, faults)
-        if request.redaction is not None:
-            records = request.redaction.stream(records, [])
-        for batch in records if typed is None else typed.rows(records, faults):
+        stages: list[Stage] = [] if request.redaction is None else [Redacted(request.redaction)]
+        if request.typed is not None:
+            stages.append(Typed(request.typed))
+
+        def records(one: Read) -> Iterator[pa.RecordBatch]:
+            return read_range(work, one.schema, one.options, one.faults)
+
+        columns = request.record_schema
+        wanted = Read(TABLES["records"], Discovery([work.segment]), columns, part.options, faults)
+        for batch in through(stages, records)(wanted):
             yield as_spark(batch, target)
     elif request.table == "errors":
         for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):

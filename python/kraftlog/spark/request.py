@@ -11,6 +11,7 @@ from kraftlog.disk.remote_path import StorageOptions
 from kraftlog.disk.shown_uri import shown_uri
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.tier.remote_tier import RemoteTier
+from kraftlog.schema import RECORDS
 from kraftlog.spark.narrowing import EVERYTHING, Narrowing
 from kraftlog.spark.offsets import Interval
 from kraftlog.spark.selection import Selection
@@ -21,7 +22,6 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of
-from kraftlog.values.typed import TypedRecords
 from kraftlog.values.typed_options import ResolvedTypes
 
 
@@ -108,16 +108,17 @@ class Request:
     def schema(self) -> pa.Schema:
         """The columns of every record batch."""
         if self.typed is not None:
-            fields = self.typed_records().schema
-            return pa.schema(
-                [field.with_name(name) for field, name in zip(fields, spark_names(self.columns), strict=True)]
-            )
+            names = zip(self.record_schema, spark_names(self.columns), strict=True)
+            return pa.schema([field.with_name(name) for field, name in names])
         return spark_schema(self.table, self.columns, self.definitions)
 
-    def typed_records(self) -> TypedRecords:
-        """Return what types records, where keys or values have a format."""
-        assert self.typed is not None
-        return self.typed.records(library_columns(self.columns), strict=self.options.strict)
+    @property
+    def record_schema(self) -> pa.Schema:
+        """The columns of records, by the names of the library."""
+        names = library_columns(self.columns)
+        if self.typed is None:
+            return RECORDS.select(names)
+        return self.typed.records(names, strict=self.options.strict).schema
 
     @property
     def definition(self) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +25,7 @@ from kraftlog.tables.lines import Lines
 from kraftlog.tables.read import Read
 from kraftlog.tables.record_rows import record_ranges
 from kraftlog.tables.shown_partitions import as_html, as_text, summary
+from kraftlog.tables.stage import Redacted, Stage, through
 from kraftlog.tables.table import Replicas, Table
 from kraftlog.tables.unread_files import left_alone, not_needed, unreadable
 
@@ -141,58 +143,52 @@ class LogFiles:
             )
         if redaction is not None and table != "records":
             raise ValueError(f"redaction is of the table records, not of {table}")
+        if typed is not None and table != "records":
+            raise ValueError(f"keys and values of the table records have formats, not those of {table}")
+        definition = table_named(table, self.catalog)
+        arrow_schema, types = None, None
+        stages: list[Stage] = [] if search is None else [search]
+        redacted = [] if redaction is None else [Redacted(redaction)]
         if typed is not None:
-            if table != "records":
-                raise ValueError(f"keys and values of the table records have formats, not those of {table}")
-            from kraftlog.tables.typed_rows import typed_rows
-
-            def scan(found: Discovery, names: Sequence[str], bounds: ReadOptions) -> Stream:
-                how: dict[str, Any] = {"workers": workers, "range_bytes": range_bytes, "on_progress": on_progress}
-                return self.of_files(found).scan(table, names, bounds, search=search, redaction=redaction, **how)
+            from kraftlog.tables.typed_rows import Typed, typed_table
 
             types = typed.resolved(self.lines.found, strict=options.strict)
-            return typed_rows(self.found, types, columns, options, filter, scan)
-        definition = table_named(table, self.catalog)
-        arrow_schema = definition.schema.select(columns)
-        filtered = None
+            definition = replace(definition, columns=typed_table(types))
+            arrow_schema = types.records(columns, strict=options.strict).schema
+            stages += [*redacted, Typed(types)]
+        elif filters_redacted:
+            stages += redacted
         if filter is not None:
             from kraftlog.tables.filtered import Filtered
 
-            filtered = Filtered(filter, definition, arrow_schema.names)
+            stages.append(Filtered(filter, definition))
+        if typed is None and not filters_redacted:
+            stages += redacted
+        if arrow_schema is None:
+            arrow_schema = definition.schema.select(columns)
 
-        before, behind = (redaction, None) if filters_redacted else (None, redaction)
-
-        def rows(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            def read(found: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
-                read = Read(
-                    definition,
-                    found,
-                    wanted,
-                    bounds,
-                    faults,
-                    stream.notes,
-                    self.catalog,
-                    workers,
-                    range_bytes,
-                    on_progress,
-                    where,
-                )
-                return read.rows() if before is None else before.stream(read.rows(), stream.notes)
-
-            files = self.files_of(definition)
+        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
+            read = Read(
+                definition,
+                self.files_of(definition),
+                arrow_schema,
+                options,
+                faults,
+                stream.notes,
+                self.catalog,
+                workers=workers,
+                range_bytes=range_bytes,
+                on_progress=on_progress,
+                where=where,
+            )
             if definition.replicas is not Replicas.EACH:
                 stream.notes.extend(self.lines.notes)
-            if search is not None:
-                return search.rows(files, options, arrow_schema, read)
-            if filtered is None:
-                return read(files, arrow_schema, options)
-            return filtered.rows(files, options, read)
+            if types is not None:
+                faults.extend(types.faults)
+            rows = through(stages, Read.rows)(read)
+            return raising(rows, faults) if options.strict else rows
 
-        def left(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            found_rows = raising(rows(faults), faults) if options.strict else rows(faults)
-            return found_rows if behind is None else behind.stream(found_rows, stream.notes)
-
-        stream = Stream(arrow_schema, left)
+        stream = Stream(arrow_schema, produce)
         return stream
 
     def files_of(self, table: Table) -> Discovery:

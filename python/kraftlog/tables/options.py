@@ -53,11 +53,14 @@ class ErrorOptions(OffsetBounds, total=False):
     ----------
     salvage : bool
         Search for batches where damage leaves no header to go on with; what is found is not among the errors.
+    check_crc : bool
+        Compare the checksum of each batch.
     max_decompressed_bytes : int
         Most bytes that one batch may take after decompression.
     """
 
     salvage: bool
+    check_crc: bool
     max_decompressed_bytes: int
 
 

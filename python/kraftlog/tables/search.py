@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.codec.held_texts import HeldTexts
-from kraftlog.codec.options import ReadOptions
 from kraftlog.codec.partitioner import partition_for_key
 from kraftlog.layout.discover import Discovery
 from kraftlog.tables.json_path import JsonPath, NotJsonError, as_number, as_text, parse
+from kraftlog.tables.read import Read
+from kraftlog.tables.stage import Source
 from kraftlog.tables.text_match import TextMatch
 
 Texts = str | bytes | Sequence[str | bytes]
-Read = Callable[[Discovery, pa.Schema, ReadOptions], Iterator[pa.RecordBatch]]
 
 _ESCAPED = b"\\"  # a text in JSON that holds none stands there as it is
 
@@ -147,14 +147,15 @@ class Search:
         wanted = set(partition_for_key(pa.array(self._keys, pa.binary()), self._key_partitions).to_pylist())
         return found.only(lambda _, partition: partition is None or partition in wanted)
 
-    def rows(self, found: Discovery, options: ReadOptions, wanted: pa.Schema, read: Read) -> Iterator[pa.RecordBatch]:
-        """Return the rows that match; ``read`` returns all rows of some files, for a schema and options."""
-        more = [name for name in self.columns if name not in wanted.names]
-        reads = schema.RECORDS.select([*wanted.names, *more])
-        for batch in read(self.of(found), reads, replace(options, holds=self.holds)):
+    def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
+        """Return the rows that match."""
+        names = read.schema.names
+        wanted = schema.RECORDS.select([*names, *(name for name in self.columns if name not in names)])
+        options = replace(read.options, holds=self.holds)
+        for batch in source(replace(read, files=self.of(read.files), options=options, schema=wanted)):
             mask = self.mask(batch)
             if mask.true_count:
-                yield batch.filter(mask).select(wanted.names)
+                yield batch.filter(mask).select(names)
 
 
 def _as_bytes(texts: Texts) -> list[bytes]:

@@ -1,64 +1,33 @@
-"""Records with typed keys and values; a filter is on the columns that they become."""
+"""Records with typed keys and values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from kraftlog import schema
-from kraftlog.codec.options import ReadOptions
-from kraftlog.errors import Fault
-from kraftlog.layout.discover import Discovery
-from kraftlog.stream import Stream
-from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.filtered import Filtered
+from kraftlog.tables.read import Read
+from kraftlog.tables.stage import Source
 from kraftlog.values.typed_options import ResolvedTypes
 
-Scan = Callable[[Discovery, Sequence[str], ReadOptions], Stream]
 
-
-def typed_rows(
-    found: Discovery,
-    types: ResolvedTypes,
-    columns: Sequence[str] | None,
-    options: ReadOptions,
-    filter: ds.Expression | None,
-    scan: Scan,
-) -> Stream:
-    """Stream records as they are typed.
+class Typed:
+    """Makes values of the bytes of keys and values.
 
     Parameters
     ----------
-    found : Discovery
     types : ResolvedTypes
-    columns : sequence of str or None
-        Of the table ``records``, with ``key_error`` and ``value_error``.
-    options : ReadOptions
-    filter : pyarrow.compute.Expression or None
-        On the typed columns. Partitions, offsets and times that it rules out are not read.
-    scan : callable
-        Returns the records of some files, with these columns as bytes.
     """
-    shown = types.records(columns, strict=options.strict)
-    if filter is None:
-        return shown.stream(lambda names: scan(found, names, options))
-    filtered = Filtered(filter, replace(TABLES["records"], columns=typed_table(types)), shown.schema.names)
 
-    def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        def read(some: Discovery, wanted: pa.Schema, bounds: ReadOptions) -> Iterator[pa.RecordBatch]:
-            records = types.records(wanted.names, strict=options.strict)
-            inner = records.stream(lambda names: scan(some, names, bounds))
-            yield from inner.batches()
-            faults.extend(inner.faults)
-            made.notes.extend(inner.notes)
+    def __init__(self, types: ResolvedTypes) -> None:
+        self._types = types
 
-        return filtered.rows(found, options, read)
-
-    made = Stream(shown.schema, produce)
-    return made
+    def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
+        """Return the typed rows; what does not fit is noted at the end."""
+        records = self._types.records(read.schema.names, strict=read.options.strict)
+        yield from records.rows(source(replace(read, schema=schema.RECORDS.select(records.reads))), read.faults)
 
 
 def typed_table(types: ResolvedTypes) -> schema.TableSchema:

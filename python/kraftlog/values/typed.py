@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.arrow_arrays import texts_of
 from kraftlog.errors import Fault, InvalidRecordError
-from kraftlog.stream import Stream, rows_of
+from kraftlog.stream import rows_of
 from kraftlog.values.bad_value import BadValue
 from kraftlog.values.format import Format
 from kraftlog.values.framing import Side
@@ -33,8 +33,13 @@ class TypedRecords:
         errors of what has a format.
     strict : bool
         Whether the first value that does not fit is raised.
-    faults : sequence of Fault
-        Those met when the schemas were read.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the typed rows.
+    reads : list of str
+        Columns of the records that they are made of.
     """
 
     def __init__(
@@ -43,9 +48,7 @@ class TypedRecords:
         columns: Sequence[str] | None,
         *,
         strict: bool = False,
-        faults: Sequence[Fault] = (),
     ) -> None:
-        self._faults = list(faults)
         self._formats = formats
         self._strict = strict
         errors = {f"{side}_error": side for side in formats}
@@ -60,19 +63,6 @@ class TypedRecords:
         if any(form.reads_headers for form in self._converted.values()):
             needed.append("headers")
         self.reads = [*plain.names, *(name for name in needed if name not in own)]
-
-    def stream(self, start: Callable[[Sequence[str]], Stream]) -> Stream:
-        """Return the typed rows; ``start`` returns records with some columns."""
-
-        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            faults.extend(self._faults)
-            inner = start(self.reads)
-            yield from self.rows(inner.batches(), faults)
-            faults.extend(inner.faults)
-            made.notes.extend(inner.notes)
-
-        made = Stream(self.schema, produce)
-        return made
 
     def rows(self, records: Iterable[pa.RecordBatch], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
         """Return records that have the columns ``reads`` with their types; what does not fit is noted at the end."""

@@ -114,4 +114,4 @@ class ResolvedTypes:
     def records(self, columns: Sequence[str] | None, *, strict: bool) -> TypedRecords:
         """Return what types records."""
         made = {side: one.made(side, self.store) for side, one in self.formats.items()}
-        return TypedRecords(made, columns, strict=strict, faults=self.faults)
+        return TypedRecords(made, columns, strict=strict)
