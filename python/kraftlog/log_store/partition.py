@@ -126,10 +126,13 @@ class Partition:
     @property
     def next_offset(self) -> int:
         """Of the record that is appended next: Kafka's log end offset."""
-        if self._is_halfway:
-            with self._lock:
-                self._make_whole()
-        return self._log.next_offset
+        log = self._log
+        end = log.next_offset
+        if not self._is_halfway and log is self._log:  # looked at behind the end: else that could be one halfway
+            return end
+        with self._lock:
+            self._make_whole()
+            return self._log.next_offset
 
     @property
     def last_base_offset(self) -> int:
