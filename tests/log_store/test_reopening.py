@@ -20,6 +20,8 @@ from kraftlog.disk.disk import use_disk
 from kraftlog.layout.build_index import IndexBuilder
 from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.names import COORDINATORS_FILE
+from kraftlog.log_store import GroupMetadata, OffsetAndMetadata
+from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.write.clean_end import clean_log_end
 from kraftlog.write.log_end import LogEnd, find_log_end
 from kraftlog.write.recovery_points import read_recovery_points
@@ -124,6 +126,18 @@ def test_coordinators_know_the_same(tmp_path: Path):
     (tmp_path / COORDINATORS_FILE).unlink()
     assert state_of(tmp_path) == known
     assert (tmp_path / COORDINATORS_FILE).exists()
+
+
+def test_offsets_of_an_open_transaction_do_not_count_when_their_log_is_read(tmp_path: Path):
+    """Of one that no transactional id knows of: a broker has left it, and was closed in order."""
+    filled(tmp_path)
+    with LogStore(tmp_path) as store:
+        known = store.committed("group of a")
+        late = Stamp(store.producer().producer_id, 0, is_transactional=True)
+        store._parts.groups.commit_in_transaction(GroupMetadata("group of a"), {("t", 0): OffsetAndMetadata(9)}, late)
+    (tmp_path / COORDINATORS_FILE).unlink()
+    with LogStore(tmp_path) as store:
+        assert store.committed("group of a") == known
 
 
 @pytest.mark.parametrize(

@@ -240,11 +240,13 @@ def test_a_transaction_that_no_id_knows_of(opened: Opened, store: LogStore):
         assert (old.producer_epoch, new.producer_epoch) == (0, 1)
         late = Stamp(old.producer_id, 0, 0, is_transactional=True)
         rows = pa.record_batch({"value": ["late"]})
-        store._open_partition(("orders", 0)).append_rows(rows, late, BatchOptions(), timestamp_ms=1)
+        for partition in (0, 2):
+            store._open_partition(("orders", partition)).append_rows(rows, late, BatchOptions(), timestamp_ms=1)
     store._abandon()
     with opened() as again:
-        batches = kraftlog.open(again.path, topics=["orders"]).batches().to_pylist()
-        assert [(row["producer_epoch"], row["is_control"]) for row in batches] == [(0, False), (1, True)]
+        for partition in (0, 2):
+            batches = kraftlog.open(again.path / f"orders-{partition}").batches().to_pylist()
+            assert [(row["producer_epoch"], row["control_type"]) for row in batches] == [(0, None), (1, "ABORT")]
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 900_001])
