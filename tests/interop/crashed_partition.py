@@ -69,6 +69,7 @@ class Crash:
         self.done: list[str] = []
         self.is_cut = self.is_torn = self.is_hidden = False
         self.is_told = True
+        self._torn: tuple[str, int] | None = None  # name and size of the log file before
 
     def damage(self, *, is_power_lost: bool) -> None:
         """Damage what is not known to be on disk, and remove an ``.index``, without which a broker recovers a segment.
@@ -89,6 +90,18 @@ class Crash:
             self.done.append("no epochs")
         if chance.random() < 0.5:
             self._tear()
+
+    def left_a_hole(self, loaded: Path) -> bool:
+        """Whether a log that Kafka has loaded lacks batches before its last segment that it had before the crash.
+
+        Kafka recovers a segment without ``.index`` before all others, and keeps what lies behind a cut of that one. Nor
+        does it notice that a closed segment was cut between two batches.
+        """
+        if self._torn is None:
+            return False
+        name, size = self._torn
+        path = loaded / name
+        return name != f"{bases(loaded)[-1]:020d}.log" and path.exists() and path.stat().st_size < size
 
     def _lose(self, base: int, kind: str) -> None:
         path = self.folder / f"{base:020d}.{kind}"
@@ -126,6 +139,7 @@ class Crash:
         path = self.folder / f"{base:020d}.log"
         data = path.read_bytes()
         last = base == self._bases[-1]
+        self._torn = path.name, len(data)
         match chance.choice(["short", "zeros", "garbage", "flipped"]):
             case "short" if data:
                 size = chance.randrange(len(data))

@@ -7,11 +7,12 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crashed_partition import Crash, stop_a_cleaner, write_checkpoints
 from jvm import Jvm
-from log_views import differences
+from log_views import differences, producers
 from partition_logs import INDEX_INTERVAL, PartitionLogs, opening
 from random_partition import RandomPartition
 from random_rounds import Rounds
@@ -22,6 +23,8 @@ from kraftlog.write.recovery_action import RecoverOptions
 
 EVENTS = ("truncate", "start over", "delete records", "flush", "delete files", "clean", "restart", "crash")
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+OF_A_HOLE = ("bad_producer_epoch", "not_transactional")
+"""What verify finds where the batches are missing that ended a transaction; Kafka does not look."""
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,8 @@ class Case:
         """Look at the log while Kafka has it open, stop Kafka in some way, and let both load what is left."""
         directory, state = self.log.folder.parent, self.log.state
         write_checkpoints(directory, state["recovery_point"], state["start"])
+        if state["start"]:
+            state = state | self._loaded_producers(self.log.folder, state["recovery_point"], is_clean=False)
         self.rounds.found("open", differences(state, directory))
         is_clean = self.chance.random() < 0.25
         self.kafka.do({"do": "close" if is_clean else "leave", "folder": str(self.log.folder)})
@@ -59,6 +64,20 @@ class Case:
             return
         points = [0, state["recovery_point"], self.chance.randint(0, state["recovery_point"])]
         self._load("crashed", self.chance.choice(points), is_clean=False)
+
+    def _loaded_producers(self, folder: Path, recovery_point: int, *, is_clean: bool) -> Any:
+        """Return the producers of a log of which records were deleted, by a Kafka that loads these files.
+
+        One that runs, or has made snapshots anew that are kept here, knows others of deleted records.
+        """
+        copied = self.home / "again" / "t-0"
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(folder, copied)
+        start = self.log.state["start"]
+        step = opening(copied, start=start, recovery_point=recovery_point, is_clean=is_clean, config=self.log.config)
+        _, loaded = self.kafka.do(step, {"do": "state", "folder": str(copied), "times": []})
+        self.kafka.do({"do": "leave", "folder": str(copied)})
+        return {"producers": loaded["producers"]}
 
     def _load(self, where: str, recovery_point: int, *, is_clean: bool) -> None:
         start = self.log.state["start"]
@@ -83,8 +102,11 @@ class Case:
             self._recover(ours, None)
             return
         self.kafka.do({"do": "close", "folder": str(theirs / "t-0")})
-        state["is_cleaned"] = True  # by itself a folder says nothing of that
         about = f"{where} {crash.done}"
+        if "error" in state:  # by an offset that it believes it looks for records where there are none
+            self.rounds.found("answers of Kafka", [] if crash.is_hidden else [state["error"]], about)
+            return
+        state["is_cleaned"] = True  # by itself a folder says nothing of that
         if not crash.is_cut:
             self.rounds.found(f"{where}, before recovery", differences(state, ours, is_sound=not crash.is_torn), about)
         elif crash.is_told:
@@ -95,13 +117,21 @@ class Case:
         if refused:
             self.rounds.found("recovery", [f"refused: {reason}" for reason in refused], about)
             return
+        if start:
+            state = state | self._loaded_producers(ours / "t-0", recovery_point, is_clean=is_clean)
         self.rounds.found(f"{where}, recovered", differences(state, ours), about)
         if crash.is_hidden:  # Kafka finds nothing, and its index files say what follows from it
             self.rounds.drawn("hidden damage")
             return
         self.rounds.found("files", unlike_files(ours / "t-0", theirs / "t-0", left, is_clean=is_clean), about)
+        has_hole = crash.left_a_hole(theirs / "t-0")
+        self.rounds.drawn(*["hole"] * has_hole)
         for name, directory in ("theirs", theirs), ("ours", ours):
-            faults = [fault.message for fault in kraftlog.open(directory).verify()]
+            faults = [
+                fault.message
+                for fault in kraftlog.open(directory).verify()
+                if not (has_hole and fault.error in OF_A_HOLE)
+            ]
             self.rounds.found(f"verify of {name}", faults[:1], about)
 
     def _stopped_cleaner(self, start: int, recovery_point: int) -> Path | None:
@@ -169,6 +199,51 @@ def _kind(name: str, mine: dict[str, bytes], other: dict[str, bytes]) -> str:
 
 def _size(files: dict[str, bytes], name: str) -> int | None:
     return len(files[name]) if name in files else None
+
+
+def producers_behind_a_log_start(kafka: PartitionLogs, home: Path, seed: int, rounds: Rounds) -> None:
+    """Move the log start offset of a random log, lose some files, and compare the producers that are loaded."""
+    chance = random.Random(seed)
+    log = RandomPartition(kafka, home / "log" / "t-0", chance, int(time.time() * 1000), (), chance.choice([20, 60]))
+    end, segments = log.state["end"], log.state["bases"]
+    is_clean = chance.random() < 0.5
+    kafka.do({"do": "close" if is_clean else "leave", "folder": str(log.folder)})
+    borders = [*segments, end]
+    for number in range(8):
+        left = home / str(number) / "left" / "t-0"
+        shutil.copytree(log.folder, left)
+        start = min(end, max(0, chance.choice([*borders, chance.randint(0, end)]) + chance.choice([-1, 0, 1])))
+        point = end if is_clean else chance.choice([*borders, chance.randint(0, end)])
+        if chance.random() < 0.4:
+            (left / f"{chance.choice(segments):020d}.index").unlink(missing_ok=True)
+        if chance.random() < 0.4 and (snapshots := sorted(left.glob("*.snapshot"))[1:]):
+            chance.choice(snapshots).unlink()
+        ours, theirs = (home / str(number) / name for name in ("ours", "theirs"))
+        for directory in (ours, theirs):
+            shutil.copytree(left, directory / "t-0")
+        write_checkpoints(ours, point, start)
+        if is_clean:
+            (ours / CLEAN_SHUTDOWN).write_text('{"version":0,"brokerEpoch":-1}')
+        folder = theirs / "t-0"
+        step = opening(folder, start=start, recovery_point=point, is_clean=is_clean, config=log.config)
+        _, state = kafka.do(step, log.state_step(folder))
+        kafka.do({"do": "leave", "folder": str(folder)})
+        expected, found = sorted(state["producers"]), producers(ours, is_sound=True)
+        what = "closed" if is_clean else "crashed"
+        unlike = [f"producers: Kafka {expected}, kraftlog {found}"] if found != expected else []
+        rounds.found(what, unlike, f"start {start} of {end}, point {point}, segments {segments}")
+        rounds.drawn(
+            "no producers" if not expected else "fewer" if expected != sorted(log.state["producers"]) else "all"
+        )
+
+
+def test_producers_behind_a_log_start(kafka: PartitionLogs, tmp_path: Path, rounds: Rounds) -> None:
+    """Which producers of deleted records a broker knows, by the snapshots and index files that are left."""
+    for seed in rounds:
+        home = tmp_path / str(seed)
+        producers_behind_a_log_start(kafka, home, seed, rounds)
+        shutil.rmtree(home)
+    rounds.check(at_least={"compared: closed": 1, "compared: crashed": 1, "no producers": 1, "fewer": 1, "all": 1})
 
 
 def test_what_kafka_loads(kafka: PartitionLogs, tmp_path: Path, rounds: Rounds) -> None:

@@ -71,6 +71,38 @@ def test_topic_ids_of_folders_are_kept(tmp_path: Path):
     assert not (tmp_path / "fourth" / "meta.properties").exists()
 
 
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_folder_of_another_topic(tmp_path: Path, is_clean: bool):
+    """It had the name before: a broker deletes it, and so does a store."""
+    for name in ("old", "new"):
+        with LogStore(tmp_path / name) as store:
+            store.create_topic("t")
+            if name == "old":
+                with store.producer() as producer:
+                    producer.send("t", value="old")
+    shutil.copytree(tmp_path / "old" / "t-0", tmp_path / "new" / "t-0")
+    if not is_clean:
+        (tmp_path / "new" / ".kafka_cleanshutdown").unlink()
+    with LogStore(tmp_path / "new") as store, store.producer() as producer:
+        producer.send("t", value="new")
+    records = kraftlog.open(tmp_path / "new", topics=["t"]).records(["value"])
+    assert records.to_table()["value"].to_pylist() == [b"new"]
+
+
+def test_the_leader_epoch_of_a_partition_stays(tmp_path: Path):
+    (tmp_path / "t-0").mkdir()
+    first = kraftlog.encode(pa.record_batch({"value": ["a"]}), partition_leader_epoch=5).to_pybytes()
+    (tmp_path / "t-0" / f"{0:020d}.log").write_bytes(first)
+    with (
+        LogStore(tmp_path, adopts_partitions=True) as store,
+        store.producer("etl") as producer,
+        producer.transaction(),
+    ):
+        producer.send("t", value="b")
+    epochs = kraftlog.open(tmp_path / "t-0").batches(["partition_leader_epoch"])["partition_leader_epoch"]
+    assert epochs.to_pylist() == [5, 5, 5]  # of the record and its marker, too
+
+
 def test_a_folder_that_the_metadata_do_not_know(tmp_path: Path):
     """One without a topic id was written by a tool, and is taken over; one with an id is of a deleted topic."""
     with LogStore(tmp_path) as store:

@@ -48,6 +48,11 @@ def test_the_end_of_a_transaction_takes_offsets_up_to_its_epoch(epoch: int, is_c
     assert committed(offsets) == (5 if is_commit else None)
 
 
+@pytest.mark.parametrize("producer_id", [0, 1])  # the first one that a store gives out is 0
+def test_what_waits_for_a_transaction_is_unstable(producer_id: int):
+    assert begun(commit(5, 10, producer_id=producer_id, producer_epoch=0)).unstable("g") == {AT}
+
+
 def test_what_waits_for_the_disk_alone_is_stable():
     waiting = commit(5, 10)
     offsets = begun(waiting)

@@ -22,6 +22,7 @@ from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.producer_snapshot import read_producer_snapshot
 from kraftlog.log_store.errors import StorageError
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner
+from kraftlog.write.retention import doomed_segments
 from standing_clock import StandingClock
 
 Opened = Callable[..., LogStore]
@@ -266,6 +267,22 @@ def by_offset(log: bytes) -> dict[int, tuple[np.void, bytes]]:
 # crashes
 
 
+def test_the_cleaner_notes_what_it_has_done(opened: Opened, without_waiting: FaultyDisk):
+    """Of each partition, and behind the last segment: what a crash leaves uncleaned must not count as cleaned."""
+    with opened() as store:
+        for topic in ("t", "u"):
+            store.create_topic(topic, configs={**COMPACT, "internal.segment.bytes": 1100})
+            for number in range(4):
+                put(store, *((f"k{each}", f"{number} {'x' * 300}") for each in range(4)), topic=topic)
+            before = len(without_waiting.steps)
+            store.clean([topic], roll=True)
+            renamed = [step.path.name for step in without_waiting.steps[before:] if step.name == "rename"]
+            swapped = [at for at, name in enumerate(renamed) if name.endswith((".log", ".swap"))]
+            assert len(swapped) >= 4
+            assert swapped[-1] < renamed.index("cleaner-offset-checkpoint")
+        assert read_offset_checkpoint(store.path / "cleaner-offset-checkpoint") == {("t", 0): 16, ("u", 0): 16}
+
+
 @pytest.mark.parametrize("step", range(0, 60, 2))
 def test_a_clean_that_is_stopped(opened: Opened, without_waiting: FaultyDisk, step: int):
     """Whatever step it is stopped at, the next store has the same last values."""
@@ -322,6 +339,19 @@ def test_old_segments_go(opened: Opened, clock: StandingClock):
         put(store, ("k", "10 x"))
         assert numbers(store) == [9, 10]
         assert faults(store) == []
+
+
+@pytest.mark.parametrize(("timestamp_ms", "is_doomed"), [(-1, False), (DAY - 1001, True), (DAY - 1000, False)])
+def test_segments_without_timestamps_have_no_age(tmp_path: Path, timestamp_ms: int, is_doomed: bool):
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    data = kraftlog.encode(pa.table({"value": ["x"]}), timestamp_ms=timestamp_ms)
+    (folder / f"{0:020d}.log").write_bytes(data)
+    (segment,) = PartitionFolder.of(folder).segments
+    doomed = doomed_segments(
+        [(segment, 1)], segment.size, DAY, log_start_offset=0, retention_ms=1000, retention_bytes=None
+    )
+    assert doomed == ([segment] if is_doomed else [])
 
 
 def test_more_bytes_than_the_topic_keeps_go(opened: Opened, clock: StandingClock):

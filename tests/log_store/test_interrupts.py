@@ -18,8 +18,12 @@ from written import visible
 
 import kraftlog
 from kraftlog import LogStore
-from kraftlog.log_store.errors import StoreError
+from kraftlog.log_store.errors import InvalidTransactionError, StoreError
+from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.producer import Producer
+from kraftlog.log_store.producer_entries import ProducerEntries
+from kraftlog.write import partition_log
+from kraftlog.write.partition_log import PartitionLog
 from standing_clock import StandingClock
 
 ERRORS = [KeyboardInterrupt]
@@ -214,20 +218,87 @@ def polls(opened: Opened, error: type[BaseException], number: int) -> str:
     return place
 
 
-def test_an_interrupt_before_an_append_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What was appended before is not taken back."""
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, kind: object, name: str, work: Callable[[], object]) -> None:
+    """Do some work, with Ctrl-C when it calls a function."""
 
-    def interrupt(_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, name, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+
+def test_an_interrupt_before_an_append_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What was appended before is not taken back."""
     with opener(tmp_path)() as store:
         store.create_topic("t", PARTITIONS)
         producer = store.producer()
         producer.send("t", rows("before"))
         producer.flush()
-        with monkeypatch.context() as patch:
-            patch.setattr("kraftlog.write.partition_log.headers_of", interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                producer.send("t", rows("meant"))
+        interrupt_at(monkeypatch, partition_log, "headers_of", lambda: producer.send("t", rows("meant")))
         producer.send("t", rows("after"))
     assert counts(tmp_path) == {"before": PARTITIONS, "after": PARTITIONS}
+
+
+def test_an_interrupt_between_log_and_producers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The two change in one step: the append is taken back, and what waits is written once."""
+    with opener(tmp_path)() as store:
+        store.create_topic("t", PARTITIONS)
+        producer = store.producer()
+        producer.send("t", rows("before"))
+        interrupt_at(monkeypatch, ProducerEntries, "add", lambda: producer.send("t", rows("meant")))
+        assert store._open_partition(("t", 0)).next_offset == 1
+        producer.send("t", value="waits", partition=0)
+        for _ in range(2):
+            interrupt_at(monkeypatch, ProducerEntries, "add", producer.flush)
+        producer.flush()
+        producer.send("t", rows("after"))
+    assert counts(tmp_path) == {"before": PARTITIONS, "waits": 1, "after": PARTITIONS}
+
+
+def test_an_end_is_not_that_of_an_append_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Another thread appends while a reader asks for it, and is interrupted."""
+    with opener(tmp_path)() as store:
+        store.create_topic("t", PARTITIONS)
+        producer = store.producer()
+        producer.send("t", rows("before"))
+        partition, own = store._open_partition(("t", 0)), PartitionLog.next_offset
+
+        def appended(log: PartitionLog) -> int:
+            monkeypatch.setattr(PartitionLog, "next_offset", own)
+            interrupt_at(monkeypatch, ProducerEntries, "add", lambda: producer.send("t", rows("meant")))
+            assert own.__get__(log) == 2
+            return own.__get__(log)
+
+        monkeypatch.setattr(PartitionLog, "next_offset", property(appended))
+        assert partition.next_offset == 1
+
+
+def test_a_roll_that_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The partition goes on."""
+    with opener(tmp_path)() as store:
+        store.create_topic("t", PARTITIONS, {"cleanup.policy": "compact"})
+        producer = store.producer()
+        for name in ("before", "after"):
+            producer.send("t", pa.table({"key": ["k"], "value": [name]}), partition=0)
+            interrupt_at(monkeypatch, partition_log, "write_files", lambda: store.clean(["t"], roll=True))
+        store.clean(["t"], roll=True)
+    assert counts(tmp_path) == {"after": 1}
+
+
+def test_an_abort_behind_the_decision_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It fences nobody: the commit can be called again."""
+    with opener(tmp_path)() as store:
+        store.create_topic("t", PARTITIONS)
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("t", rows("meant"))
+        interrupt_at(monkeypatch, Partition, "append_marker", producer.commit_transaction)
+        with pytest.raises(InvalidTransactionError, match="it cannot be aborted"):
+            producer.abort_transaction()
+        producer.commit_transaction()
+        with producer.transaction():
+            producer.send("t", rows("after"))
+    assert counts(tmp_path) == {"meant": PARTITIONS, "after": PARTITIONS}

@@ -20,8 +20,12 @@ from kraftlog.disk.disk import use_disk
 from kraftlog.layout.build_index import IndexBuilder
 from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.names import COORDINATORS_FILE
+from kraftlog.log_store import GroupMetadata, OffsetAndMetadata
+from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.write.clean_end import clean_log_end
 from kraftlog.write.log_end import LogEnd, find_log_end
+from kraftlog.write.log_options import LogOptions
+from kraftlog.write.partition_log import PartitionLog
 from kraftlog.write.recovery_points import read_recovery_points
 
 VALUES = st.lists(st.integers(0, 3000), min_size=1, max_size=8)
@@ -104,6 +108,34 @@ def test_files_that_do_not_fit_are_not_taken(tmp_path: Path, kind: str, change: 
     assert clean_log_end(tmp_path / "t-0", None) is None
 
 
+@pytest.fixture
+def closed(tmp_path: Path) -> Path:
+    """Return the folder of a log that was closed in order: segments at offsets 0 and 4, and an end at 8."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    rows = pa.record_batch({"value": ["x" * 5000] * 8})
+    with use_disk(FaultyDisk()), PartitionLog(find_log_end(folder), LogOptions(segment_bytes=21_000)) as log:
+        log.append(kraftlog.encode(rows, max_batch_records=1, partition_leader_epoch=0), commit=True)
+    assert [path.stem for path in sorted(folder.glob("*.log"))] == [f"{0:020d}", f"{4:020d}"]
+    return folder
+
+
+def test_another_recovery_point_is_not_believed(closed: Path):
+    """Also one at which there is a snapshot of producers."""
+    assert [point for point in range(12) if clean_log_end(closed, point) is not None] == [8]
+
+
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_an_index_of_another_log_is_not_believed(closed: Path, shift: int):
+    """One of the right size, whose last entry is the position of a batch, but of another offset."""
+    path = closed / f"{4:020d}.index"
+    entries = np.frombuffer(path.read_bytes(), ENTRY_TYPES["index"]).copy()
+    assert len(entries) > 1
+    entries["offset"][-1] += shift
+    path.write_bytes(entries.tobytes())
+    assert clean_log_end(closed, 8) is None
+
+
 def filled(path: Path) -> None:
     with LogStore(path) as store:
         store.create_topic("t", 1)
@@ -124,6 +156,18 @@ def test_coordinators_know_the_same(tmp_path: Path):
     (tmp_path / COORDINATORS_FILE).unlink()
     assert state_of(tmp_path) == known
     assert (tmp_path / COORDINATORS_FILE).exists()
+
+
+def test_offsets_of_an_open_transaction_do_not_count_when_their_log_is_read(tmp_path: Path):
+    """Of one that no transactional id knows of: a broker has left it, and was closed in order."""
+    filled(tmp_path)
+    with LogStore(tmp_path) as store:
+        known = store.committed("group of a")
+        late = Stamp(store.producer().producer_id, 0, is_transactional=True)
+        store._parts.groups.commit_in_transaction(GroupMetadata("group of a"), {("t", 0): OffsetAndMetadata(9)}, late)
+    (tmp_path / COORDINATORS_FILE).unlink()
+    with LogStore(tmp_path) as store:
+        assert store.committed("group of a") == known
 
 
 @pytest.mark.parametrize(

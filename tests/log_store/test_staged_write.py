@@ -23,6 +23,7 @@ from kraftlog.log_store.errors import ReusedTransactionalIdError, StorageError, 
 from kraftlog.log_store.overwrites import MANIFEST
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.placing import LARGE_BYTES
+from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.staged_write import (
     CommitUnfinishedError,
     abort,
@@ -32,7 +33,7 @@ from kraftlog.log_store.staged_write import (
     is_repetition,
     recover,
 )
-from kraftlog.log_store.staging import Stager, StagingOptions, WriteEndedError
+from kraftlog.log_store.staging import Stager, StagingOptions, WriteEndedError, read_headers
 from kraftlog.log_store.write_id import new_write, write_of_batch
 
 
@@ -297,6 +298,32 @@ def test_an_ended_write_cannot_be_committed(tmp_path: Path):
     assert visible(tmp_path) == {}
 
 
+@pytest.mark.parametrize("change", [-1, 1])
+def test_a_staged_file_of_another_size_is_refused(tmp_path: Path, change: int):
+    """Such as one that a file system has not kept whole."""
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["a"]}, {("t", 0): ["b"]}])
+    path = one.folder(tmp_path) / staged[1].path
+    data = path.read_bytes()
+    path.write_bytes(data[:change] if change < 0 else data + b"x")
+    with pytest.raises(WriteEndedError, match=f"{len(data)} bytes expected, {len(data) + change} found"):
+        commit(tmp_path, one, staged)
+    assert visible(tmp_path, "read_uncommitted") == {}
+
+
+def test_a_staged_file_is_appended_once(tmp_path: Path):
+    """As the batches of any producer: what the partition has already is not written again."""
+    one = new_write()
+    (file,) = stage(tmp_path, one, [{("t", 0): ["a"]}])
+    path = one.folder(tmp_path) / file.path
+    with kraftlog.LogStore(tmp_path) as store:
+        store.create_topic("t")
+        partition = store._open_partition(("t", 0))
+        for _ in range(2):
+            assert partition.append_staged(path, read_headers(path), Stamp(7, 0, 0), timestamp_ms=1) == 0
+        assert partition.next_offset == 1
+
+
 def unfinished(patch: pytest.MonkeyPatch, step: str, name: str = "no space left", at: int = 0) -> None:
     """Let a step of partitions fail, from its n-th time on."""
     done, made = 0, getattr(Partition, step)
@@ -338,11 +365,45 @@ def test_what_was_to_be_overwritten_is_deleted_by_the_next_store(tmp_path: Path,
         with pytest.raises(CommitUnfinishedError, match=r"is decided, but not finished"):
             commit(tmp_path, two, staged, overwrite=True)
     assert visible(tmp_path) == {("t", 1): ["old"]}
-    kraftlog.LogStore(tmp_path).close()
+    with use_disk(FaultyDisk()) as disk, kraftlog.LogStore(tmp_path, sync_threads=0) as store:
+        steps = [(step.name, step.path.parent.name) for step in disk.steps if ".log" in step.path.suffixes]
+        consumer = store.consumer()
+        consumer.assign([("t", 0), ("t", 1)])
+        assert consumer.position() == {("t", 0): 2, ("t", 1): 2}  # behind the old rows and their markers
+    assert steps.index(("unlink", "t-1")) < min(steps.index(("append", folder)) for folder in ("t-0", "t-1"))
     assert visible(tmp_path) == {("t", 0): ["a"]}
     recover(tmp_path)
     assert (tmp_path / ".kraftlog").exists()
     assert abort_unfinished(tmp_path) == []
+    assert_sound(tmp_path)
+
+
+def test_a_producer_whose_rows_are_overwritten_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its transaction, which nobody has ended, is gone: no marker of it comes behind the new rows."""
+    GrowingPartition(tmp_path, "t").append(2, 7)
+    (tmp_path / ".kafka_cleanshutdown").touch()  # then nobody looks for transactions that were left open
+    one = new_write()
+    staged = stage(tmp_path, one, [{("t", 0): ["new"]}])
+    with monkeypatch.context() as patch:
+        unfinished(patch, "delete_before")
+        with pytest.raises(CommitUnfinishedError):
+            commit(tmp_path, one, staged, overwrite=True)
+    abort(tmp_path, one)
+    assert visible(tmp_path) == {("t", 0): ["new"]}
+    assert [each["producer_id"] for each in batches(tmp_path)] == [8, 8]  # the rows and their marker
+    assert_sound(tmp_path)
+
+
+def test_what_is_to_be_overwritten_stays_until_the_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    one, two = new_write(), new_write()
+    commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["old"]}]))
+    staged = stage(tmp_path, two, [{("t", 0): ["new"]}])
+    with monkeypatch.context() as patch:
+        unfinished(patch, "append_records", at=2)  # behind those of the producer and of the partitions
+        with pytest.raises(CommitUnfinishedError):
+            commit(tmp_path, two, staged, overwrite=True)
+    abort(tmp_path, two)
+    assert visible(tmp_path) == {("t", 0): ["old"]}
     assert_sound(tmp_path)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, current_thread, main_thread
 
 import pyarrow as pa
 import pytest
@@ -95,6 +97,30 @@ def test_markers_have_the_epoch_behind_that_of_the_data(store: LogStore):
     assert kraftlog.open(store.path).errors().to_pylist() == []
 
 
+def test_sequences_begin_anew_with_each_epoch(store: LogStore):
+    """Also where the partition has forgotten the producer, such as one of a topic that was made again."""
+    store.create_topic("again")
+    producer = store.producer("etl")
+    with producer.transaction():
+        producer.send("again", pa.table({"value": ["x", "y"]}))
+    store.delete_topic("again")
+    store.create_topic("again")
+    with producer.transaction():
+        producer.send("again", pa.table({"value": ["z"]}))
+    first, _ = kraftlog.open(store.path / "again-0").batches().to_pylist()
+    assert (first["producer_epoch"], first["base_sequence"]) == (1, 0)
+
+
+def test_ids_are_in_the_partitions_in_which_a_broker_looks_for_them(opened: Opened):
+    codes = {"a": 97, "b": 98, "etl": 100_765}  # of Java's hashCode
+    with opened(transaction_log_partitions=50) as store:
+        for each in codes:
+            store.producer(each)
+    for each, code in codes.items():
+        found = kraftlog.open(store.path / f"__transaction_state-{code % 50}").transactional_ids()
+        assert found["transactional_id"].to_pylist() == [each]
+
+
 def test_nothing_is_written_of_an_empty_transaction(store: LogStore):
     producer = store.producer("etl")
     before = store.transactional_ids()
@@ -150,6 +176,52 @@ def test_a_transaction_that_takes_too_long(store: LogStore, clock: StandingClock
     assert [state[2] for state in states(store.path)] == ["aborted", "committed"]
 
 
+def test_partitions_that_are_added_do_not_put_the_timeout_off(store: LogStore, clock: StandingClock):
+    slow = store.producer("slow", transaction_timeout_ms=1000)
+    slow.begin_transaction()
+    for partition in range(3):
+        slow.send("orders", pa.table({"value": ["x"]}), partition=partition)
+        clock.now += 500
+    with pytest.raises(ProducerFencedError):
+        slow.commit_transaction()
+    assert committed(store) == []
+
+
+def test_a_transaction_that_ends_while_others_wait_for_its_id(
+    store: LogStore, clock: StandingClock, monkeypatch: pytest.MonkeyPatch
+):
+    """They found that it had taken too long: its commit, which has the lock of the id, ends it first."""
+    slow, coordinator, looked = store.producer("slow", transaction_timeout_ms=1000), store._parts.transactions, Event()
+    with slow.transaction():
+        slow.send("orders", value="first", partition=0)
+    slow.begin_transaction()
+    slow.send("orders", pa.table({"value": ["second"]}), partition=0)
+    known, settle = coordinator._id, coordinator._settle
+
+    def looks(name: str) -> object:
+        if current_thread() is not main_thread():
+            looked.set()
+        return known(name)
+
+    def waits(*arguments: object) -> None:
+        if not looked.is_set():
+            clock.now += 1001
+            others.append(pool.submit(coordinator.abort_timed_out))
+            assert looked.wait(60)
+        settle(*arguments)
+
+    others: list[Future[None]] = []
+    monkeypatch.setattr(coordinator, "_id", looks)
+    monkeypatch.setattr(coordinator, "_settle", waits)
+    with ThreadPoolExecutor(1) as pool:
+        slow.commit_transaction()
+        (other,) = others
+        other.result(60)
+    with slow.transaction():
+        slow.send("orders", value="third", partition=0)
+    assert committed(store) == [b"first", b"second", b"third"]
+
+
 def test_a_commit_comes_too_late(store: LogStore, clock: StandingClock):
     """Nobody else has used the store since: the transaction is aborted all the same, and not forgotten."""
     slow = store.producer("slow", transaction_timeout_ms=1000)
@@ -168,11 +240,13 @@ def test_a_transaction_that_no_id_knows_of(opened: Opened, store: LogStore):
         assert (old.producer_epoch, new.producer_epoch) == (0, 1)
         late = Stamp(old.producer_id, 0, 0, is_transactional=True)
         rows = pa.record_batch({"value": ["late"]})
-        store._open_partition(("orders", 0)).append_rows(rows, late, BatchOptions(), timestamp_ms=1)
+        for partition in (0, 2):
+            store._open_partition(("orders", partition)).append_rows(rows, late, BatchOptions(), timestamp_ms=1)
     store._abandon()
     with opened() as again:
-        batches = kraftlog.open(again.path, topics=["orders"]).batches().to_pylist()
-        assert [(row["producer_epoch"], row["is_control"]) for row in batches] == [(0, False), (1, True)]
+        for partition in (0, 2):
+            batches = kraftlog.open(again.path / f"orders-{partition}").batches().to_pylist()
+            assert [(row["producer_epoch"], row["control_type"]) for row in batches] == [(0, None), (1, "ABORT")]
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 900_001])
@@ -213,6 +287,18 @@ def test_epochs_run_out(opened: Opened, store: LogStore):
         assert (state.producer_id, state.producer_epoch, state.status) == (1, 1, COMPLETE_COMMIT)
         assert committed(again) == [b"one", b"three", b"two"]
         assert kraftlog.open(again.path).errors().to_pylist() == []
+
+
+def test_a_producer_begins_with_an_id_whose_epochs_have_run_out(store: LogStore):
+    store.producer("etl")
+    known = store._parts.transactions._ids["etl"]
+    assert known.state is not None
+    known.state = replace(known.state, producer_epoch=LAST_EPOCH - 1)
+    producer = store.producer("etl")
+    assert (producer.producer_id, producer.producer_epoch) == (1, 0)
+    with producer.transaction():
+        producer.send("orders", value="x")
+    assert committed(store) == [b"x"]
 
 
 def test_ids_expire(opened: Opened, store: LogStore, clock: StandingClock):

@@ -141,6 +141,65 @@ def test_a_state_that_was_interrupted_before_its_record_is_written(opened: Opene
     assert statuses(store) == [0, 1, 2, 4, 0]  # Empty, Ongoing, PrepareCommit, CompleteCommit
 
 
+def test_an_end_that_was_interrupted_before_its_record_is_written(opened: Opened, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with opened(transaction_log_partitions=1) as store:
+        store.create_topic("t")
+        with store.producer("etl") as producer, producer.transaction():
+            producer.send("t", ROWS)
+        with monkeypatch.context() as patch:
+            patch.setattr(TransactionCoordinator, "_append_state", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                store.flush()
+        store.flush()
+        assert statuses(store) == [0, 1, 2, 4]  # Empty, Ongoing, PrepareCommit, CompleteCommit
+
+
+def test_the_data_of_all_partitions_are_on_disk_before_the_decision(opened: Opened, without_waiting: FaultyDisk):
+    with opened(transaction_log_partitions=1) as store:
+        store.create_topic("t", 3)
+        producer = store.producer("etl")
+        producer.begin_transaction()
+        producer.send("t", pa.table({"value": ["a", "b", "c"], "partition": [0, 1, 2]}))
+        before = len(without_waiting.steps)
+        producer.commit_transaction()
+        found = logs(without_waiting.steps[before:], STATE, "t-0", "t-1", "t-2")
+    assert found[:4] == [("sync", "t-0"), ("sync", "t-1"), ("sync", "t-2"), ("append", STATE)]
+
+
+@pytest.mark.parametrize("sync_threads", [0, 2])
+def test_nothing_is_decided_when_data_do_not_come_to_the_disk(
+    opened: Opened, without_waiting: FaultyDisk, sync_threads: int
+):
+    store = opened(transaction_log_partitions=1, sync_threads=sync_threads)
+    store.create_topic("t", 3)
+    producer = store.producer("etl")
+    producer.begin_transaction()
+    producer.send("t", pa.table({"value": ["a", "b", "c"], "partition": [0, 1, 2]}))
+    without_waiting.fails = lambda step: io_error() if step.name == "sync" and step.path.parent.name == "t-1" else None
+    with pytest.raises(StorageError):
+        producer.commit_transaction()
+    assert statuses(store) == [0, 1]  # Empty, Ongoing
+    store._abandon()
+
+
+def test_a_folder_goes_from_sight_in_one_step(opened: Opened, without_waiting: FaultyDisk):
+    """Else a crash could leave one that has lost the file which says of which topic it was."""
+    with opened() as store:
+        store.create_topic("t")
+        with store.producer() as producer:
+            producer.send("t", ROWS)
+        before = len(without_waiting.steps)
+        store.delete_topic("t")
+        found = [(step.name, step.path.name) for step in without_waiting.steps[before:]][-3:]
+    doomed = found[0][1]
+    assert doomed.startswith("t-0.")
+    assert doomed.endswith("-delete")
+    assert found == [("rename", doomed), ("sync_folder", "store"), ("remove_tree", doomed)]
+
+
 def test_markers_that_were_interrupted_are_written_once(opened: Opened, monkeypatch: pytest.MonkeyPatch):
     """Offsets of the transaction count behind them."""
 

@@ -6,13 +6,18 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import kraftlog
 from golden_releases import folder_of
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import ReadOptions
+from kraftlog.layout.index_files import ENTRY_TYPES
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.tables.producer_tables import producer_states
+from kraftlog.transactions.producer_state import ProducerStates
 
 
 @pytest.fixture
@@ -52,15 +57,99 @@ def test_another_batch_has_another_timestamp(compacted: Path):
 
 
 def test_producers_of_deleted_records():
-    """A broker that loads the log does not know them."""
+    """A broker that loads the log knows them from a snapshot behind the log start offset, and from nothing else."""
     segments = kraftlog.open(folder_of("3.9.1", "clean") / "log" / "trimmed-0").found.segments
     known = producer_states(segments, ReadOptions(), [])
     end = max(state.last_offset for state in known) + 2
-    at_end = [replace(segment, log_start_offset=end) for segment in segments]
     assert known
+    for start in range(end):
+        behind = [replace(segment, log_start_offset=start) for segment in segments]
+        assert producer_states(behind, ReadOptions(), []) == known
+    at_end = [replace(segment, log_start_offset=end) for segment in segments]
     assert producer_states(at_end, ReadOptions(), []) == []
-    snapshot = max(segment.base_offset or 0 for segment in segments if "snapshot" in segment.beside)
-    behind = [replace(segment, log_start_offset=snapshot + 1) for segment in segments]
-    assert 0 < len(producer_states(behind, ReadOptions(), [])) < len(known)
-    before = [replace(segment, log_start_offset=snapshot - 1) for segment in segments]  # a broker loads the snapshot
-    assert producer_states(before, ReadOptions(), []) == known
+
+
+EVERY, CLOSED, END = {0, 2, 4, 6, 8, 10}, None, 12
+NO_END = f"{END:020d}.snapshot"
+
+
+def log_of(base_offset: int) -> str:
+    return f"{base_offset:020d}.log"
+
+
+def index_of(base_offset: int) -> str:
+    return f"{base_offset:020d}.index"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return a log of segments at 0, 4 and 8, of batches of two records, each of the producer of its base offset."""
+    folder, states = tmp_path / "t-0", ProducerStates()
+    folder.mkdir()
+    rows = pa.table({"value": [b"a", b"b"]})
+    for base in 0, 4, 8:
+        batches = [
+            kraftlog.encode(rows, base_offset=offset, producer_id=offset, producer_epoch=0, base_sequence=0)
+            for offset in (base, base + 2)
+        ]
+        data = b"".join(batch.to_pybytes() for batch in batches)
+        (folder / f"{base:020d}.log").write_bytes(data)
+        (folder / index_of(base)).write_bytes(b"")
+        states.add(next(HeaderScan(data, check_crc=True).headers()))
+        (folder / f"{base + 4:020d}.snapshot").write_bytes(producer_snapshot_bytes(states.states()))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("point", "start", "lost", "known"),
+    [
+        (CLOSED, 9, [], EVERY),  # the snapshot of the end
+        (CLOSED, END, [], set()),
+        (CLOSED, 6, [NO_END], EVERY),  # that of the last segment
+        (CLOSED, 9, [NO_END], {8, 10}),  # the batch with the log start offset
+        (CLOSED, 10, [NO_END], {10}),
+        (CLOSED, 6, [index_of(4)], {4, 6, 8, 10}),  # the segment is recovered, and all snapshots behind it made anew
+        (CLOSED, 4, [index_of(8)], EVERY),
+        (CLOSED, 2, [index_of(0)], EVERY),
+        (CLOSED, 4, [log_of(0)], EVERY),
+        (CLOSED, 4, [log_of(0), index_of(4)], {4, 6, 8, 10}),
+        (CLOSED, 6, [index_of(0)], set()),  # no snapshot is left: a broker believes that there were no producers
+        (END, 9, [], {8, 10}),  # the last segment is recovered, and the snapshot of the end made anew
+        (8, 6, [], EVERY),
+        (8, 8, [], {8, 10}),
+        (8, 10, [], {8, 10}),
+        (4, 5, [], {4, 6, 8, 10}),
+        (4, 2, [], EVERY),
+        (0, 2, [], EVERY),
+        (0, 6, [], {4, 6, 8, 10}),
+        (0, 11, [], {8, 10}),
+        (0, END, [], set()),
+        (8, 6, [index_of(0)], {6, 8, 10}),  # what is between is read from the log start offset on
+        (8, 7, [index_of(4)], {4, 6, 8, 10}),
+    ],
+)
+def test_where_a_broker_begins(directory: Path, point: int | None, start: int, lost: list[str], known: set[int]):
+    """As Kafka 4.3 loads the same files: ``test_producers_behind_a_log_start`` in tests/interop."""
+    (directory / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
+    if point is CLOSED:
+        (directory / ".kafka_cleanshutdown").write_text("")
+    (directory / "recovery-point-offset-checkpoint").write_text(f"0\n1\nt 0 {END if point is CLOSED else point}\n")
+    for name in lost:
+        (directory / "t-0" / name).unlink()
+    log = kraftlog.open(directory)
+    assert set(log.producers(["producer_id"])["producer_id"].to_pylist()) == known
+    everything = producer_states(log.found.segments, ReadOptions(include_deleted=True), [])
+    assert {state.producer_id for state in everything} == EVERY
+
+
+def test_a_txnindex_that_a_broker_does_not_take(directory: Path):
+    """It names a transaction that ended before its segment, which a broker recovers then."""
+    test_where_a_broker_begins(directory, CLOSED, 6, [], EVERY)
+    entry = np.zeros(1, ENTRY_TYPES["txnindex"])
+    entry["last_offset"] = 4
+    path = directory / "t-0" / f"{4:020d}.txnindex"
+    path.write_bytes(entry.tobytes())
+    test_where_a_broker_begins(directory, CLOSED, 6, [], EVERY)
+    entry["last_offset"] = 3
+    path.write_bytes(entry.tobytes())
+    test_where_a_broker_begins(directory, CLOSED, 6, [], {4, 6, 8, 10})

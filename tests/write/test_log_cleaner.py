@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
+from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.disk.disk import Disk, use_disk
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.write import log_cleaner
+from kraftlog.write.cleaned_transactions import CleanedTransactions, aborted_transactions
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner
 from kraftlog.write.replaced_segments import replace_segments, write_cleaned
 
@@ -51,6 +53,21 @@ def test_behind_a_gap_no_batch_is_the_last_one(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, [b"k", None])
     write_segment(tmp_path / "t-0", 9, [b"k"])
     assert clean(tmp_path / "t-0", 1) == [(0, 1), (9, 1)]
+
+
+@pytest.mark.parametrize(("kind", "data_go"), [("ABORT", True), ("COMMIT", False)])
+def test_a_marker_goes_when_its_data_are_gone(tmp_path: Path, kind: str, data_go: bool) -> None:
+    """Not with them: a crash between two segments would leave data without the marker that ends their transaction."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    producer = {"producer_id": 7, "producer_epoch": 0}
+    data = kraftlog.encode(pa.table({"value": [b"v"] * 2}), **producer, base_sequence=0, is_transactional=True)
+    marker = kraftlog.encode_marker(kind, **producer, base_offset=2)
+    (folder / f"{0:020d}.log").write_bytes(data.to_pybytes() + marker.to_pybytes())
+    aborted = aborted_transactions(PartitionFolder.of(folder).segments)
+    (headers,) = HeaderScan((folder / f"{0:020d}.log").read_bytes()).headers()
+    assert CleanedTransactions(aborted, 0).drops(headers).tolist() == [data_go, False]
+    assert CleanedTransactions(aborted, 0).drops(headers[1:]).tolist() == [True]
 
 
 def write_random_log(folder: Path, seed: int, keys: int) -> int:

@@ -16,12 +16,17 @@ from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.checkpoints import read_leader_epochs
 from kraftlog.layout.index_files import ENTRY_TYPES
-from kraftlog.layout.producer_snapshot import read_producer_snapshot
+from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.read.index_interval import shown_interval
 from kraftlog.write.log_end import find_log_end
 from kraftlog.write.log_options import LogOptions
 from kraftlog.write.partition_log import PartitionLog
-from kraftlog.write.recovery_points import RecoveryPoint, read_recovery_points, record_recovery_points
+from kraftlog.write.recovery_points import (
+    RecoveryPoint,
+    RecoveryPointFile,
+    read_recovery_points,
+    record_recovery_points,
+)
 
 ORDERS = GOLDEN / "transactions" / "log" / "orders-0"
 KINDS = ("log", "index", "timeindex", "txnindex", "snapshot")
@@ -83,6 +88,46 @@ def test_producers_are_those_of_the_log(folder: Path):
     for (state,), sequence in ((rolled, 1), (closed, 4)):
         assert (state.producer_id, state.producer_epoch, state.last_sequence) == (7, 3, sequence)
         assert (state.last_offset, state.current_transaction_first_offset) == (sequence, 0)
+
+
+def test_producers_that_were_idle_are_left_out(folder: Path):
+    """Not those with an open transaction, whose marker is to come; as with Kafka."""
+    idle, late = batches(1, producer_id=7, producer_epoch=0, base_sequence=0, timestamp_ms=50), 200
+    unended = batches(1, 1, producer_id=8, producer_epoch=0, base_sequence=0, timestamp_ms=50, is_transactional=True)
+    active = batches(1, 2, producer_id=9, producer_epoch=0, base_sequence=0, timestamp_ms=late)
+    with PartitionLog(find_log_end(folder), LogOptions(least_timestamp=100)) as log:
+        log.append(idle + unended + active, commit=True)
+    states = read_producer_snapshot(folder / f"{3:020d}.snapshot")
+    assert [(state.producer_id, state.current_transaction_first_offset) for state in states] == [(8, 1), (9, None)]
+
+
+def test_producers_behind_a_snapshot_are_those_of_the_log(folder: Path):
+    """From its offset on: the first batch there counts."""
+    for base, producer_id in ((0, 6), (1, 7), (2, 8)):
+        data = batches(1, base, producer_id=producer_id, producer_epoch=0, base_sequence=base)
+        (folder / f"{base:020d}.log").write_bytes(data)
+    (folder / f"{1:020d}.snapshot").write_bytes(producer_snapshot_bytes([]))
+    states = find_log_end(folder).producers.states()
+    assert [(state.producer_id, state.last_offset) for state in states] == [(7, 1), (8, 2)]
+
+
+def test_files_do_not_depend_on_how_batches_are_appended(tmp_path: Path):
+    """One by one, or all at once over several segments."""
+    rows = pa.record_batch({"value": ["x" * 1500] * 40})
+    data = kraftlog.encode(rows, max_batch_records=1, timestamp_ms=5).to_pybytes()
+    (headers,) = HeaderScan(data).headers()
+    starts, stops = headers["position"].tolist(), ends(headers).tolist()
+    found = []
+    for name, pieces in (("a", [data]), ("b", [data[at:end] for at, end in zip(starts, stops, strict=True)])):
+        folder = tmp_path / name / "t-0"
+        folder.mkdir(parents=True)
+        with use_disk(FaultyDisk()), PartitionLog(find_log_end(folder), LogOptions(segment_bytes=20_000)) as log:
+            for piece in pieces:
+                log.append(piece, commit=True)
+        found.append(files(folder))
+        assert [fault.message for fault in kraftlog.open(folder).verify()] == []
+    assert found[0] == found[1]
+    assert sum(len(content) > 16 for name, content in found[0].items() if name.endswith(".index")) > 2
 
 
 @pytest.mark.parametrize(
@@ -216,6 +261,20 @@ def test_recovery_points_of_a_log_directory(tmp_path: Path):
     point.close()
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n7\nnot so many\n")
     assert RecoveryPoint(tmp_path / "t-0").offset is None
+
+
+def test_a_recovery_point_that_is_removed_does_not_come_back(tmp_path: Path):
+    """With the next one that the same process writes."""
+    points = RecoveryPointFile(tmp_path)
+    points.record({("t", 0): 5, ("u", 1): 2})
+    points.remove([("t", 0)])
+    assert points.get(("t", 0)) is None
+    for offset in (3, 4):
+        points.advance(("u", 1), offset)
+        assert read_recovery_points(tmp_path) == {("u", 1): offset}
+    points.record({("v", 0): 1})
+    assert read_recovery_points(tmp_path) == {("u", 1): 4, ("v", 0): 1}
+    points.close()
 
 
 def test_the_recovery_point_follows_what_is_on_disk(folder: Path):

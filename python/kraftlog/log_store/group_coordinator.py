@@ -162,5 +162,4 @@ class GroupCoordinator:
 
     def _write(self, group: str, rows: pa.RecordBatch, stamp: Stamp) -> tuple[Partition, int]:
         partition = self._partition_of(self.partition_for(group))
-        base_offset, _ = partition.append_rows(rows, stamp, _BATCHES, self._clock())
-        return partition, base_offset
+        return partition, partition.append_rows(rows, stamp, _BATCHES, self._clock())

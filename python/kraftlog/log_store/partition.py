@@ -126,10 +126,13 @@ class Partition:
     @property
     def next_offset(self) -> int:
         """Of the record that is appended next: Kafka's log end offset."""
-        if self._is_halfway:
-            with self._lock:
-                self._make_whole()
-        return self._log.next_offset
+        log = self._log
+        end = log.next_offset
+        if not self._is_halfway and log is self._log:  # looked at behind the end: else that could be one halfway
+            return end
+        with self._lock:
+            self._make_whole()
+            return self._log.next_offset
 
     @property
     def last_base_offset(self) -> int:
@@ -159,15 +162,13 @@ class Partition:
         """Whether all that was appended is on disk; of a deleted partition nothing is left to wait for."""
         return self._is_deleted or self._synced >= self.next_offset
 
-    def append_rows(
-        self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int
-    ) -> tuple[int, int]:
+    def append_rows(self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int) -> int:
         """Append rows, which are in the log then, and on disk after ``sync``.
 
         Returns
         -------
-        (int, int)
-            Offsets of the first record and behind the last one.
+        int
+            The offset of the first record.
 
         Raises
         ------
@@ -189,7 +190,7 @@ class Partition:
             self._make_whole()
             written = self.producers.check(stamp, rows.num_rows, where)
             if written is not None:
-                return written.base_offset, written.last_offset + 1
+                return written.base_offset
             base_offset = self._log.next_offset
             batches = self._encoded(rows, stamp, options, timestamp_ms)
             self._begin_step()
@@ -197,7 +198,7 @@ class Partition:
             self.producers.add(stamp, base_offset, self._log.next_offset - 1, timestamp_ms)
             self._expire(timestamp_ms)
             self._is_halfway = False
-            return base_offset, self._log.next_offset
+            return base_offset
 
     def append_staged(self, path: Path, staged: Headers, stamp: Stamp, timestamp_ms: int) -> int:
         """Append a staged file: a large one becomes a segment by a rename, the batches of a small one are copied.
@@ -454,7 +455,6 @@ class Partition:
         with storage_errors():
             self._log.take_back()
             self._open_log(was_clean=False)
-        self.changes += 1
         self._is_halfway = False
 
     def _check_open(self) -> None:

@@ -14,6 +14,8 @@ from kraftlog.codec.headers import last_offsets, repeated, timestamps
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.names import LARGEST_OFFSET
+from kraftlog.layout.recovered import first_unflushed, is_taken_as_it_is
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition, producers_before, producers_of_snapshot
 from kraftlog.read.records import Progress
@@ -30,8 +32,8 @@ def producer_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
     It starts from the last ``.snapshot`` that is known to be on disk, as a broker that loads the log, which has removed
     producers that were idle for too long; without one from the first segment. Where records were deleted, it starts
-    from the log start offset, as a broker that rebuilds it. It ends before the ``end_offset`` of the options. The other
-    bounds have no meaning here. Kafka's -1 is null.
+    where a broker starts that loads these files. It ends before the ``end_offset`` of the options. The other bounds
+    have no meaning here. Kafka's -1 is null.
     """
     for group in by_partition(read.segments):
         states = producer_states(group, read.options, read.faults, read.on_progress)
@@ -44,54 +46,99 @@ def producer_states(
 ) -> list[ProducerState]:
     """Return what a broker would know of the producers of one partition, by producer id.
 
-    As for a broker that loads the log, what lies before the log start offset says nothing. Its cleaner removes records
-    with the largest timestamp of a producer's batch: a ``.snapshot`` from before that knows better, and is taken where
-    it is that of the last segment or of the end of the log.
+    These are the producers of a broker that loads the log (``_Loading``). Kafka's cleaner removes records with the
+    largest timestamp of a producer's batch: a ``.snapshot`` from before that knows better, and is taken where it is
+    that of the last segment or of the end of the log.
     """
     found: list[Fault] = []
-    first, known = _snapshot_behind(group, options, found)
-    producers, last = ProducerStates(known), group[-1]
-    end = 0
-    for number, segment in enumerate(group[first:]):
+    loading = _Loading(group, options)
+    first_offset, known = loading.snapshot(found)
+    producers, last, end, is_begun = ProducerStates(known), group[-1], 0, False
+    has_snapshot = first_offset > loading.start or not any(loading.is_recovered)
+    for number, segment in enumerate(group):
         if (segment.base_offset or 0) >= options.end_offset:
             break
-        if segment is last and number:
+        if segment is not last and (group[number + 1].base_offset or 0) <= first_offset:
+            continue
+        if segment is last and is_begun:
             producers = _with_later_timestamps(producers, _believed_before(segment, found))
-        end = max(end, _read(segment, producers, options, faults))
+        is_begun = True
+        is_recovered = loading.is_recovered[number]
+        end = max(end, _read(segment, producers, options, faults, 0 if is_recovered else first_offset))
+        if is_recovered and end <= loading.start:
+            producers = ProducerStates()  # a broker takes no snapshot of that
+        has_snapshot |= is_recovered and end > loading.start
         if on_progress:
             on_progress(segment.size)
-    if end < options.end_offset and last.base_offset is not None and end > last.base_offset:
-        producers = _with_later_timestamps(producers, _producers_at_end(last, end, found))
+    at_end = None
+    if end <= options.end_offset and last.base_offset is not None and end > max(last.base_offset, loading.start):
+        at_end = _producers_at_end(last, end, found)
+    if at_end is not None and not any(loading.is_recovered):
+        producers = ProducerStates(at_end)
+    elif has_snapshot or not loading.is_closed:
+        producers = _with_later_timestamps(producers, at_end)
+    else:
+        producers = ProducerStates()
     if found and options.strict:
         raise CorruptRecordError(found[0].message, found[0])
     faults.extend(found)
     return sorted(producers.states(), key=lambda state: state.producer_id)
 
 
-def _snapshot_behind(
-    group: list[Segment], options: ReadOptions, faults: list[Fault]
-) -> tuple[int, list[ProducerState]]:
-    """Return the number of the segment to read from, and what is known of producers where it starts.
+class _Loading:
+    """Where a broker begins to rebuild producers when it loads a log.
 
-    As Kafka's ``ProducerStateManager.truncateAndReload``: where records were deleted a snapshot of the log start offset
-    or before it does not count, and one behind it knows producers whose records were deleted. Behind the recovery point
-    a broker makes new snapshots from the headers.
+    As ``LogLoader`` and ``ProducerStateManager.truncateAndReload`` of Kafka 4.3: snapshots at the log start offset or
+    before it do not count, and those behind the first segment that is recovered are made anew. Segments are recovered
+    one after the other, each from the last snapshot up to its base offset. What lies between the two is read from the
+    log start offset on, by whole batches; of a segment that is recovered all is read, also what lies before the log
+    start offset. So a snapshot, and a segment that is recovered, know producers of records that were deleted.
+
+    Where nothing was deleted, snapshots say what the log says, and which ones a broker makes anew has no consequence.
+
+    Kafka takes a log that was closed, and has no snapshot, for one from before there were producers; here it is read.
+
+    Parameters
+    ----------
+    group : list of Segment
+        Of one partition, in order.
+    options : ReadOptions
+
+    Attributes
+    ----------
+    start : int
+        The log start offset.
+    is_recovered : list of bool
+        Of each segment.
     """
-    start = 0 if options.include_deleted else group[0].log_start_offset
-    for number in range(len(group) - 1, 0, -1):
-        base = group[number].base_offset or 0
-        if start < base <= min(options.end_offset, group[number].settled_offset):
-            known = producers_before(group[number], faults)
-            if known is not None:
-                return number, known
-    if start == 0 or start < (group[0].base_offset or 0):
-        return 0, producers_before(group[0], faults) or []
-    for number, segment in enumerate(group):
-        if start < (segment.base_offset or 0) <= options.end_offset:
-            known = _believed_before(segment, faults)
-            if known is not None:
-                return number, known
-    return 0, []
+
+    def __init__(self, group: list[Segment], options: ReadOptions) -> None:
+        self._group = group
+        self._end_offset = options.end_offset
+        self.start = 0 if options.include_deleted else group[0].log_start_offset
+        first_base = group[0].base_offset or 0
+        settled = min((one.settled_offset for one in group if not one.is_swap), default=0)
+        self.is_closed = settled == LARGEST_OFFSET
+        unflushed = len(group) if self.is_closed else first_unflushed(group, settled)
+        is_deleted = 0 < self.start >= first_base
+        self.is_recovered = [
+            not one.stored and (number >= unflushed or (is_deleted and not is_taken_as_it_is(one)))
+            for number, one in enumerate(group)
+        ]
+
+    def snapshot(self, faults: list[Fault]) -> tuple[int, list[ProducerState]]:
+        """Return the offset from which batches count, and what is known of producers there."""
+        recovered = zip(self._group, self.is_recovered, strict=True)
+        before = next((one.base_offset or 0 for one, is_recovered in recovered if is_recovered), LARGEST_OFFSET)
+        for segment in reversed(self._group):
+            base = segment.base_offset or 0
+            if self.start < base <= min(self._end_offset, before):
+                # without that of the first segment nothing tells what was before: a fault, whenever it was lost
+                is_first = segment is self._group[0]
+                known = producers_before(segment, faults) if is_first else _believed_before(segment, faults)
+                if known is not None:
+                    return base, known
+        return self.start, []
 
 
 def _believed_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
@@ -129,12 +176,14 @@ def _later(state: ProducerState, known: ProducerState | None) -> ProducerState:
     return replace(state, last_timestamp=known.last_timestamp) if is_same else state
 
 
-def _read(segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault]) -> int:
-    """Take the batches of a segment; return the offset behind them."""
-    end, start = 0, 0 if options.include_deleted else segment.log_start_offset
+def _read(
+    segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault], first_offset: int
+) -> int:
+    """Take the batches of a segment that end at an offset or behind it; return the offset behind the last one."""
+    end = 0
     for headers in segment_headers(segment, faults, strict=options.strict, check_control=True):
         last = last_offsets(headers)
-        is_read = (headers["base_offset"] < options.end_offset) & (last >= start)
+        is_read = (headers["base_offset"] < options.end_offset) & (last >= first_offset)
         # a marker whose crc does not match says nothing that can be believed
         producers.add(headers[is_read & (headers["crc_ok"] != 0)])
         end = int(last[-1]) + 1 if len(last) else end

@@ -24,12 +24,13 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED
 from kraftlog.errors import CorruptRecordError
 from kraftlog.layout.checkpoints import read_leader_epochs
-from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED, is_sane_txnindex
+from kraftlog.layout.index_files import ENTRY_TYPES, PREALLOCATED
 from kraftlog.layout.leader_epochs import LEADER_EPOCHS, epochs_after_recovery, leader_epochs_bytes
 from kraftlog.layout.names import SWAP, parse_segment_file
 from kraftlog.layout.partition_folder import PartitionFolder, Replacement
 from kraftlog.layout.producer_snapshot import producer_snapshot_bytes, read_producer_snapshot
 from kraftlog.layout.rebuild import Rebuild, Rebuilt
+from kraftlog.layout.recovered import first_unflushed, is_taken_as_it_is
 from kraftlog.layout.segment import Segment
 from kraftlog.write.log_directory_state import LogDirectoryState
 from kraftlog.write.recovery_action import Action, RecoverOptions, keep, refuse, remove, trust, write
@@ -94,18 +95,12 @@ class RecoveryPlan:
             yield from self._end(self._rebuild)
 
     def _is_trusted(self, segment: Segment) -> bool:
-        """Whether a broker takes a segment before the recovery point as it is (``LogLoader.loadSegmentFiles``)."""
-        if "index" not in segment.beside or segment.base_offset in self._swapped:
-            return False
-        txnindex = segment.beside.get("txnindex")
-        return txnindex is None or is_sane_txnindex(txnindex, segment.base_offset or 0)
+        """Whether a segment before the recovery point is not read; index files of a cleaner's output are made anew."""
+        return segment.base_offset not in self._swapped and is_taken_as_it_is(segment)
 
     def _first_unflushed(self) -> int:
         """Return the number of the first segment that a broker recovers: the one with the recovery point."""
-        if self._is_clean:
-            return len(self._segments)
-        at_most = [n for n, segment in enumerate(self._segments) if (segment.base_offset or 0) <= self._recovery_point]
-        return max(at_most, default=0)
+        return len(self._segments) if self._is_clean else first_unflushed(self._segments, self._recovery_point)
 
     def _segment(self, rebuild: Rebuild, number: int) -> Generator[Action, None, bool | None]:
         """Recover a segment; whether the log ends with it by a cut, or None where it is refused."""

@@ -1,8 +1,8 @@
 """Puts a cleaned segment in the place of others, as Kafka does it: ``.cleaned``, then ``.swap``, then by its name.
 
 A ``.cleaned`` file is unfinished, and removed when the log is opened. What is named ``.swap`` is on disk and whole: the
-segments that it replaces are removed, now or when the log is opened again. Index files are made of the log file last;
-a closed segment that has none is one that was stopped there.
+segments that it replaces are removed, now or when the log is opened again. Index files are made of the log file last,
+``.index`` behind the others; a closed segment that has none is one that was stopped there.
 """
 
 from __future__ import annotations
@@ -107,4 +107,8 @@ def _write_index_files(folder: Path, base_offset: int) -> None:
         shown_interval(listed.segments[-1:]),
         on_headers=lambda headers: aborted.append(producers.add(headers)),
     )
-    write_files(index_files(folder, base_offset, state, b"".join(aborted)))
+    files = index_files(folder, base_offset, state, b"".join(aborted))
+    last = segment_file(folder, base_offset, "index")
+    index = files.pop(last)
+    write_files(files, settles=True)
+    write_files({last: index})  # its name says that the others are on disk
