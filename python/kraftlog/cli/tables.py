@@ -45,6 +45,7 @@ _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of
 EXAMPLES = {
     "segments": "kraftlog segments sample/broker",
     "batches": "kraftlog batches sample/codecs/codec-mixed-0 --columns position,base_offset,compression",
+    "replicas": "kraftlog replicas sample/broker --topic orders --columns partition,directory,end_offset,damaged",
     "records": "kraftlog records sample/codecs -t codec-lz4 -c 3 --binary utf8\n"
     "  kraftlog records sample/broker -t orders -p 0 -o -5 -f '%o %T %k %S\\n'",
     "messages": "kraftlog messages sample/metadata --columns offset,type,value --limit 3",
@@ -249,7 +250,9 @@ def _command(table: schema.TableSchema) -> click.Command:
         run_table(table.name, paths, wanted.output, given, filter=wanted.rows, each=wanted.each)
 
     which = options.CHANGES if table.name == "metadata_changes" else options.WHICH
-    decorators = [options.PATHS, which, options.AT if table.name in FOLDED_TOPICS else options.BOUNDS]
+    decorators = [options.PATHS, which]
+    if table.name != "replicas":
+        decorators.append(options.AT if table.name in FOLDED_TOPICS else options.BOUNDS)
     if table.name not in TABLES_OF_FILES:
         decorators.append(options.INCLUDE_DELETED)
     if table.name in ("records", "messages", "batches"):
@@ -265,6 +268,15 @@ def _command(table: schema.TableSchema) -> click.Command:
     if table.name == "batches":
         decorators.append(
             click.option("--check-crc/--no-check-crc", default=False, help="Read the batches, and fill crc_ok.")
+        )
+    if table.name == "replicas":
+        decorators.append(
+            click.option(
+                "--check-crc/--no-check-crc",
+                default=True,
+                show_default=True,
+                help="Read the batches, and compare their checksums, for damaged and missing.",
+            )
         )
     if table.name in ("records", "messages", "batches"):
         decorators.append(options.KCAT_OFFSET)

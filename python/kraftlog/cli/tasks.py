@@ -13,6 +13,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "grep": ("grep", "Show the records that hold a text in key, value or headers."),
         "batches": (TABLES, "Show the header of each record batch."),
         "segments": (TABLES, "Show what each segment file holds, and whether it is whole."),
+        "replicas": (TABLES, "Compare what log directories hold of the same partitions."),
         "messages": (TABLES, "Show records of internal topics and of the metadata log, with typed fields."),
         "get-offsets": ("get_offsets", "Show where partitions start and end, and what lies at a time."),
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),

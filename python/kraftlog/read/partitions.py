@@ -61,8 +61,15 @@ class Replica:
 
     @property
     def directory(self) -> LogPath:
-        """The log directory."""
-        return self.folder.absolute().parent
+        """The log directory, or the remote tier."""
+        return directory_of(self.segments[-1])
+
+    @property
+    def places(self) -> list[Replica]:
+        """What of it is in a remote tier, and what is in the log directory that goes on from there."""
+        stored = [segment for segment in self.segments if segment.stored]
+        here = [segment for segment in self.segments if not segment.stored]
+        return [Replica(some) for some in (stored, here) if some] if stored and here else [self]
 
     @property
     def kind(self) -> ReplicaKind:
@@ -80,13 +87,15 @@ class Replica:
     def topic_id(self) -> str | None:
         """From ``partition.metadata``, or the name of the folder in a remote tier; None where neither has one."""
         if self.kind is ReplicaKind.REMOTE:
-            stored = parse_folder(self.folder)
+            stored = parse_folder(folder_of(self.segments[0]))
             return None if stored is None else stored.topic_id
         return self._properties(self.folder / PARTITION_METADATA).get("topic_id")
 
     @cached_property
     def node_id(self) -> int | None:
         """The broker that the log directory is of, from ``meta.properties``; None where it does not say."""
+        if self.kind is ReplicaKind.REMOTE:
+            return None
         properties = self._properties(self.directory / META_PROPERTIES)
         found = properties.get("node.id", properties.get("broker.id", ""))
         return int(found) if found.isdecimal() else None
@@ -94,6 +103,8 @@ class Replica:
     @cached_property
     def cluster_id(self) -> str | None:
         """From ``meta.properties``; None where it does not say."""
+        if self.kind is ReplicaKind.REMOTE:
+            return None
         return self._properties(self.directory / META_PROPERTIES).get("cluster.id")
 
     def _properties(self, path: LogPath) -> dict[str, str]:
@@ -223,6 +234,18 @@ class Partition:
         if other.start_offset <= before:
             return f"{where} also has offsets {other.start_offset} to {before}"
         return ""
+
+
+def folder_of(segment: Segment) -> LogPath:
+    """Return the folder that the file of a segment is in, which may be one of a remote tier."""
+    return segment.path.absolute().parent if segment.stored else segment.folder.absolute()
+
+
+def directory_of(segment: Segment) -> LogPath:
+    """Return the log directory, or remote tier, that holds the folder of a segment's partition."""
+    folder = folder_of(segment)
+    found = parse_folder(folder) if segment.stored else None
+    return folder.parent.parent if found is not None and found.is_aiven else folder.parent
 
 
 def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:

@@ -68,6 +68,37 @@ BATCHES = TableSchema(
     },
 )
 
+REPLICAS = TableSchema(
+    "replicas",
+    "what a log directory, a remote tier, or a folder that Kafka marked, holds of a partition",
+    {
+        **PARTITION,
+        "topic_id": pa.string(),
+        "node_id": pa.int32(),
+        "directory": pa.string(),
+        "kind": pa.string(),
+        "log_start_offset": pa.int64(),
+        "end_offset": pa.int64(),
+        "last_epoch": pa.int32(),
+        "high_watermark": pa.int64(),
+        "in_isr": pa.bool_(),
+        "agrees_until": pa.int64(),
+        "is_chosen": pa.bool_(),
+        "missing": pa.list_(pa.struct([pa.field("first_offset", pa.int64()), pa.field("end_offset", pa.int64())])),
+        "damaged": pa.list_(
+            pa.struct(
+                [
+                    pa.field("segment_base_offset", pa.int64()),
+                    pa.field("position", pa.int64()),
+                    pa.field("size_in_bytes", pa.int64()),
+                    pa.field("error", pa.string()),
+                ]
+            )
+        ),
+    },
+    {"folder": pa.string()},
+)
+
 RECORDS = TableSchema(
     "records",
     "a record",

@@ -17,7 +17,7 @@ from kraftlog.spark.task import segments_of
 
 PARTITION_COLUMNS = ("topic", "partition")
 # In these a row need not be of the partition that its part is of.
-_FLAT_TABLES = (*WHOLE_TABLES, "errors", "segments", "metadata_changes")
+_FLAT_TABLES = (*WHOLE_TABLES, "errors", "segments", "replicas", "metadata_changes")
 
 # What Hive's names of folders cannot hold; Spark writes and reads them the same way.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(0x20)}

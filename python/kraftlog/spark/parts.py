@@ -18,8 +18,9 @@ from kraftlog.read.ranges import Range, plan, plan_at_once, relevant
 from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.spark.request import Request
-from kraftlog.spark.tables import RANGE_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
+from kraftlog.spark.tables import RANGE_TABLES, REPLICA_TABLES, SEGMENT_TABLES, WHOLE_TABLES, library_columns
 from kraftlog.tables.log import Log
+from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
 from kraftlog.tables.table_rows import CHOOSING_TABLES, TABLES_OF_REPLICAS
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
@@ -40,7 +41,7 @@ class LeftAlone:
     """Files that belong to no range."""
 
 
-Work = Range | WholePartition | LeftAlone
+Work = Range | WholePartition | PartitionReplicas | LeftAlone
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Part:
 
     Attributes
     ----------
-    work : Range, WholePartition or LeftAlone
+    work : Range, WholePartition, PartitionReplicas or LeftAlone
     options : ReadOptions
         Of the request, with the bounds of offset of its partition.
     faults : tuple of Fault
@@ -75,7 +76,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     """Return what tasks read; the files are those of this moment.
 
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
-    a partition at a time, and what is folded over partitions in one part.
+    a partition at a time, replicas those of a partition at a time, and what is folded over partitions in one part.
 
     Parameters
     ----------
@@ -92,6 +93,13 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
         options = request.interval.of_fold(request.options, request.table)
         found = log.found if request.table in CHOOSING_TABLES else log.lines.found
         parts.append(Part(WholePartition(tuple(found.segments)), options))
+    elif request.table in REPLICA_TABLES:
+        options, faults = request.interval.of_fold(request.options, request.table), list[Fault]()
+        for of_partition in partition_replicas(log.found, request.columns, faults, []):
+            if request.narrowing.wants(*of_partition.of):
+                parts.append(Part(of_partition, options))
+        if faults:
+            parts.append(Part(WholePartition(()), options, tuple(faults)))
     else:
         parts += _plan_partitions(request, list(_wanted(request, log)), fold)
     if request.table in ("errors", "segments"):

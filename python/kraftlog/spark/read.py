@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.check.partitions import transaction_faults
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
@@ -19,6 +19,7 @@ from kraftlog.stream import errors_table
 from kraftlog.tables.file_tables import index_rows
 from kraftlog.tables.log import Log
 from kraftlog.tables.message_tables import note_bad_messages
+from kraftlog.tables.replica_table import PartitionReplicas, rows_of_partition
 from kraftlog.tables.user_options import catalog_of
 
 
@@ -41,6 +42,8 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
     faults += part.faults
     if isinstance(part.work, Range):
         return _read_range(request, part, part.work, faults)
+    if isinstance(part.work, PartitionReplicas):
+        return _read_replicas(request, part, part.work, faults)
     if isinstance(part.work, LeftAlone):
         return _read_left_alone(request, faults)
     return _read_partition(request, part, part.work, faults)
@@ -77,6 +80,15 @@ def _read_partition(
         yield from errors_table(faults).select(request.schema.names).to_batches()
     elif segments:
         yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)
+
+
+def _read_replicas(
+    request: Request, part: Part, work: PartitionReplicas, faults: list[Fault]
+) -> Iterator[pa.RecordBatch]:
+    rows = rows_of_partition(work, request.schema, part.options, faults)
+    if faults and part.options.strict:
+        raise error_from_fault(faults[0])
+    yield rows
 
 
 def _scan(log: Log, request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:

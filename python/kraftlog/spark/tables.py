@@ -18,8 +18,9 @@ from kraftlog.tables.user_options import catalog_of
 RANGE_TABLES = ("records", "errors")
 SEGMENT_TABLES = ("segments", "batches", "index_entries")
 PARTITION_TABLES = ("messages", "transactions", "metadata_transactions", "metadata_changes", "producers")
+REPLICA_TABLES = ("replicas",)
 WHOLE_TABLES = ("hanging_transactions", "offsets", "groups", "transactional_ids", "schemas")
-TABLES = (*RANGE_TABLES, *SEGMENT_TABLES, *PARTITION_TABLES, *WHOLE_TABLES)
+TABLES = (*RANGE_TABLES, *SEGMENT_TABLES, *PARTITION_TABLES, *REPLICA_TABLES, *WHOLE_TABLES)
 
 TIMESTAMP_TYPE = "timestampType"
 

@@ -15,7 +15,7 @@ from kraftlog.tables.filter_bounds import FilterBounds
 # Their rows are single records: offsets and times of rows are those of the log.
 _OF_RECORDS = ("records", "messages")
 # Their topics and partitions are those of the log.
-_OF_PARTITIONS = (*_OF_RECORDS, "batches", "segments", "index_entries")
+_OF_PARTITIONS = (*_OF_RECORDS, "batches", "segments", "replicas", "index_entries")
 
 Read = Callable[[Discovery, pa.Schema, ReadOptions], Iterator[pa.RecordBatch]]
 

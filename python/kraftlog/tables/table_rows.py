@@ -43,10 +43,18 @@ _BY_SEGMENTS = {
 }
 
 # They show what is on disk, also what was deleted for consumers.
-TABLES_OF_FILES = ("segments", "batches", "index_entries", "errors", "metadata_transactions", "metadata_changes")
+TABLES_OF_FILES = (
+    "segments",
+    "batches",
+    "replicas",
+    "index_entries",
+    "errors",
+    "metadata_transactions",
+    "metadata_changes",
+)
 
 # They show each replica of a partition; others read the line, or, where more than that counts, choose it themselves.
-TABLES_OF_REPLICAS = ("segments", "batches", "index_entries", "errors")
+TABLES_OF_REPLICAS = ("segments", "batches", "replicas", "index_entries", "errors")
 CHOOSING_TABLES = ("hanging_transactions",)
 
 FOLDED_TOPICS = {
@@ -133,6 +141,9 @@ def table_rows(
         return _function(*_BY_SEGMENTS[table])(segments, arrow_schema, options, faults, how.on_progress, **chosen)
     if table == "segments":
         return _function("file_tables", "segment_rows")(found, arrow_schema, options, faults, how.on_progress)
+    if table == "replicas":
+        rows = _function("replica_table", "replica_rows")
+        return rows(found, arrow_schema, options, faults, how.notes, how.workers, how.on_progress)
     if table == "index_entries":
         return _function("file_tables", "index_rows")(segments, arrow_schema, options, faults)
     return _error_rows(found, catalog, arrow_schema, how)
