@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog import schema
 from kraftlog.cli import commands
 from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.query.session import SqlSession
@@ -24,6 +25,7 @@ from kraftlog.read.held_offsets import OffsetSet
 from kraftlog.spark.options import parse_request
 from kraftlog.spark.parts import plan_parts
 from kraftlog.spark.read import read
+from kraftlog.tables.table_rows import TABLES_OF_REPLICAS
 from replica_histories import Record, replicas
 
 Row = dict[str, Any]
@@ -369,3 +371,65 @@ def test_batches_are_read_only_for_what_needs_them(tmp_path: Path, which: str, m
     assert COUNTED[which](kraftlog.open(tmp_path / "a")).num_rows == 1
     with pytest.raises(TypeError):
         kraftlog.open(tmp_path / "a").replicas(["damaged"])
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> list[Path]:
+    """Return two log directories: both are damaged, one has a file that is not read, the other an index file."""
+    paths = [tmp_path / "a", tmp_path / "b"]
+    for path in paths:
+        write(path, Held(0, records(*range(6)), {3}, 0), 3)
+    (paths[0] / "orders-0" / "notes.txt").write_text("mine")
+    (paths[1] / "orders-0" / f"{0:020d}.index").write_bytes(bytes([0, 0, 0, 1, 0, 0, 0, 80]))
+    (paths[1] / "orders-0" / f"{9:020d}.log.deleted").write_bytes(b"")
+    return paths
+
+
+@pytest.mark.parametrize("table", [one for one in TABLES_OF_REPLICAS if one != "replicas"])
+def test_the_column_replica_says_which_directory_a_row_is_of(pair: list[Path], tmp_path: Path, table: str):
+    names = [*(name for name in schema.TABLES[table].shown if name != "crc_ok"), "replica"]
+    alone = [kraftlog.open(path).scan(table, names).to_table().to_pylist() for path in pair]
+    for path, rows in zip(pair, alone, strict=True):
+        assert {row["replica"] for row in rows} <= {str(path)}
+    both = kraftlog.open(pair).scan(table, names)
+    rows = sorted(map(str, both.to_table().to_pylist()))
+    assert rows == sorted(str(row) for rows in alone for row in rows) != []
+    assert both.notes == []
+    options = {"paths": ",".join(map(str, pair)), "table": table, "onError": "skip", "columns": ",".join(names)}
+    request = parse_request(options)
+    found = [row for part in plan_parts(request) for some in read(request, part, []) for row in some.to_pylist()]
+    assert sorted(map(str, found)) == rows
+    command = [table.replace("_", "-"), *map(str, pair), "--columns", ",".join(names), "--format", "arrow"]
+    CliRunner().invoke(commands, [*command, "--output", str(tmp_path / "rows.arrows")])
+    shown = pa.ipc.open_stream(tmp_path / "rows.arrows").read_all().to_pylist()
+    assert sorted(map(str, shown)) == rows
+
+
+@pytest.mark.parametrize("table", [one for one in TABLES_OF_REPLICAS if one != "replicas"])
+def test_without_the_column_a_note_tells_of_several_replicas(pair: list[Path], table: str):
+    for paths, notes in ((pair, 1), (pair[:1], 0)):
+        stream = kraftlog.open(paths).scan(table)
+        stream.to_table()
+        assert len([note for note in stream.notes if "the column replica says which" in note]) == notes
+        assert "replica" not in stream.schema.names
+
+
+def test_replicas_of_verify(pair: list[Path], tmp_path: Path):
+    assert {fault.replica for fault in kraftlog.open(pair).verify()} == set(map(str, pair))
+
+
+def test_a_file_in_no_partitions_folder_is_of_no_replica(tmp_path: Path):
+    (tmp_path / "copy").mkdir()
+    path = tmp_path / "copy" / f"{0:020d}.log"
+    path.write_bytes(batch(records(0)[0]))
+    for table in ("segments", "batches"):
+        assert kraftlog.open(path).scan(table, ["replica"]).to_table().to_pylist() == [{"replica": None}]
+    assert kraftlog.open(path).replicas().num_rows == 0
+
+
+def test_the_replica_of_stored_segments_is_the_tier():
+    logs, tier = GOLDEN / "remote_tier" / "logs", GOLDEN / "remote_tier" / "tier"
+    log = kraftlog.open(logs, remote_tier=tier, topics=["orders"])
+    directories = log.replicas(["directory"])["directory"].to_pylist()
+    for table in ("segments", "batches", "index_entries"):
+        assert set(log.scan(table, ["replica"]).to_table()["replica"].to_pylist()) == set(directories)

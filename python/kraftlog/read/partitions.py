@@ -14,6 +14,7 @@ from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.checkpoints import META_PROPERTIES, read_properties
 from kraftlog.layout.names import PARTITION_METADATA, printable, transition_of
 from kraftlog.layout.producer_snapshot import OpenProducer, read_open_transactions, read_producer_snapshot
+from kraftlog.layout.replica_directory import directory_of, folder_of
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.object_names import parse_folder
 from kraftlog.read.end_offset import end_offset
@@ -234,18 +235,6 @@ class Partition:
         if other.start_offset <= before:
             return f"{where} also has offsets {other.start_offset} to {before}"
         return ""
-
-
-def folder_of(segment: Segment) -> LogPath:
-    """Return the folder that the file of a segment is in, which may be one of a remote tier."""
-    return segment.path.absolute().parent if segment.stored else segment.folder.absolute()
-
-
-def directory_of(segment: Segment) -> LogPath:
-    """Return the log directory, or remote tier, that holds the folder of a segment's partition."""
-    folder = folder_of(segment)
-    found = parse_folder(folder) if segment.stored else None
-    return folder.parent.parent if found is not None and found.is_aiven else folder.parent
 
 
 def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:

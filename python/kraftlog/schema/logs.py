@@ -24,6 +24,7 @@ SEGMENTS = TableSchema(
     },
     {
         "file": pa.string(),
+        "replica": pa.string(),
         "first_timestamp_ms": pa.int64(),
         "max_timestamp_ms": pa.int64(),
     },
@@ -59,6 +60,7 @@ BATCHES = TableSchema(
     },
     {
         "file": pa.string(),
+        "replica": pa.string(),
         "batch_length": pa.int32(),
         "last_offset_delta": pa.int32(),
         "base_timestamp_ms": pa.int64(),
@@ -162,7 +164,7 @@ INDEX_ENTRIES = TableSchema(
         "last_offset": pa.int64(),
         "lso": pa.int64(),
     },
-    {"timestamp_ms": pa.int64()},
+    {"replica": pa.string(), "timestamp_ms": pa.int64()},
 )
 
 ERRORS = TableSchema(
@@ -178,4 +180,5 @@ ERRORS = TableSchema(
         "error": pa.string(),
         "message": pa.string(),
     },
+    {"replica": pa.string()},
 )

@@ -65,7 +65,7 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
         if work.is_first:
             for _ in index_rows([work.segment], schema.INDEX_ENTRIES.select(), part.options, faults):
                 pass
-        yield from errors_table(faults).select(target.names).to_batches()
+        yield from errors_table(faults, target.names).to_batches()
     else:
         yield from _scan(Log.of_segment(work.segment), request, part, faults)
 
@@ -77,7 +77,7 @@ def _read_partition(
     if request.table == "errors":
         faults += transaction_faults(segments)
         note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
-        yield from errors_table(faults).select(request.schema.names).to_batches()
+        yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
         yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)
 
@@ -101,7 +101,7 @@ def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.Recor
     """Return files that are not read, in the table errors; set aside ones in segments."""
     log = request.log()
     if request.table == "errors":
-        yield from errors_table(log.left_alone()).select(list(request.columns)).to_batches()
+        yield from errors_table(log.left_alone(), request.columns).to_batches()
     else:
         aside = Log(Discovery(set_aside=log.found.set_aside))
         stream = aside.scan("segments", request.columns, request.options)

@@ -18,6 +18,7 @@ from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.read.partitions import Partition, replicas_of
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import Progress
+from kraftlog.schema.table import TableSchema
 from kraftlog.stream import Stream, raising
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.shown_partitions import as_html, as_text, summary
@@ -175,7 +176,9 @@ class LogFiles:
                 return found_rows if before is None else before.stream(found_rows, stream.notes)
 
             files = self.found
-            if table not in TABLES_OF_REPLICAS:
+            if table in TABLES_OF_REPLICAS:
+                stream.notes.extend(self._note_of_replicas(definition, arrow_schema))
+            else:
                 files = self.found if table in CHOOSING_TABLES else self.lines.found
                 stream.notes.extend(self.lines.notes)
             if search is not None:
@@ -190,6 +193,14 @@ class LogFiles:
 
         stream = Stream(arrow_schema, left)
         return stream
+
+    def _note_of_replicas(self, definition: TableSchema, arrow_schema: pa.Schema) -> Iterator[str]:
+        """Return that rows of several replicas stand side by side, where no column says which they are of."""
+        if "replica" in definition.on_request and "replica" not in arrow_schema.names:
+            count = sum(len(replicas) > 1 for replicas in replicas_of(self.found.segments))
+            if count:
+                of = "1 partition has" if count == 1 else f"{count} partitions have"
+                yield f"{of} several replicas, and each is shown; the column replica says which one a row is of"
 
     def _table(
         self, table: str, columns: Sequence[str] | None, options: ReadOptions, faults: list[Fault] | None

@@ -15,10 +15,11 @@ from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, read_offset_checkpoint
 from kraftlog.layout.discover import Discovery, discover
 from kraftlog.layout.names import printable, transition_of
+from kraftlog.layout.replica_directory import folder_of
 from kraftlog.layout.segment import Segment
 from kraftlog.read.held_offsets import OffsetSet, held_offsets
 from kraftlog.read.lineage import NO_EPOCH
-from kraftlog.read.partitions import Replica, ReplicaKind, folder_of, replicas_of
+from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
 from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
 from kraftlog.tables.lines import Lines

@@ -14,6 +14,7 @@ from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
+from kraftlog.layout.replica_directory import replica_of_unread
 from kraftlog.layout.unread import NOTHING_LOST, Unread
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 from kraftlog.read.partitions import is_metadata, topics_of
@@ -191,7 +192,7 @@ def _error_rows(found: Discovery, catalog: Catalog, arrow_schema: pa.Schema, how
     for fault in checks:
         faults.append(fault)
     note_bad_messages(found.segments, options, faults, how.workers, catalog)
-    table = errors_table([*faults, *left_alone(found)]).select(arrow_schema.names)
+    table = errors_table([*faults, *left_alone(found)], arrow_schema.names)
     yield from table.to_batches()
 
 
@@ -216,4 +217,5 @@ def _as_row(item: Unread) -> Fault:
         topic=item.topic,
         partition=item.partition,
         segment_base_offset=item.base_offset,
+        replica=replica_of_unread(item),
     )
