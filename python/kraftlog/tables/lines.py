@@ -151,7 +151,7 @@ def _check_clusters(replicas: Iterable[Replica]) -> None:
             by_directory.setdefault(one.directory, one)
     if len(by_directory) > 1:
         what = "the directories are of several clusters: cluster id"
-        _check_one(by_directory.values(), lambda one: one.cluster_id, what)
+        _check_one(by_directory.values(), lambda one: one.cluster_id, what, "cluster_id (--cluster-id)")
 
 
 def _check_topic_ids(each: list[list[Replica]]) -> None:
@@ -165,10 +165,11 @@ def _check_topic_ids(each: list[list[Replica]]) -> None:
         is_asked |= len({one.segments[0].partition for one in replicas}) < len(replicas)
         if is_asked or any(one.kind is ReplicaKind.REMOTE for one in replicas):
             read = [one for one in replicas if one.is_read] or replicas
-            _check_one(read, lambda one: one.topic_id, f"several topics have the name {topic}: topic id")
+            what = f"several topics have the name {topic}: topic id"
+            _check_one(read, lambda one: one.topic_id, what, "topic_ids (--topic-id)")
 
 
-def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | None], what: str) -> None:
+def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | None], what: str, option: str) -> None:
     """Raise when replicas have several identities; one that has none is taken for one of the others."""
     found: dict[str, Replica] = {}
     for one in replicas:
@@ -176,4 +177,4 @@ def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | 
             found.setdefault(of, one)
     if len(found) > 1:
         which = " and ".join(f"{of} in {one.directory}" for of, one in found.items())
-        raise ValueError(f"{what} {which}; give the paths of one of them")
+        raise ValueError(f"{what} {which}; {option} chooses one of them")
