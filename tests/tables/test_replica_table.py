@@ -347,6 +347,7 @@ def test_a_remote_tier_below_a_log_directory_has_its_own_row():
     assert (stored["log_start_offset"], live["end_offset"]) == (segments["base_offset"][0].as_py(), ends[-1])
     assert stored["end_offset"] == live["log_start_offset"] in ends
     assert [one["missing"] for one in (stored, live)] == [[], []]
+    assert [one["agrees_until"] for one in (stored, live)] == [one["end_offset"] for one in (stored, live)]
     assert [one["high_watermark"] for one in (stored, live)] == [None, live["end_offset"]]
     request = {"path": str(logs), "remoteTier": str(tier), "subscribe": "orders", "table": "replicas"}
     plan = plan_parts(parse_request(request))
@@ -433,3 +434,14 @@ def test_the_replica_of_stored_segments_is_the_tier():
     directories = log.replicas(["directory"])["directory"].to_pylist()
     for table in ("segments", "batches", "index_entries"):
         assert set(log.scan(table, ["replica"]).to_table()["replica"].to_pylist()) == set(directories)
+
+
+def test_what_only_a_marked_folder_has_is_not_missing(tmp_path: Path):
+    """It is none of the partition's replicas; of itself it is known what it lacks."""
+    write(tmp_path / "a", Held(0, records(0, 1, 3, 4), set(), 0), 5)
+    write(tmp_path / "b", Held(0, records(0, 2, 4), set(), 0), 5)
+    shutil.move(tmp_path / "b" / "orders-0", tmp_path / "a" / f"orders-0.{'0' * 32}-future")
+    (tmp_path / "a" / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 4\n")  # of the live log
+    rows = {row["kind"]: row["missing"] for row in kraftlog.open(tmp_path / "a").replicas().to_pylist()}
+    lacking = [{"first_offset": 1, "end_offset": 2}, {"first_offset": 3, "end_offset": 4}]
+    assert rows == {"live": [], "future": lacking}
