@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RecordTooLargeError,
         UnsupportedCompressionTypeError,
     )
+    from kraftlog.layout.identity import Identity
     from kraftlog.layout.tier.remote_tier import RemoteTier
     from kraftlog.log_report.report import Report, report
     from kraftlog.log_store.extract import extract
@@ -56,6 +57,7 @@ __all__ = [
     "CorruptRecordError",
     "Encoder",
     "Fault",
+    "Identity",
     "InvalidRecordError",
     "InvalidTransactionStateError",
     "Log",
@@ -112,6 +114,7 @@ _MODULES = {
     "RecordError": "kraftlog.errors",
     "RecordIterator": "kraftlog._native.record_objects",
     "RecordTooLargeError": "kraftlog.errors",
+    "Identity": "kraftlog.layout.identity",
     "RemoteTier": "kraftlog.layout.tier.remote_tier",
     "ReplayError": "kraftlog.broker.errors",
     "Report": "kraftlog.log_report.report",

@@ -64,6 +64,8 @@ class Fault:
         Of the batch, where it is known.
     record_index : int or None
         Of the bad record within its batch; None when the fault is the batch's own.
+    replica : str or None
+        The log directory, or remote tier, that the partition's folder is in.
     """
 
     error: str
@@ -75,8 +77,16 @@ class Fault:
     topic: str | None = None
     partition: int | None = None
     segment_base_offset: int | None = None
+    replica: str | None = None
 
-    def located(self, where: str, topic: str | None, partition: int | None, segment_base_offset: int | None) -> Fault:
+    def located(
+        self,
+        where: str,
+        topic: str | None,
+        partition: int | None,
+        segment_base_offset: int | None,
+        replica: str | None = None,
+    ) -> Fault:
         """Return the same fault with the file it was found in, which also opens the message."""
         return replace(
             self,
@@ -84,6 +94,7 @@ class Fault:
             topic=topic,
             partition=partition,
             segment_base_offset=segment_base_offset,
+            replica=replica,
         )
 
 

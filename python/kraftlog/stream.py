@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from html import escape
 from importlib import import_module
@@ -16,9 +16,9 @@ from kraftlog.errors import Fault, error_from_fault
 Produce = Callable[[list[Fault]], Iterator[pa.RecordBatch]]
 
 
-def errors_table(faults: list[Fault]) -> pa.Table:
+def errors_table(faults: list[Fault], columns: Sequence[str] | None = None) -> pa.Table:
     """Return faults as the ``errors`` table."""
-    return pa.Table.from_pylist([asdict(fault) for fault in faults], schema=schema.ERRORS.select())
+    return pa.Table.from_pylist([asdict(fault) for fault in faults], schema=schema.ERRORS.select(columns))
 
 
 def raising(rows: Iterator[pa.RecordBatch], faults: list[Fault]) -> Iterator[pa.RecordBatch]:

@@ -21,6 +21,7 @@ SHOWN = {
     "grep": "transactions/log -t orders --key tx-b -c 5",
     "batches": "codecs/log -c 5",
     "segments": "deleted_records/log",
+    "replicas": "deleted_records/log",
     "messages": "metadata/log -c 9",
     "get-offsets": "transactions/log --topic-partitions orders:0-2",
     "sql": "transactions/log 'select * from orders limit 5'",

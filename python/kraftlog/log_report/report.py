@@ -12,6 +12,7 @@ from kraftlog.codec.options import milliseconds
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions, log_path
 from kraftlog.layout.discover import LogPaths, each_path
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.log_directory import refuse_inside
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.log_report.facts import Facts, collect
@@ -155,7 +156,7 @@ def report(
 
 def report_of(
     log: Log,
-    paths: Sequence[AnyPath | RemoteTier],
+    paths: Sequence[AnyPath | RemoteTier | Identity],
     *,
     now: int | None = None,
     workers: int = 1,
@@ -180,9 +181,13 @@ def report_of(
     return Report(collect(log, _words(paths), at, workers=workers, on_progress=on_progress))
 
 
-def _words(paths: Sequence[AnyPath | RemoteTier]) -> list[str]:
+def _words(paths: Sequence[AnyPath | RemoteTier | Identity]) -> list[str]:
     """Return paths as a command takes them; the password of a URI is left out."""
     words: list[str] = []
     for path in paths:
-        words += ["--remote-tier", str(path)] if isinstance(path, RemoteTier) else [str(log_path(path))]
+        if isinstance(path, Identity):
+            words += [word for one in path.topic_ids for word in ("--topic-id", one)]
+            words += [] if path.cluster_id is None else ["--cluster-id", path.cluster_id]
+        else:
+            words += ["--remote-tier", str(path)] if isinstance(path, RemoteTier) else [str(log_path(path))]
     return words

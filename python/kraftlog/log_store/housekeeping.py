@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraftlog.disk.disk import disk
-from kraftlog.layout.checkpoints import read_offset_checkpoint
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS, read_offset_checkpoint
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.partition import Partition
 from kraftlog.write.log_cleaner import CleanOptions, LogCleaner, largest_timestamp
-from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
+from kraftlog.write.offset_checkpoint import set_offsets
 from kraftlog.write.replaced_segments import remove_segment, replace_segments, write_cleaned
 from kraftlog.write.retention import doomed_segments
 

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from kraftlog.disk.disk import disk
 from kraftlog.errors import RecordError
-from kraftlog.layout.checkpoints import read_offset_checkpoint
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS, read_offset_checkpoint
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.housekeeping import clean
 from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.transaction_state import TopicPartition
-from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS
 
 _LEAST_DIRTY = 0.5  # min.cleanable.dirty.ratio: of the bytes of closed segments
 

@@ -16,7 +16,7 @@ from kraftlog.coordinator.partition_for import group_partition
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.disk.remote_path import PathLike
-from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, LOG_START_OFFSETS
+from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN, CLEANER_OFFSETS, LOG_START_OFFSETS
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.cluster import Cluster
 from kraftlog.log_store.consumer import MAX_POLL_INTERVAL_MS, Consumer
@@ -46,7 +46,7 @@ from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown
 from kraftlog.write.log_options import LogOptions
-from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
+from kraftlog.write.offset_checkpoint import set_offsets
 
 DEFAULT_TIMEOUT_MS = 60_000  # transaction.timeout.ms
 _TRANSACTION_STATE_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}

@@ -14,6 +14,7 @@ from kraftlog.errors import CorruptRecordError, Fault
 from kraftlog.layout.checkpoints import META_PROPERTIES, read_properties
 from kraftlog.layout.names import PARTITION_METADATA, printable, transition_of
 from kraftlog.layout.producer_snapshot import OpenProducer, read_open_transactions, read_producer_snapshot
+from kraftlog.layout.replica_directory import directory_of, folder_of
 from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.object_names import parse_folder
 from kraftlog.read.end_offset import end_offset
@@ -61,8 +62,15 @@ class Replica:
 
     @property
     def directory(self) -> LogPath:
-        """The log directory."""
-        return self.folder.absolute().parent
+        """The log directory, or the remote tier."""
+        return directory_of(self.segments[-1])
+
+    @property
+    def places(self) -> list[Replica]:
+        """What of it is in a remote tier, and what is in the log directory that goes on from there."""
+        stored = [segment for segment in self.segments if segment.stored]
+        here = [segment for segment in self.segments if not segment.stored]
+        return [Replica(some) for some in (stored, here) if some] if stored and here else [self]
 
     @property
     def kind(self) -> ReplicaKind:
@@ -80,13 +88,15 @@ class Replica:
     def topic_id(self) -> str | None:
         """From ``partition.metadata``, or the name of the folder in a remote tier; None where neither has one."""
         if self.kind is ReplicaKind.REMOTE:
-            stored = parse_folder(self.folder)
+            stored = parse_folder(folder_of(self.segments[0]))
             return None if stored is None else stored.topic_id
         return self._properties(self.folder / PARTITION_METADATA).get("topic_id")
 
     @cached_property
     def node_id(self) -> int | None:
         """The broker that the log directory is of, from ``meta.properties``; None where it does not say."""
+        if self.kind is ReplicaKind.REMOTE:
+            return None
         properties = self._properties(self.directory / META_PROPERTIES)
         found = properties.get("node.id", properties.get("broker.id", ""))
         return int(found) if found.isdecimal() else None
@@ -94,6 +104,8 @@ class Replica:
     @cached_property
     def cluster_id(self) -> str | None:
         """From ``meta.properties``; None where it does not say."""
+        if self.kind is ReplicaKind.REMOTE:
+            return None
         return self._properties(self.directory / META_PROPERTIES).get("cluster.id")
 
     def _properties(self, path: LogPath) -> dict[str, str]:

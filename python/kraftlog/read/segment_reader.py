@@ -15,6 +15,7 @@ from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import NO_BOUND
 from kraftlog.disk.disk import ReadableFile, disk
 from kraftlog.errors import CorruptRecordError, Fault, InputError, RecordError
+from kraftlog.layout.replica_directory import replica_of
 from kraftlog.layout.segment import Segment
 
 
@@ -160,7 +161,7 @@ def _note_unreadable(segment: Segment, position: int, error: OSError, faults: li
 
 def located(segment: Segment, fault: Fault) -> Fault:
     """Say in which file a fault was found."""
-    return fault.located(segment.name, segment.topic, segment.partition, segment.base_offset)
+    return fault.located(segment.name, segment.topic, segment.partition, segment.base_offset, replica_of(segment))
 
 
 def relocated(segment: Segment, error: RecordError) -> RecordError:

@@ -20,7 +20,7 @@ from kraftlog.schema.answers import (
     WRITES,
 )
 from kraftlog.schema.groups import GROUPS, OFFSETS
-from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, SEGMENTS
+from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, REPLICAS, SEGMENTS
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
 from kraftlog.schema.registry import SCHEMAS
 from kraftlog.schema.table import HEADERS, IS_JSON, TIMESTAMP, TableSchema
@@ -46,6 +46,7 @@ __all__ = [
     "PRODUCERS",
     "RECORDS",
     "RECOVERY",
+    "REPLICAS",
     "SCHEMAS",
     "SEGMENTS",
     "SPACE",

@@ -24,6 +24,7 @@ SEGMENTS = TableSchema(
     },
     {
         "file": pa.string(),
+        "replica": pa.string(),
         "first_timestamp_ms": pa.int64(),
         "max_timestamp_ms": pa.int64(),
     },
@@ -59,6 +60,7 @@ BATCHES = TableSchema(
     },
     {
         "file": pa.string(),
+        "replica": pa.string(),
         "batch_length": pa.int32(),
         "last_offset_delta": pa.int32(),
         "base_timestamp_ms": pa.int64(),
@@ -66,6 +68,37 @@ BATCHES = TableSchema(
         "delete_horizon_ms": pa.int64(),
         "salvaged": pa.bool_(),
     },
+)
+
+REPLICAS = TableSchema(
+    "replicas",
+    "what a log directory, a remote tier, or a folder that Kafka marked, holds of a partition",
+    {
+        **PARTITION,
+        "topic_id": pa.string(),
+        "node_id": pa.int32(),
+        "directory": pa.string(),
+        "kind": pa.string(),
+        "log_start_offset": pa.int64(),
+        "end_offset": pa.int64(),
+        "last_epoch": pa.int32(),
+        "high_watermark": pa.int64(),
+        "in_isr": pa.bool_(),
+        "agrees_until": pa.int64(),
+        "is_chosen": pa.bool_(),
+        "missing": pa.list_(pa.struct([pa.field("first_offset", pa.int64()), pa.field("end_offset", pa.int64())])),
+        "damaged": pa.list_(
+            pa.struct(
+                [
+                    pa.field("segment_base_offset", pa.int64()),
+                    pa.field("position", pa.int64()),
+                    pa.field("size_in_bytes", pa.int64()),
+                    pa.field("error", pa.string()),
+                ]
+            )
+        ),
+    },
+    {"folder": pa.string()},
 )
 
 RECORDS = TableSchema(
@@ -131,7 +164,7 @@ INDEX_ENTRIES = TableSchema(
         "last_offset": pa.int64(),
         "lso": pa.int64(),
     },
-    {"timestamp_ms": pa.int64()},
+    {"replica": pa.string(), "timestamp_ms": pa.int64()},
 )
 
 ERRORS = TableSchema(
@@ -147,4 +180,5 @@ ERRORS = TableSchema(
         "error": pa.string(),
         "message": pa.string(),
     },
+    {"replica": pa.string()},
 )

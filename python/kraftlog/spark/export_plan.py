@@ -13,6 +13,7 @@ from kraftlog.read.ranges import Range
 from kraftlog.spark.parts import Part
 from kraftlog.spark.request import Request
 from kraftlog.spark.task import segments_of
+from kraftlog.tables.table import Cut
 
 PARTITION_COLUMNS = ("topic", "partition")
 
@@ -100,7 +101,8 @@ class ExportPlan:
 def by_partition(request: Request) -> bool:
     """Whether an export of a request makes folders: topic and partition are asked for, and are those of its parts."""
     table = request.definition
-    return table.has_log_partitions and not table.shows_unread and set(PARTITION_COLUMNS) < set(request.columns)
+    is_of_part = table.has_log_partitions and not table.shows_unread and table.cut is not Cut.REPLICAS
+    return is_of_part and set(PARTITION_COLUMNS) < set(request.columns)
 
 
 def identity(options: dict[str, str], file_options: FileOptions, parts: list[Part]) -> str:

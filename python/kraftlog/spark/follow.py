@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from kraftlog.disk.disk import disk
 from kraftlog.errors import error_from_fault
-from kraftlog.layout.checkpoints import read_offset_checkpoint
+from kraftlog.layout.checkpoints import HIGH_WATERMARKS, read_offset_checkpoint
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.log_ends import GrowingLogEnd, LogBounds
@@ -31,8 +31,6 @@ from kraftlog.spark.wanted_bytes import within_bounds
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.unread_files import unreadable
 from kraftlog.topics import CLUSTER_METADATA
-
-HIGH_WATERMARKS = "replication-offset-checkpoint"
 
 Looked = dict[Partition, tuple[list[Segment], LogBounds]]
 

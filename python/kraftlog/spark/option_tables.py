@@ -33,6 +33,8 @@ READING = (
     Option("subscribe", None, "Topics, with commas between them. By default all files are read."),
     Option("subscribePattern", None, "Topics, by a regular expression; Kafka's internal topics are not among them."),
     Option("assign", None, 'Partitions: `{"orders": [0, 1]}`.'),
+    Option("topicIds", None, "Of topics with the same name those with these ids, with commas between them."),
+    Option("clusterId", None, "Of directories of several clusters those of this one."),
     Option(
         "startingOffsets",
         "earliest",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from kraftlog.codec.options import ReadOptions
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.offsets import is_number, parse_interval
 from kraftlog.spark.option_tables import READING, STREAMS, WITHOUT_EFFECT
@@ -89,6 +90,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
         interval=parse_interval(given, is_streaming=is_streaming is not False),
         storage_options=_storage_options(given.get("storageoptions")),
         remote_tier=_remote_tier(given),
+        identity=_identity(given),
         definitions=definitions,
         range_bytes=_bytes(given["rangebytes"]) if "rangebytes" in given else None,
         min_partitions=_count(given, "minPartitions") or 1,
@@ -208,6 +210,11 @@ def _remote_tier(given: Mapping[str, str]) -> RemoteTier | None:
             raise ValueError("option tierKeys goes with remoteTier")
         return None
     return RemoteTier(given["remotetier"], keys)
+
+
+def _identity(given: Mapping[str, str]) -> Identity | None:
+    topic_ids, cluster_id = _words(given.get("topicids"), "topicIds"), given.get("clusterid")
+    return None if topic_ids is None and cluster_id is None else Identity(topic_ids or (), cluster_id)
 
 
 def _list(text: str, name: str) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import library_columns
 from kraftlog.tables.log import Log
+from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
 from kraftlog.tables.table import Cut
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
@@ -40,7 +41,7 @@ class LeftAlone:
     """Files that belong to no range."""
 
 
-Work = Range | WholePartition | LeftAlone
+Work = Range | WholePartition | PartitionReplicas | LeftAlone
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Part:
 
     Attributes
     ----------
-    work : Range, WholePartition or LeftAlone
+    work : Range, WholePartition, PartitionReplicas or LeftAlone
     options : ReadOptions
         Of the request, with the bounds of offset of its partition.
     faults : tuple of Fault
@@ -75,7 +76,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     """Return what tasks read; the files are those of this moment.
 
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
-    a partition at a time, and what is folded over partitions in one part.
+    a partition at a time, replicas those of a partition at a time, and what is folded over partitions in one part.
 
     Parameters
     ----------
@@ -92,6 +93,13 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     if table.cut is Cut.WHOLE:  # topics have names in any partition
         options = request.interval.of_fold(request.options, table)
         parts.append(Part(WholePartition(tuple(log.files_of(table).segments)), options))
+    elif table.cut is Cut.REPLICAS:
+        options, faults = request.interval.of_fold(request.options, table), list[Fault]()
+        for of_partition in partition_replicas(log.found, request.columns, faults, []):
+            if request.narrowing.wants(*of_partition.of):
+                parts.append(Part(of_partition, options))
+        if faults:
+            parts.append(Part(WholePartition(()), options, tuple(faults)))
     else:
         parts += _plan_partitions(request, list(_wanted(request, log)), fold)
     if table.shows_unread:

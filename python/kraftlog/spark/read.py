@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.check.partitions import transaction_faults
-from kraftlog.errors import Fault
+from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
@@ -20,6 +20,7 @@ from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log import Log
 from kraftlog.tables.message_tables import note_bad_messages
 from kraftlog.tables.read import Read
+from kraftlog.tables.replica_table import PartitionReplicas, rows_of_partition
 from kraftlog.tables.stage import Redacted, Stage, through
 from kraftlog.tables.typed_rows import Typed
 from kraftlog.tables.user_options import catalog_of
@@ -44,6 +45,8 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
     faults += part.faults
     if isinstance(part.work, Range):
         return _read_range(request, part, part.work, faults)
+    if isinstance(part.work, PartitionReplicas):
+        return _read_replicas(request, part, part.work, faults)
     if isinstance(part.work, LeftAlone):
         return _read_left_alone(request, faults)
     return _read_partition(request, part, part.work, faults)
@@ -70,7 +73,7 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
             entries = Read.of_segments(TABLES["index_entries"], [work.segment], options=part.options, faults=faults)
             for _ in entries.rows():
                 pass
-        yield from errors_table(faults).select(target.names).to_batches()
+        yield from errors_table(faults, target.names).to_batches()
     else:
         yield from _scan(Log.of_segment(work.segment), request, part, faults)
 
@@ -82,9 +85,18 @@ def _read_partition(
     if request.table == "errors":
         faults += transaction_faults(segments)
         note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
-        yield from errors_table(faults).select(request.schema.names).to_batches()
+        yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
         yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)
+
+
+def _read_replicas(
+    request: Request, part: Part, work: PartitionReplicas, faults: list[Fault]
+) -> Iterator[pa.RecordBatch]:
+    rows = rows_of_partition(work, request.schema, part.options, faults)
+    if faults and part.options.strict:
+        raise error_from_fault(faults[0])
+    yield rows
 
 
 def _scan(log: Log, request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
@@ -97,7 +109,7 @@ def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.Recor
     """Return files that are not read, in the table errors; set aside ones in segments."""
     log = request.log()
     if request.table == "errors":
-        yield from errors_table(log.left_alone()).select(list(request.columns)).to_batches()
+        yield from errors_table(log.left_alone(), request.columns).to_batches()
     else:
         aside = Log(Discovery(set_aside=log.found.set_aside))
         stream = aside.scan("segments", request.columns, request.options)

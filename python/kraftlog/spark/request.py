@@ -10,6 +10,7 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import StorageOptions
 from kraftlog.disk.shown_uri import shown_uri
 from kraftlog.layout.discover import Discovery
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.schema import RECORDS
 from kraftlog.spark.narrowing import EVERYTHING, Narrowing
@@ -37,6 +38,8 @@ class Request:
     storage_options : mapping
         Of the file system, for paths that are URIs.
     remote_tier : RemoteTier or None
+    identity : Identity or None
+        Which topics and which cluster are meant.
     selection : Selection
     interval : Interval
         Where reading begins and ends in each partition.
@@ -74,6 +77,7 @@ class Request:
     interval: Interval
     storage_options: StorageOptions = field(repr=False)
     remote_tier: RemoteTier | None = field(repr=False)
+    identity: Identity | None
     definitions: str | None
     range_bytes: int | None
     min_partitions: int
@@ -91,8 +95,8 @@ class Request:
 
     def found(self) -> Discovery:
         """Return all files of this moment, of whatever topic."""
-        tier = [] if self.remote_tier is None else [self.remote_tier]
-        return open_log([*self.paths, *tier], storage_options=self.storage_options).found
+        others = [one for one in (self.remote_tier, self.identity) if one is not None]
+        return open_log([*self.paths, *others], storage_options=self.storage_options).found
 
     @property
     def shown_paths(self) -> list[str]:

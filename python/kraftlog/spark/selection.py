@@ -63,8 +63,7 @@ class Selection:
         if missing:
             names = ", ".join(sorted(f"{topic}-{number}" for topic, number in there))
             raise ValueError(f"no {', no '.join(missing)}; there are {names}")
-        chosen = [[item for item in kind if self.wants(item.topic, item.partition)] for kind in vars(found).values()]
-        return Discovery(*chosen)
+        return found.only(self.wants)
 
 
 def parse_selection(given: Mapping[str, str]) -> Selection:

@@ -13,7 +13,7 @@ from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import Range
 from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.spark.counters import Counters
-from kraftlog.spark.parts import LeftAlone, Part, WholePartition, plan_parts
+from kraftlog.spark.parts import LeftAlone, Part, plan_parts
 from kraftlog.spark.quarantine import begin_quarantine, put_aside
 from kraftlog.spark.read import read
 from kraftlog.spark.request import Request
@@ -83,7 +83,7 @@ def segments_of(part: Part) -> tuple[Segment, ...]:
     """Return the segments that a part reads of."""
     if isinstance(part.work, LeftAlone):
         return ()
-    return part.work.segments if isinstance(part.work, WholePartition) else (part.work.segment,)
+    return (part.work.segment,) if isinstance(part.work, Range) else part.work.segments
 
 
 def size_of(part: Part) -> int:

@@ -15,6 +15,7 @@ from kraftlog.tables.options import (
     OffsetBounds,
     ProducerOptions,
     RecordOptions,
+    ReplicaOptions,
     TransactionOptions,
 )
 from kraftlog.tables.table import Cut, Narrows, Replicas, Table
@@ -55,6 +56,20 @@ TABLES = {
             command="batches",
             summary="Show the header of each record batch.",
             example="kraftlog batches sample/codecs/codec-mixed-0 --columns position,base_offset,compression",
+        ),
+        Table(
+            name="replicas",
+            columns="REPLICAS",
+            rows="replica_table.replica_rows",
+            options=ReplicaOptions,
+            cut=Cut.REPLICAS,
+            replicas=Replicas.EACH,
+            narrows=Narrows.PARTITIONS,
+            is_of_files=True,
+            task="Look",
+            command="replicas",
+            summary="Compare what log directories hold of the same partitions.",
+            example="kraftlog replicas sample/broker --topic orders --columns partition,directory,end_offset,damaged",
         ),
         Table(
             name="records",

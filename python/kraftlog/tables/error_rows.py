@@ -20,5 +20,5 @@ def error_rows(read: Read) -> Iterator[pa.RecordBatch]:
     for fault in checks:
         faults.append(fault)
     note_bad_messages(segments, options, faults, read.workers, read.catalog)
-    table = errors_table([*faults, *left_alone(read.files)]).select(read.schema.names)
+    table = errors_table([*faults, *left_alone(read.files)], read.schema.names)
     yield from table.to_batches()

@@ -14,6 +14,7 @@ from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.header_scan import HeaderScan, within
 from kraftlog.errors import Fault
 from kraftlog.layout.index_files import ENTRY_TYPES, read_index
+from kraftlog.layout.replica_directory import replica_of
 from kraftlog.layout.segment import Segment
 from kraftlog.read.ranges import relevant
 from kraftlog.read.seek import seek
@@ -45,6 +46,7 @@ def _batch_columns(
         "partition": segment.partition,
         "segment_base_offset": segment.base_offset,
         "file": segment.name,
+        "replica": replica_of(segment),
     }
     columns = []
     for field in arrow_schema:
@@ -89,6 +91,7 @@ def _plain_row(segment: Segment) -> dict[str, Any]:
         "base_offset": segment.base_offset,
         "size_in_bytes": segment.size,
         "file": segment.name,
+        "replica": replica_of(segment),
         "state": segment.state.lstrip(".") or "live",
     }
 
@@ -163,7 +166,7 @@ def _index_columns(
     segment: Segment, file: str, entries: dict[str, np.ndarray], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
     count = len(entries["offset"])
-    constant = {"topic": segment.topic, "partition": segment.partition, "file": file}
+    constant = {"topic": segment.topic, "partition": segment.partition, "file": file, "replica": replica_of(segment)}
     columns = []
     for field in arrow_schema:
         source = "timestamp" if field.name == "timestamp_ms" else field.name

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
@@ -33,8 +34,18 @@ class Lines:
         each = replicas_of(found.segments)
         _check_clusters(one for some in each for one in some)
         _check_topic_ids(each)
-        self._leaders = _Leaders(found.metadata_log)
-        self.partitions = [Partition(some, self._leaders.of(some)) for some in each]
+        self._metadata = _Metadata(found.metadata_log)
+        self.partitions = [Partition(some, self._metadata.leader_of(some)) for some in each]
+
+    def isr_of(self, partition: Partition) -> frozenset[int] | None:
+        """Return the node ids of the in-sync replicas; None where no metadata log among the files has the partition."""
+        return self._metadata.isr_of(partition.replicas)
+
+    @property
+    def metadata_notes(self) -> list[str]:
+        """Why the metadata log that was found is not asked."""
+        faults = self._metadata.faults
+        return [f"no leader is taken from the metadata log: {faults[0].message}"] if faults else []
 
     @cached_property
     def found(self) -> Discovery:
@@ -58,8 +69,7 @@ class Lines:
         each = [partition.notes() for partition in several]
         agree = sum(not notes for notes in each)
         found = [note for notes in each for note in notes]
-        if self._leaders.faults:
-            found.append(f"no leader is taken from the metadata log: {self._leaders.faults[0].message}")
+        found += self.metadata_notes
         if agree:
             of = "1 partition has" if agree == 1 else f"{agree} partitions have"
             found.append(f"{of} several replicas that agree; each offset is read once")
@@ -71,8 +81,15 @@ def line_segments(segments: Iterable[Segment]) -> list[Segment]:
     return Lines(Discovery(segments=list(segments))).found.segments
 
 
-class _Leaders:
-    """The leaders that the metadata log names, which is read only where a partition has several replicas.
+class _State(NamedTuple):
+    """What the metadata log says of a partition at its end."""
+
+    leader: int
+    isr: frozenset[int]
+
+
+class _Metadata:
+    """The leaders and in-sync replicas that the metadata log names, which is read when one of them is asked for.
 
     Parameters
     ----------
@@ -82,26 +99,34 @@ class _Leaders:
     Attributes
     ----------
     faults : list of Fault
-        Why the metadata log cannot be read; it names no leaders then.
+        Why the metadata log cannot be read; it names nobody then.
     """
 
     def __init__(self, metadata_log: list[Segment]) -> None:
         self._replicas = replicas_of(metadata_log)
         self.faults: list[Fault] = []
 
-    def of(self, replicas: list[Replica]) -> int | None:
-        """Return the node id of a partition's leader; None where no metadata log names one."""
+    def leader_of(self, replicas: Sequence[Replica]) -> int | None:
+        """Return the node id of a partition's leader, where it has several replicas; None where none is named."""
+        state = self._state_of(replicas) if len(replicas) > 1 else None
+        return None if state is None or state.leader < 0 else state.leader
+
+    def isr_of(self, replicas: Sequence[Replica]) -> frozenset[int] | None:
+        """Return the node ids of the in-sync replicas; None where none are named."""
+        state = self._state_of(replicas)
+        return None if state is None else state.isr
+
+    def _state_of(self, replicas: Sequence[Replica]) -> _State | None:
         first = replicas[0].segments[0]
-        is_asked = len(replicas) > 1 and first.topic != CLUSTER_METADATA and len(self._replicas) == 1
+        is_asked = first.topic != CLUSTER_METADATA and len(self._replicas) == 1
         if not is_asked or all(one.node_id is None for one in replicas):
             return None
         topic_id = next((one.topic_id for one in replicas if one.topic_id is not None), None)
-        leader = self._known.get((topic_id or first.topic, first.partition), -1)
-        return None if leader < 0 else leader
+        return self._known.get((topic_id or first.topic, first.partition))
 
     @cached_property
-    def _known(self) -> dict[tuple[str | None, int | None], int]:
-        """Leaders by partition, and topic id or, for replicas that do not know it, name."""
+    def _known(self) -> dict[tuple[str | None, int | None], _State]:
+        """The states of partitions, by number, and topic id or, for replicas that do not know it, name."""
         from kraftlog.metadata.uuids import uuid_text
         from kraftlog.metadata_log.files import MetadataLog
         from kraftlog.metadata_log.image import image_at
@@ -111,10 +136,11 @@ class _Leaders:
             return {}
         tables = image.tables(["TopicRecord", "PartitionRecord"])
         names = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].select(["topic_id", "name"]).to_pylist()}
-        found: dict[tuple[str | None, int | None], int] = {}
-        for row in tables["PartitionRecord"].select(["topic_id", "partition_id", "leader"]).to_pylist():
+        found: dict[tuple[str | None, int | None], _State] = {}
+        for row in tables["PartitionRecord"].select(["topic_id", "partition_id", "leader", "isr"]).to_pylist():
+            state = _State(row["leader"], frozenset(row["isr"]))
             for of in (uuid_text(row["topic_id"]), names.get(row["topic_id"])):
-                found[of, row["partition_id"]] = row["leader"]
+                found[of, row["partition_id"]] = state
         return found
 
 
@@ -125,7 +151,7 @@ def _check_clusters(replicas: Iterable[Replica]) -> None:
             by_directory.setdefault(one.directory, one)
     if len(by_directory) > 1:
         what = "the directories are of several clusters: cluster id"
-        _check_one(by_directory.values(), lambda one: one.cluster_id, what)
+        _check_one(by_directory.values(), lambda one: one.cluster_id, what, "cluster_id (--cluster-id)")
 
 
 def _check_topic_ids(each: list[list[Replica]]) -> None:
@@ -135,14 +161,15 @@ def _check_topic_ids(each: list[list[Replica]]) -> None:
         if of is not None:
             topics.setdefault(of, []).extend(some)
     for topic, replicas in topics.items():
-        if len({one.directory for one in replicas}) > 1 or len({one.segments[0].partition for one in replicas}) < len(
-            replicas
-        ):
+        is_asked = len({one.directory for one in replicas}) > 1  # of one directory no file is read for it
+        is_asked |= len({one.segments[0].partition for one in replicas}) < len(replicas)
+        if is_asked or any(one.kind is ReplicaKind.REMOTE for one in replicas):
             read = [one for one in replicas if one.is_read] or replicas
-            _check_one(read, lambda one: one.topic_id, f"several topics have the name {topic}: topic id")
+            what = f"several topics have the name {topic}: topic id"
+            _check_one(read, lambda one: one.topic_id, what, "topic_ids (--topic-id)")
 
 
-def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | None], what: str) -> None:
+def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | None], what: str, option: str) -> None:
     """Raise when replicas have several identities; one that has none is taken for one of the others."""
     found: dict[str, Replica] = {}
     for one in replicas:
@@ -150,4 +177,4 @@ def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | 
             found.setdefault(of, one)
     if len(found) > 1:
         which = " and ".join(f"{of} in {one.directory}" for of, one in found.items())
-        raise ValueError(f"{what} {which}; give the paths of one of them")
+        raise ValueError(f"{what} {which}; {option} chooses one of them")

@@ -24,6 +24,7 @@ from kraftlog.tables.options import (
     MessageOptions,
     OffsetBounds,
     ProducerOptions,
+    ReplicaOptions,
     TransactionOptions,
 )
 from kraftlog.tables.record_tables import RecordTables
@@ -41,7 +42,7 @@ class Log(RecordTables):
     the offset of a group, ``strict`` is True by default: the first fault raises a ``RecordError``. With
     ``strict=False`` the table has what can be read, and each fault is appended to the list ``faults``; without such a
     list, a warning says how many there were. Tables that show what is in the files (``segments``, ``batches``,
-    ``index_entries``) are not strict by default.
+    ``replicas``, ``index_entries``) are not strict by default.
 
     Examples
     --------
@@ -76,6 +77,56 @@ class Log(RecordTables):
         ``strict`` and ``faults`` are as ``Log`` says.
         """
         return self._table("batches", columns, {**options, "strict": strict}, faults)
+
+    def replicas(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = False,
+        faults: list[Fault] | None = None,
+        **options: Unpack[ReplicaOptions],
+    ) -> pa.Table:
+        """Return what each log directory, remote tier, or folder that Kafka marked, holds of each partition.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            Without ``damaged`` no batches are read but the last ones, and those of partitions with several replicas for
+            ``missing``; of which, without ``check_crc``, the headers are.
+        strict, faults
+            As ``Log`` says.
+        **options
+            ``check_crc``, by default true: all batches are read and their checksums compared; what has another one is
+            damaged and missing.
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each replica. ``kind`` is ``live``, ``remote``, ``future``, ``stray`` or ``delete``; the last
+            three are folders that Kafka marked, which are listed in log directories as well, and never read as the
+            partition. ``is_chosen`` says which one is: that of the leader which a metadata log among the files names,
+            else the one with the greatest last epoch and end offset. ``agrees_until`` is the offset up to which the
+            records are those of the chosen one, by leader epochs (KIP-101, KIP-279), or the end of the replica.
+            ``missing`` are offsets between ``log_start_offset`` and ``agrees_until`` that no sound batch of the replica
+            has, though another replica of the same history does; what the cleaner may have removed
+            (``cleaner-offset-checkpoint``) does not count. ``damaged`` are stretches of bytes that cannot be read. What
+            no file says is null: ``node_id`` (``meta.properties``), ``high_watermark``
+            (``replication-offset-checkpoint``, some seconds old), ``in_isr`` (a metadata log), ``agrees_until`` and
+            ``missing`` where there are no leader epochs.
+
+        Raises
+        ------
+        ValueError
+            When the directories are of several clusters, or a name is that of several topics.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> log.replicas(["partition", "kind", "end_offset", "high_watermark", "missing"]).to_pylist()[0]
+        {'partition': 0, 'kind': 'live', 'end_offset': 130, 'high_watermark': 130, 'missing': []}
+        """
+        return self._table("replicas", columns, {**options, "strict": strict}, faults)
 
     def messages(
         self,

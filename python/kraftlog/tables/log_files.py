@@ -181,7 +181,9 @@ class LogFiles:
                 on_progress=on_progress,
                 where=where,
             )
-            if definition.replicas is not Replicas.EACH:
+            if definition.replicas is Replicas.EACH:
+                stream.notes.extend(self._note_of_replicas(definition, arrow_schema))
+            else:
                 stream.notes.extend(self.lines.notes)
             if types is not None:
                 faults.extend(types.faults)
@@ -201,6 +203,14 @@ class LogFiles:
         """Stream a table for options as users give them."""
         options = table_named(table, self.catalog).read_options(given)
         return self.scan(table, columns, options, workers=workers, **how)
+
+    def _note_of_replicas(self, table: Table, arrow_schema: pa.Schema) -> Iterator[str]:
+        """Return that rows of several replicas stand side by side, where no column says which they are of."""
+        if "replica" in table.schema.on_request and "replica" not in arrow_schema.names:
+            count = sum(len(replicas) > 1 for replicas in replicas_of(self.found.segments))
+            if count:
+                of = "1 partition has" if count == 1 else f"{count} partitions have"
+                yield f"{of} several replicas, and each is shown; the column replica says which one a row is of"
 
     def _table(
         self, table: str, columns: Sequence[str] | None, given: Mapping[str, object], faults: list[Fault] | None

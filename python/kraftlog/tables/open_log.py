@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions
 from kraftlog.layout.discover import Discovery, LogPaths, discover, each_path
+from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import catalog_of
@@ -22,6 +23,8 @@ def open(
     tier_keys: Mapping[str, AnyPath] | None = None,
     topics: Iterable[str] | None = None,
     partitions: Iterable[int] | None = None,
+    topic_ids: Iterable[str] | None = None,
+    cluster_id: str | None = None,
     as_topic: str | None = None,
     definitions: PathLike | None = None,
     storage_options: StorageOptions | None = None,
@@ -43,6 +46,11 @@ def open(
         Only these topics.
     partitions : iterable of int, optional
         Only these partitions.
+    topic_ids : iterable of str, optional
+        Of topics that have the same name, those with these ids; topics of other names are read as well. A topic that
+        was deleted and made again has another id, by ``partition.metadata``.
+    cluster_id : str, optional
+        Only directories of this cluster, by ``meta.properties``, and those that do not tell theirs.
     as_topic : str, optional
         The topic of files that lie in no partition's folder, such as a copy of one segment of ``__consumer_offsets``.
     definitions : path, optional
@@ -62,7 +70,7 @@ def open(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder holds no log files, one of the topics asked for is not there, or none of the partitions is.
+        When a folder holds no log files, one of the topics or ids asked for is not there, or none of the partitions is.
 
     Examples
     --------
@@ -73,6 +81,8 @@ def open(
     """
     if isinstance(topics, str):
         topics = [topics]
+    if isinstance(topic_ids, str):
+        topic_ids = [topic_ids]
     wanted_topics = None if topics is None else set(topics)
     wanted_partitions = None if partitions is None else set(partitions)
 
@@ -80,7 +90,10 @@ def open(
         is_topic = wanted_topics is None or topic in wanted_topics
         return is_topic and (wanted_partitions is None or partition in wanted_partitions)
 
-    found = discover(with_tier(paths, remote_tier, tier_keys), storage_options, is_wanted)
+    every = with_tier(paths, remote_tier, tier_keys)
+    if topic_ids is not None or cluster_id is not None:
+        every = [*each_path(every), Identity(tuple(topic_ids or ()), cluster_id)]
+    found = discover(every, storage_options, is_wanted)
     if as_topic is not None:
         known = [
             segment if segment.topic is not None else replace(segment, topic=as_topic) for segment in found.segments

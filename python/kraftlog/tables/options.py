@@ -46,6 +46,18 @@ class Bounds(OffsetBounds, total=False):
     end_timestamp: Moment | None
 
 
+class ReplicaOptions(TypedDict, total=False):
+    """Of the table ``replicas``.
+
+    Attributes
+    ----------
+    check_crc : bool
+        Compare the checksum of each batch, for ``damaged`` and ``missing``.
+    """
+
+    check_crc: bool
+
+
 class ErrorOptions(OffsetBounds, total=False):
     """Of the table ``errors``.
 

@@ -26,6 +26,8 @@ class Cut(Enum):
     """Each reads a stretch of a segment, from one batch to another."""
     SEGMENTS = auto()
     PARTITIONS = auto()
+    REPLICAS = auto()
+    """Each reads all replicas of a partition."""
     WHOLE = auto()
     """One task reads it: what it says of a partition is in other partitions."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
+from kraftlog.layout.replica_directory import replica_of_unread
 from kraftlog.layout.unread import NOTHING_LOST, Unread
 
 
@@ -38,4 +39,5 @@ def _as_row(item: Unread) -> Fault:
         topic=item.topic,
         partition=item.partition,
         segment_base_offset=item.base_offset,
+        replica=replica_of_unread(item),
     )

@@ -9,8 +9,6 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import write_file
 from kraftlog.layout.checkpoints import read_offset_checkpoint
 
-CLEANER_OFFSETS = "cleaner-offset-checkpoint"
-
 
 def set_offsets(path: Path, offsets: Mapping[tuple[str, int], int | None]) -> None:
     """Set the offsets of partitions, or with None remove them; those of others are kept."""

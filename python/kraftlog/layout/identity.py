@@ -1,0 +1,107 @@
+"""Which topic and which cluster are meant, where folders of one name are of several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError
+from kraftlog.layout.checkpoints import META_PROPERTIES, read_properties
+from kraftlog.layout.names import PARTITION_METADATA
+from kraftlog.layout.segment import Segment
+from kraftlog.layout.tier.object_names import parse_folder
+from kraftlog.layout.unread import Unread
+
+IDS_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Among the paths of a log, it says which topics and which cluster are meant.
+
+    A folder that does not tell its topic, or a directory that does not tell its cluster, is taken for one of them.
+
+    Attributes
+    ----------
+    topic_ids : tuple of str
+        Of the topics that have the name of one of these, only these: a topic that was deleted and made again has
+        another id. Topics of other names are not touched.
+    cluster_id : str or None
+        Only directories of this cluster.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> paths = ["tests/golden/transactions/log", kraftlog.Identity(topic_ids=("911PgdAUTfK0_8FSda0bUA",))]
+    >>> kraftlog.open(paths).topics
+    ['__consumer_offsets', '__transaction_state', 'orders']
+    """
+
+    topic_ids: tuple[str, ...] = ()
+    cluster_id: str | None = None
+
+    def others(self, segments: Iterable[Segment], unread: list[Unread]) -> set[LogPath]:
+        """Return the folders, and log directories, of other topics and clusters.
+
+        Parameters
+        ----------
+        segments : iterable of Segment
+        unread : list of Unread
+            Receives files that cannot be read; what they are about is taken for what is meant.
+
+        Raises
+        ------
+        ValueError
+            When nothing is of a topic, or of the cluster, that is asked for.
+        """
+        folders = {one.folder.absolute(): one for one in segments if one.topic_partition is not None}
+        found = set[LogPath]()
+        if self.cluster_id is not None:
+            directories = {folder.parent: one for folder, one in folders.items() if not one.stored}
+            clusters = _known(directories, lambda path, one: _cluster_id(path), unread)
+            _check_is_there("cluster id", {self.cluster_id}, clusters.values())
+            found |= {path for path, of in clusters.items() if of != self.cluster_id}
+        if self.topic_ids:
+            topics = _known(folders, _topic_id, unread)
+            _check_is_there("topic id", self.topic_ids, topics.values())
+            names = {folders[folder].topic for folder, of in topics.items() if of in self.topic_ids}
+            found |= {
+                folder for folder, of in topics.items() if of not in self.topic_ids and folders[folder].topic in names
+            }
+        return found
+
+
+def _check_is_there(what: str, wanted: Collection[str], known: Collection[str]) -> None:
+    for one in wanted:
+        if one not in known:
+            there = sorted(set(known))
+            more = f" and {len(there) - IDS_SHOWN} more" if len(there) > IDS_SHOWN else ""
+            raise ValueError(f"nothing has the {what} {one}; there are {', '.join(there[:IDS_SHOWN]) or 'none'}{more}")
+
+
+def _known(
+    places: dict[LogPath, Segment], identity: Callable[[LogPath, Segment], str | None], unread: list[Unread]
+) -> dict[LogPath, str]:
+    """Return the identities of those places that tell theirs."""
+    found: dict[LogPath, str] = {}
+    for path, of in places.items():
+        try:
+            known = identity(path, of)
+        except FileNotFoundError:
+            continue
+        except (OSError, CorruptRecordError) as error:
+            unread.append(Unread(path, 0, str(error), of.topic, of.partition, error="bad_checkpoint"))
+            continue
+        if known is not None:
+            found[path] = known
+    return found
+
+
+def _cluster_id(directory: LogPath) -> str | None:
+    return read_properties(directory / META_PROPERTIES).get("cluster.id")
+
+
+def _topic_id(folder: LogPath, of: Segment) -> str | None:
+    stored = parse_folder(folder) if of.stored else None
+    return read_properties(folder / PARTITION_METADATA).get("topic_id") if stored is None else stored.topic_id

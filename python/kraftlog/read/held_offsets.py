@@ -1,0 +1,114 @@
+"""Which offsets a replica has, as stretches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.errors import Fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.records import cut_off_batch
+from kraftlog.read.segment_reader import scanned, segment_file
+
+
+class Stretch(NamedTuple):
+    """Offsets [first_offset, end_offset)."""
+
+    first_offset: int
+    end_offset: int
+
+
+class OffsetSet:
+    """A set of offsets.
+
+    Parameters
+    ----------
+    firsts, ends : array of int64
+        Stretches [first, end) in any order. They may touch or overlap; an empty one holds nothing.
+
+    Examples
+    --------
+    >>> from kraftlog.read.held_offsets import OffsetSet
+    >>> leader, follower = OffsetSet([0], [20]), OffsetSet([0, 8], [5, 12])
+    >>> [tuple(one) for one in (leader - follower).within(2, 12)]
+    [(5, 8)]
+    """
+
+    def __init__(self, firsts: npt.ArrayLike, ends: npt.ArrayLike) -> None:
+        first, end = np.asarray(firsts, np.int64), np.asarray(ends, np.int64)
+        first, end = first[first < end], end[first < end]
+        order = np.argsort(first, kind="stable")
+        first, reached = first[order], np.maximum.accumulate(end[order])
+        begins = np.ones(len(first), bool)
+        begins[1:] = first[1:] > reached[:-1]
+        self._firsts = first[begins]
+        self._ends = reached[np.append(begins[1:], True)] if len(first) else reached
+
+    @classmethod
+    def union(cls, sets: Iterable[OffsetSet]) -> OffsetSet:
+        """Return the offsets that one of the sets has."""
+        each = list(sets)
+        none = np.empty(0, np.int64)
+        firsts = np.concatenate([none, *(one._firsts for one in each)])
+        return cls(firsts, np.concatenate([none, *(one._ends for one in each)]))
+
+    def __sub__(self, other: OffsetSet) -> OffsetSet:
+        bounds = np.unique(np.concatenate([self._firsts, self._ends, other._firsts, other._ends]))
+        firsts, ends = bounds[:-1], bounds[1:]
+        left = self._have(firsts) & ~other._have(firsts)
+        return OffsetSet(firsts[left], ends[left])
+
+    def _have(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        if not len(self._firsts):
+            return np.zeros(len(offsets), bool)
+        at = np.searchsorted(self._firsts, offsets, side="right") - 1
+        return np.asarray((at >= 0) & (offsets < self._ends[at]))
+
+    def until(self, end: int) -> OffsetSet:
+        """Return those before an offset."""
+        return OffsetSet(self._firsts, np.minimum(self._ends, end))
+
+    def within(self, start: int, end: int) -> list[Stretch]:
+        """Return the stretches that lie in [start, end), in order."""
+        firsts, ends = np.maximum(self._firsts, start), np.minimum(self._ends, end)
+        return [Stretch(*one) for one in zip(firsts.tolist(), ends.tolist(), strict=True) if one[0] < one[1]]
+
+
+def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> OffsetSet:
+    """Return the offsets of the sound batches of a segment, from their headers.
+
+    A batch that was compacted has all offsets from its first to its last one.
+
+    Parameters
+    ----------
+    segment : Segment
+    faults : list of Fault
+        Receives each batch, or stretch of bytes, that is not sound.
+    check_crc : bool
+        Whether batches are read, and those count as damaged whose checksum does not match.
+
+    Examples
+    --------
+    >>> import kraftlog
+    >>> from kraftlog.read.held_offsets import held_offsets
+    >>> segment = kraftlog.open("tests/golden/codecs/log/codec-lz4-0").found.segments[0]
+    >>> held_offsets(segment, [], check_crc=True).within(0, 1000)
+    [Stretch(first_offset=0, end_offset=341)]
+    """
+    found: list[Headers] = []
+    with segment_file(segment, faults, strict=False) as file:
+        scan = HeaderScan(file, check_crc=check_crc)
+        for headers in scanned(segment, scan, faults):
+            found.append(headers[headers["crc_ok"] != 0][["base_offset", "last_offset_delta"]].copy())
+        cut_off = cut_off_batch(segment, scan.torn_at, file)
+        if cut_off is not None:
+            faults.append(cut_off)
+    if not found:
+        return OffsetSet([], [])
+    firsts = np.concatenate([headers["base_offset"] for headers in found])
+    return OffsetSet(firsts, np.concatenate([last_offsets(headers) for headers in found]) + 1)

@@ -1,0 +1,287 @@
+"""The table ``replicas``: what each directory holds of a partition, and how far it is what the others hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.in_order import in_order
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, read_offset_checkpoint
+from kraftlog.layout.discover import Discovery, discover
+from kraftlog.layout.names import printable, transition_of
+from kraftlog.layout.replica_directory import folder_of
+from kraftlog.layout.segment import Segment
+from kraftlog.read.held_offsets import OffsetSet, held_offsets
+from kraftlog.read.lineage import NO_EPOCH
+from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
+from kraftlog.read.records import Progress
+from kraftlog.stream import rows_of
+from kraftlog.tables.lines import Lines
+from kraftlog.tables.read import Read
+from kraftlog.topics import COORDINATOR_TOPICS, TopicPartition
+
+ROWS_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True)
+class ListedReplica:
+    """The segments of a replica, and what files of its log directory say of it.
+
+    Attributes
+    ----------
+    segments : tuple of Segment
+    high_watermark : int or None
+    cleaned_until : int
+        Before it, offsets may be missing because they were compacted.
+    """
+
+    segments: tuple[Segment, ...]
+    high_watermark: int | None
+    cleaned_until: int
+
+
+@dataclass(frozen=True)
+class PartitionReplicas:
+    """The replicas of one partition.
+
+    Attributes
+    ----------
+    of : TopicPartition
+    replicas : tuple of ListedReplica
+    line : int or None
+        The number of that which readers of data take; None where there are only folders that Kafka moves or removes.
+    isr : frozenset of int or None
+        Node ids of the in-sync replicas; None where they are not known, or not asked for.
+    """
+
+    of: TopicPartition
+    replicas: tuple[ListedReplica, ...]
+    line: int | None
+    isr: frozenset[int] | None
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Of all replicas."""
+        return tuple(segment for one in self.replicas for segment in one.segments)
+
+
+def replica_rows(read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the table ``replicas``.
+
+    Batches are read for ``damaged``, and for ``missing`` where there are several replicas.
+    """
+    rows: list[dict[str, Any]] = []
+    for each in partition_replicas(read.files, read.schema.names, read.faults, read.notes):
+        rows += _rows_of(each, read.schema.names, read.options, read.faults, read.workers, read.on_progress)
+        if len(rows) >= ROWS_AT_ONCE:
+            yield _batch(rows, read.schema)
+            rows = []
+    if rows:
+        yield _batch(rows, read.schema)
+
+
+def rows_of_partition(
+    each: PartitionReplicas, arrow_schema: pa.Schema, options: ReadOptions, faults: list[Fault]
+) -> pa.RecordBatch:
+    """Return the rows of one partition."""
+    return _batch(list(_rows_of(each, arrow_schema.names, options, faults)), arrow_schema)
+
+
+def _batch(rows: list[dict[str, Any]], arrow_schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in arrow_schema]
+    return rows_of(columns, arrow_schema, len(rows))
+
+
+def partition_replicas(
+    found: Discovery, columns: Collection[str], faults: list[Fault], notes: list[str]
+) -> Iterator[PartitionReplicas]:
+    """Return the replicas of each partition, by topic and number, with those in folders that Kafka marked.
+
+    Raises
+    ------
+    ValueError
+        When the directories are of several clusters, or a name is that of several topics.
+    """
+    lines, checkpoints = Lines(found), _Checkpoints(faults)
+    known: dict[TopicPartition, tuple[list[Replica], int | None, frozenset[int] | None]] = {}
+    for partition in lines.partitions:
+        first = partition.segments[0]
+        if first.topic_partition is None or first.state or first.base_offset is None:
+            continue
+        isr = lines.isr_of(partition) if "in_isr" in columns else None
+        known[first.topic_partition] = list(partition.replicas), partition.replicas.index(partition.line), isr
+    for replica in _marked(found, faults):
+        of = replica.segments[0].topic_partition
+        assert of is not None
+        known.setdefault(of, ([], None, None))[0].append(replica)
+    notes += lines.metadata_notes
+    for of, (replicas, line, isr) in sorted(known.items(), key=lambda item: item[0]):
+        listed = [
+            ListedReplica(one.segments, checkpoints.high_watermark(one), checkpoints.cleaned_until(one))
+            for one in replicas
+        ]
+        yield PartitionReplicas(of, tuple(listed), line, isr)
+
+
+def _marked(found: Discovery, faults: list[Fault]) -> Iterator[Replica]:
+    """Return what the folders hold that Kafka marked, which no other reader lists unless they are given alone."""
+    given = {segment.folder.absolute() for segment in found.segments}
+    for item in found.unread:
+        folder = item.path.absolute()
+        if transition_of(folder.name) is None or folder in given:
+            continue
+        try:
+            segments = discover(folder).segments
+        except FileNotFoundError:
+            continue  # Kafka has removed it since
+        except OSError as error:
+            why = f"{printable(str(folder))}: {error.strerror or error}"
+            faults.append(Fault("unreadable_file", why, topic=item.topic, partition=item.partition))
+            continue
+        for replicas in replicas_of(segments):
+            if replicas[0].segments[0].base_offset is not None:
+                yield from replicas
+
+
+class _Checkpoints:
+    """Offsets that files of log directories have for partitions; each file is read once."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+        self._known: dict[LogPath, dict[tuple[str, int], int] | None] = {}
+
+    def high_watermark(self, replica: Replica) -> int | None:
+        """Return what the broker last knew to be replicated; None where no file says it."""
+        return self._of(replica, HIGH_WATERMARKS)[1]
+
+    def cleaned_until(self, replica: Replica) -> int:
+        """Return the offset up to which a log may have been compacted.
+
+        Of a topic that Kafka itself compacts, in a directory without that checkpoint, it is the last segment, which no
+        cleaner reads.
+        """
+        is_there, offset = self._of(replica, CLEANER_OFFSETS)
+        last = replica.segments[-1]
+        if not is_there and last.topic in COORDINATOR_TOPICS:
+            return last.base_offset or 0
+        return offset or 0
+
+    def _of(self, replica: Replica, name: str) -> tuple[bool, int | None]:
+        """Return whether there is such a file, and what it says of the log that the broker writes."""
+        of = replica.segments[0].topic_partition
+        if replica.kind is not ReplicaKind.LIVE or of is None:
+            return False, None
+        path = replica.directory / name
+        if path not in self._known:
+            self._known[path] = self._read(path)
+        offsets = self._known[path]
+        return offsets is not None, None if offsets is None else offsets.get(of)
+
+    def _read(self, path: LogPath) -> dict[tuple[str, int], int] | None:
+        try:
+            return read_offset_checkpoint(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._faults.append(Fault("unreadable_file", f"{path}: {error.strerror or error}"))
+        except CorruptRecordError as error:
+            self._faults.append(Fault("bad_checkpoint", f"{path.parent}: {error}"))
+        return None
+
+
+class _Content(NamedTuple):
+    """What the batches of a segment show."""
+
+    path: LogPath
+    offsets: OffsetSet
+    faults: list[Fault]
+
+
+def _content_of(replica: Replica, options: ReadOptions, workers: int, on_progress: Progress | None) -> list[_Content]:
+    def read(segment: Segment) -> _Content:
+        faults: list[Fault] = []
+        return _Content(segment.path, held_offsets(segment, faults, check_crc=options.check_crc), faults)
+
+    found = []
+    for segment, content in zip(replica.segments, in_order(read, replica.segments, workers), strict=True):
+        found.append(content)
+        if on_progress is not None:
+            on_progress(segment.size)
+    return found
+
+
+def _agrees_until(replica: Replica, line: Replica | None) -> int | None:
+    """Return the offset up to which a replica has the records of the line; None where nothing tells."""
+    if replica is line:
+        return replica.end.end_offset
+    if line is None or (replica.topic_id or line.topic_id) != (line.topic_id or replica.topic_id):
+        return None
+    return replica.agrees_until(line)
+
+
+def _rows_of(
+    each: PartitionReplicas,
+    columns: Collection[str],
+    options: ReadOptions,
+    faults: list[Fault],
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> Iterator[dict[str, Any]]:
+    replicas = [Replica(one.segments) for one in each.replicas]
+    line = None if each.line is None else replicas[each.line]
+    compares = "missing" in columns and line is not None and len(replicas) > 1
+    is_asked = "missing" in columns or "agrees_until" in columns
+    agreed = [_agrees_until(one, line) if is_asked else None for one in replicas]
+    contents: list[list[_Content]] = [[] for _ in replicas]
+    if compares or "damaged" in columns:
+        contents = [_content_of(one, options, workers, on_progress) for one in replicas]
+    held = [OffsetSet.union(one.offsets for one in content) for content in contents]
+    known = OffsetSet.union(
+        offsets.until(until)
+        for one, offsets, until in zip(replicas, held, agreed, strict=True)
+        if one.is_read and until is not None
+    )
+    for replica, listed, content, offsets, until in zip(replicas, each.replicas, contents, held, agreed, strict=True):
+        lacking = known - offsets
+        places = replica.places
+        for place in places:
+            values = _values(place, listed, each.isr)
+            row = {name: value() for name, value in values.items() if name in columns}
+            row |= {"topic": each.of.topic, "partition": each.of.partition, "is_chosen": replica is line}
+            if is_asked and until is not None:
+                limit = min(until, place.end.end_offset)
+                row["agrees_until"] = limit
+                start = max(place.start_offset, listed.cleaned_until)
+                row["missing"] = [one._asdict() for one in lacking.within(start, limit)]
+            paths = {segment.path for segment in place.segments}
+            row["damaged"] = [_damage(fault) for one in content if one.path in paths for fault in one.faults]
+            yield row
+        of_files = [fault for one in (replica, *places) for fault in one.faults]
+        faults += dict.fromkeys([*of_files, *(fault for one in content for fault in one.faults)])
+
+
+def _values(place: Replica, listed: ListedReplica, isr: frozenset[int] | None) -> dict[str, Callable[[], Any]]:
+    """Return how the columns come about that are of one replica alone."""
+    is_live = place.kind is ReplicaKind.LIVE
+    return {
+        "topic_id": lambda: place.topic_id,
+        "node_id": lambda: place.node_id,
+        "directory": lambda: printable(str(place.directory)),
+        "kind": lambda: str(place.kind),
+        "log_start_offset": lambda: place.start_offset,
+        "end_offset": lambda: place.end.end_offset,
+        "last_epoch": lambda: None if place.end.last_epoch == NO_EPOCH else place.end.last_epoch,
+        "high_watermark": lambda: listed.high_watermark if is_live else None,
+        "in_isr": lambda: None if isr is None or not is_live or place.node_id is None else place.node_id in isr,
+        "folder": lambda: printable(str(folder_of(place.segments[0]))),
+    }
+
+
+def _damage(fault: Fault) -> dict[str, Any]:
+    return {name: getattr(fault, name) for name in ("segment_base_offset", "position", "size_in_bytes", "error")}
