@@ -30,6 +30,7 @@ from replica_histories import Record, replicas
 
 Row = dict[str, Any]
 ORDERS = "orders"
+HEADER_BYTES = 61  # of a record batch
 
 OF_FILES = [name for name, one in TABLES.items() if one.replicas is Replicas.EACH and name != "replicas"]
 
@@ -447,3 +448,16 @@ def test_what_only_a_marked_folder_has_is_not_missing(tmp_path: Path):
     rows = {row["kind"]: row["missing"] for row in kraftlog.open(tmp_path / "a").replicas().to_pylist()}
     lacking = [{"first_offset": 1, "end_offset": 2}, {"first_offset": 3, "end_offset": 4}]
     assert rows == {"live": [], "future": lacking}
+
+
+def test_damage_is_shown_where_it_is(tmp_path: Path):
+    """Of a log that a remote tier holds the first segments of, in the row of the directory that the segment is in."""
+    folder = Path(shutil.copytree(GOLDEN / "remote_tier", tmp_path / "copy"))
+    log = kraftlog.open(folder / "logs", remote_tier=folder / "tier", topics=["orders"])
+    path = log.found.segments[-1].local_path
+    path.chmod(0o644)
+    data = bytearray(path.read_bytes())
+    data[HEADER_BYTES] ^= 1
+    path.write_bytes(data)
+    stored, live = log.replicas(["kind", "damaged"], faults=[]).to_pylist()
+    assert (stored["damaged"], len(live["damaged"])) == ([], 1)
