@@ -444,7 +444,7 @@ def test_what_only_a_marked_folder_has_is_not_missing(tmp_path: Path):
     write(tmp_path / "a", Held(0, records(0, 1, 3, 4), set(), 0), 5)
     write(tmp_path / "b", Held(0, records(0, 2, 4), set(), 0), 5)
     shutil.move(tmp_path / "b" / "orders-0", tmp_path / "a" / f"orders-0.{'0' * 32}-future")
-    (tmp_path / "a" / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 4\n")  # of the live log
+    (tmp_path / "a" / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 2\n")  # of the live log
     rows = {row["kind"]: row["missing"] for row in kraftlog.open(tmp_path / "a").replicas().to_pylist()}
     lacking = [{"first_offset": 1, "end_offset": 2}, {"first_offset": 3, "end_offset": 4}]
     assert rows == {"live": [], "future": lacking}
