@@ -18,7 +18,7 @@ files and logs is named where it is found, in ``kraftlog.read``:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraftlog._native import status
@@ -65,7 +65,7 @@ class Fault:
     record_index : int or None
         Of the bad record within its batch; None when the fault is the batch's own.
     replica : str or None
-        The log directory, or remote tier, that the partition's folder is in.
+        The log directory, or remote tier, that the partition's folder is in. Faults of copies compare as equal.
     """
 
     error: str
@@ -77,7 +77,7 @@ class Fault:
     topic: str | None = None
     partition: int | None = None
     segment_base_offset: int | None = None
-    replica: str | None = None
+    replica: str | None = field(default=None, compare=False)
 
     def located(
         self,
