@@ -1,8 +1,9 @@
-"""A topic's partition, and the names of Kafka's internal topics."""
+"""A topic's partition, names, and those of Kafka's internal topics."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, overload
 
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS, TRANSACTION_STATE = "__consumer_offsets", "__transaction_state"
@@ -12,6 +13,28 @@ SCHEMAS = "_schemas"  # of a schema registry
 
 COORDINATOR_TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
 INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, CLUSTER_METADATA})  # that no consumer subscribes to by a pattern
+
+
+@overload
+def names(given: str | Iterable[str]) -> list[str]: ...
+
+
+@overload
+def names(given: str | Iterable[str] | None) -> list[str] | None: ...
+
+
+def names(given: str | Iterable[str] | None) -> list[str] | None:
+    """Return names of topics, groups or columns as a list; one that is given alone is a list of one.
+
+    Examples
+    --------
+    >>> from kraftlog.topics import names
+    >>> names("orders"), names(("orders", "payments")), names(None)
+    (['orders'], ['orders', 'payments'], None)
+    """
+    if given is None:
+        return None
+    return [given] if isinstance(given, str) else list(given)
 
 
 class TopicPartition(NamedTuple):

@@ -27,7 +27,7 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import read_options
-from kraftlog.topics import INTERNAL_TOPICS
+from kraftlog.topics import INTERNAL_TOPICS, names
 
 DEFAULT_TIMEOUT = 60.0
 
@@ -73,7 +73,7 @@ def replay(
         ``source_offset``, ``target_topic``, ``target_offset`` and ``records_count``: a line for records that follow
         each other on both sides, and at the end one with a count of 0 for each partition. A file beside it, which ends
         in ``.state``, says what was asked for.
-    topics : iterable of str, optional
+    topics : str or iterable of str, optional
         Only these; by default all but Kafka's own.
     partitions : iterable of int, optional
         Only these.
@@ -128,7 +128,7 @@ def replay(
     [('orders', 0, 118), ('orders', 1, 60), ('orders', 2, 29)]
     """
     paths = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else paths
-    given_topics = None if topics is None else [topics] if isinstance(topics, str) else list(topics)
+    given_topics = names(topics)
     options = read_options(
         start_offset=start_offset,
         end_offset=end_offset,

@@ -30,6 +30,7 @@ from kraftlog.codec.records import (
     record_batch,
 )
 from kraftlog.errors import Fault, InputError, RecordError, error_from_fault, fault_from_native
+from kraftlog.topics import names
 from kraftlog.types import Buffer, InputFile, IsolationLevel
 
 DECODE_COLUMNS = tuple(name for name in schema.RECORDS.shown if name not in ("topic", "partition"))
@@ -343,7 +344,7 @@ def decode(
     [2, 3]
     """
     plan = _plan_of(
-        DECODE_COLUMNS if columns is None else tuple(columns),
+        DECODE_COLUMNS if columns is None else tuple(names(columns)),
         layout,
         batch_rows,
         batch_bytes,

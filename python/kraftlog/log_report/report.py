@@ -108,7 +108,7 @@ def report(
         As ``open`` takes them.
     output : path, optional
         A file to write the page to.
-    topics : iterable of str, optional
+    topics : str or iterable of str, optional
     partitions : iterable of int, optional
     now : datetime, str or int, optional
         The time that ages are counted to; by default that of the call.

@@ -25,6 +25,7 @@ from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.read.records import read_range
 from kraftlog.schema import RECORDS
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.topics import names
 from kraftlog.types import IsolationLevel
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -122,7 +123,7 @@ class Consumer:
 
         Parameters
         ----------
-        topics : iterable of str, or Pattern
+        topics : str or iterable of str, or Pattern
             Names of topics; or a pattern, which matches whole names, also of topics that are created later.
 
         Raises
@@ -130,13 +131,11 @@ class Consumer:
         UnknownTopicOrPartitionError
             When the store has no topic of a name.
         """
-        if isinstance(topics, str):
-            raise TypeError(f"topics {topics!r} is a text; a list of topics expected")
-        names = topics if isinstance(topics, re.Pattern) else tuple(topics)
-        for name in names if isinstance(names, tuple) else ():
+        wanted = topics if isinstance(topics, re.Pattern) else tuple(names(topics))
+        for name in wanted if isinstance(wanted, tuple) else ():
             self._store.topic_of(name)
         self._leave()
-        self._subscription = names
+        self._subscription = wanted
         self._join()
         self._rebalance()
 

@@ -26,7 +26,7 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import read_options
-from kraftlog.topics import CLUSTER_METADATA, INTERNAL_TOPICS
+from kraftlog.topics import CLUSTER_METADATA, INTERNAL_TOPICS, names
 from kraftlog.write.extracted_batches import ExtractedBatches
 from kraftlog.write.extracted_log import Written, write_extracted
 from kraftlog.write.recovery_points import record_recovery_points
@@ -104,7 +104,7 @@ def extract(
         As ``kraftlog.open`` takes them.
     target : path
         A new or empty folder. It gets its name when all of it is on disk.
-    topics : iterable of str, optional
+    topics : str or iterable of str, optional
         Only these; by default all but Kafka's own.
     partitions : iterable of int, optional
         Only these.
@@ -152,7 +152,7 @@ def extract(
     ...     kraftlog.open(f"{folder}/copy").partitions[0].start_offset
     100
     """
-    given_topics = None if topics is None else [topics] if isinstance(topics, str) else list(topics)
+    given_topics = names(topics)
     log = open_log(paths, topics=given_topics, partitions=partitions)
     options = read_options(
         start_offset=start_offset,

@@ -11,6 +11,7 @@ from kraftlog.log_store.consumer import MOST_RECORDS
 from kraftlog.log_store.errors import CommitFailedError
 from kraftlog.log_store.sent_rows import Sent
 from kraftlog.log_store.store import LogStore
+from kraftlog.topics import names
 
 
 def process(
@@ -68,7 +69,7 @@ def process(
     0
     [b'HELLO']
     """
-    topics = [source] if isinstance(source, str) else list(source)
+    topics = names(source)
     count = 0
     with (
         store.producer(transactional_id) as producer,

@@ -41,7 +41,7 @@ from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 from kraftlog.log_store.transaction_records import transaction_states
 from kraftlog.log_store.transaction_state import TopicPartition, TransactionState
 from kraftlog.metadata.uuids import uuid_text
-from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, names
 from kraftlog.types import IsolationLevel
 from kraftlog.write.locked_directory import LockedLogDirectory
 from kraftlog.write.log_directory_state import LogDirectoryState, remove_clean_shutdown
@@ -363,7 +363,7 @@ class LogStore:
 
         Parameters
         ----------
-        topics : iterable of str, optional
+        topics : str or iterable of str, optional
             By default all, also those of Kafka itself.
         roll : bool
             Whether to begin new segments first, so that all that is stable is cleaned.
@@ -389,8 +389,9 @@ class LogStore:
 
     def _partitions_to_keep(self, topics: Iterable[str] | None) -> list[Partition]:
         self._check_open()
-        names = sorted(self._cluster.topics) if topics is None else [self._topic(name).name for name in topics]
-        return [self._open_partition(key) for name in names for key in self._present(name)]
+        wanted = names(topics)
+        every = sorted(self._cluster.topics) if wanted is None else [self._topic(name).name for name in wanted]
+        return [self._open_partition(key) for name in every for key in self._present(name)]
 
     # the end
 

@@ -44,7 +44,7 @@ def scan(
         As ``open`` takes them.
     table : str
         One of ``kraftlog.tables.all_tables.TABLES``, or a type of message such as ``PartitionRecord``.
-    topics : iterable of str, optional
+    topics : str or iterable of str, optional
     partitions : iterable of int, optional
     strict : bool
         Raise at the first fault, since a frame has no place for faults. Without it what cannot be read is left out, and

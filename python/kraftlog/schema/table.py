@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from kraftlog.topics import names
+
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 IS_JSON = {b"content": b"json"}
@@ -35,10 +37,10 @@ class TableSchema:
             When the table has no such column; the message lists those it has.
         """
         every = self.shown | self.on_request
-        names = list(self.shown) if columns is None else list(columns)
-        for name in names:
+        wanted = list(self.shown) if columns is None else names(columns)
+        for name in wanted:
             if name not in every:
                 raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(every)}")
         return pa.schema(
-            [pa.field(name, every[name], metadata=IS_JSON if name in self.json else None) for name in names]
+            [pa.field(name, every[name], metadata=IS_JSON if name in self.json else None) for name in wanted]
         )

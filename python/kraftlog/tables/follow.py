@@ -23,6 +23,7 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.options import MessageOptions
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
+from kraftlog.topics import names
 from kraftlog.values.typed_options import TypedOptions
 
 REMEMBERED_BATCHES = 20_000
@@ -317,7 +318,7 @@ def follow(
         ``records``, ``messages``, a type of message such as ``OffsetCommit``; or ``groups`` and
         ``transactional_ids``, of which the rows are those that have changed.
     columns : sequence of str, optional
-    topics : iterable of str, optional
+    topics : str or iterable of str, optional
     partitions : iterable of int, optional
     search : kraftlog.tables.search.Search, optional
         Only the records that it finds.
@@ -351,7 +352,7 @@ def follow(
     []
     """
     every = [paths] if isinstance(paths, str) or not isinstance(paths, Iterable) else list(paths)
-    wanted = None if topics is None else list(topics), None if partitions is None else list(partitions)
+    wanted = names(topics), None if partitions is None else list(partitions)
 
     def listed() -> Log:
         return open_log(every, topics=wanted[0], partitions=wanted[1])

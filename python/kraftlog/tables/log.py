@@ -29,6 +29,7 @@ from kraftlog.tables.options import (
 )
 from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.unread_files import note_unreadable
+from kraftlog.topics import names
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
@@ -257,9 +258,9 @@ class Log(RecordTables):
         ----------
         columns : sequence of str, optional
             ``topic``, ``partition`` and ``brokers`` say what a row concerns.
-        kinds : sequence of str, optional
+        kinds : str or sequence of str, optional
             Only changes of these: ``topic``, ``partition``, ``broker``, ``config``, ``client_quota``, ``acl`` ...
-        topics : sequence of str, optional
+        topics : str or sequence of str, optional
             Only changes of these topics, of their partitions and configs.
         brokers : sequence of int, optional
             Only changes of these brokers and their configs, and of fields of partitions in which they come or go:
@@ -291,7 +292,7 @@ class Log(RecordTables):
         if kinds is not None or topics is not None or brokers is not None:
             from kraftlog.metadata.diff.change_filter import ChangeFilter
 
-            where = ChangeFilter(kinds, topics, brokers)
+            where = ChangeFilter(names(kinds), names(topics), brokers)
         return self._stream("metadata_changes", columns, {**options, "strict": strict}, where=where)
 
     def producers(
@@ -467,7 +468,7 @@ class Log(RecordTables):
         ----------
         columns : sequence of str, optional
             ``log_start_offset``, ``client_id`` and ``client_host`` on request.
-        groups, topics : sequence of str, optional
+        groups, topics : str or sequence of str, optional
             Only these.
         strict : bool
             Raise at the first fault while rows are read. Without it, faults are on the stream.
@@ -491,7 +492,7 @@ class Log(RecordTables):
         from kraftlog.tables.lag import Wanted, lag_rows
 
         arrow_schema, options = schema.LAG.select(columns), ReadOptions(strict=strict)
-        wanted = Wanted(None if groups is None else frozenset(groups), None if topics is None else frozenset(topics))
+        wanted = Wanted(*(None if one is None else frozenset(names(one)) for one in (groups, topics)))
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)

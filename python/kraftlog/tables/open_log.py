@@ -12,6 +12,7 @@ from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import catalog_of
+from kraftlog.topics import names
 
 NAMES_SHOWN = 10
 
@@ -42,11 +43,11 @@ def open(
         ``LocalTieredStorage``. Its segments are read up to where the log directories go on.
     tier_keys : mapping of str to path, optional
         Private keys in PEM files, by the names of their key pairs, of segments that Aiven's plugin has encrypted.
-    topics : iterable of str, optional
+    topics : str or iterable of str, optional
         Only these topics.
     partitions : iterable of int, optional
         Only these partitions.
-    topic_ids : iterable of str, optional
+    topic_ids : str or iterable of str, optional
         Of topics that have the same name, those with these ids; topics of other names are read as well. A topic that
         was deleted and made again has another id, by ``partition.metadata``.
     cluster_id : str, optional
@@ -79,10 +80,7 @@ def open(
     >>> log.segments().column("records").to_pylist()
     [341, 410]
     """
-    if isinstance(topics, str):
-        topics = [topics]
-    if isinstance(topic_ids, str):
-        topic_ids = [topic_ids]
+    topics, topic_ids = names(topics), names(topic_ids)
     wanted_topics = None if topics is None else set(topics)
     wanted_partitions = None if partitions is None else set(partitions)
 
