@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kraftlog
+from kraftlog.log_store.options import StoreOptions
 from kraftlog.tables.all_tables import TABLES
 
 HERE = Path(__file__).parent
@@ -50,19 +52,19 @@ def test_examples_at_run_time():
 
 
 def test_a_misspelt_option_is_found(tmp_path: Path):
-    """Each option of each table, with two letters changed places; beside it the same program without a mistake."""
+    """Of each table and of a store: two letters have changed places; beside it the same program without a mistake."""
     methods = [(name, table.option_names) for name, table in TABLES.items()]
     methods += [("grep", TABLES["records"].option_names), ("top_keys", TABLES["records"].option_names)]
+    methods.append(("LogStore", tuple(field.name for field in dataclasses.fields(StoreOptions))))
     head = ["from typing import Any", "import kraftlog", "def calls(log: kraftlog.Log, any: Any) -> None:"]
-    arguments = {"top_keys": "1, [], "}
+    arguments = {"top_keys": "1, [], ", "LogStore": "any, "}
     left_out = {("top_keys", "strict"), ("errors", "strict")}  # they take no such argument
     calls = [(method, name) for method, names in methods for name in names if (method, name) not in left_out]
-    for spelt, expected in (
-        (lambda name: name, []),
-        (_misspelt, [f":{len(head) + at + 1}: " for at in range(len(calls))]),
-    ):
+    functions = {method: f"log.{method}" for method, _ in methods} | {"LogStore": "kraftlog.LogStore"}
+    every = [f":{len(head) + at + 1}: " for at in range(len(calls))]
+    for spelt, expected in ((str, []), (_misspelt, every)):
         program = tmp_path / "program.py"
-        lines = [f"    log.{method}({arguments.get(method, '')}{spelt(name)}=any)" for method, name in calls]
+        lines = [f"    {functions[method]}({arguments.get(method, '')}{spelt(name)}=any)" for method, name in calls]
         program.write_text("\n".join([*head, *lines, ""]))
         errors = run("mypy", "--strict", "--no-error-summary", str(program)).splitlines()
         found = [re.search(r":\d+: ", line)[0] for line in errors if ": error: " in line]  # type: ignore[index]

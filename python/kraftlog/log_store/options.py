@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
-from kraftlog.write.log_options import FSYNC
+from kraftlog.write.log_options import FSYNC, Fsync
 
 
 def milliseconds_now() -> int:
@@ -48,7 +49,7 @@ class StoreOptions:
         Returns 16 bytes.
     """
 
-    fsync: str = "commit"
+    fsync: Fsync = "commit"
     transaction_log_partitions: int = 1
     offsets_partitions: int = 1
     sync_threads: int = 4
@@ -66,3 +67,17 @@ class StoreOptions:
                 raise ValueError(f"{name} {getattr(self, name)} is less than 1")
         if self.sync_threads < 0:
             raise ValueError(f"sync_threads {self.sync_threads} is less than 0")
+
+
+class StoreArguments(TypedDict, total=False):
+    """``StoreOptions`` as arguments of ``LogStore``, for type checkers."""
+
+    fsync: Fsync
+    transaction_log_partitions: int
+    offsets_partitions: int
+    sync_threads: int
+    open_files: int
+    node_id: int
+    adopts_partitions: bool
+    clock: Callable[[], int]
+    new_uuid: Callable[[], bytes]

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -29,7 +30,7 @@ from kraftlog.log_store.group_offsets import OffsetAndMetadata
 from kraftlog.log_store.housekeeping import Freed, apply_retention, clean
 from kraftlog.log_store.internal_compaction import InternalCompaction
 from kraftlog.log_store.open_files import OpenFiles
-from kraftlog.log_store.options import StoreOptions
+from kraftlog.log_store.options import StoreArguments, StoreOptions
 from kraftlog.log_store.overwrites import decided_overwrites
 from kraftlog.log_store.owner import Owner
 from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, Partition
@@ -98,9 +99,9 @@ class LogStore:
     [b'one', b'two']
     """
 
-    def __init__(self, path: PathLike, **options: object) -> None:
+    def __init__(self, path: PathLike, **options: Unpack[StoreArguments]) -> None:
         self.path = Path(path)
-        self.options = StoreOptions(**options)  # type: ignore[arg-type]
+        self.options = StoreOptions(**options)
         self._owner = Owner(self.path)
         self._open_files = OpenFiles(self.options.open_files)
         self._partitions: dict[TopicPartition, Partition] = {}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from kraftlog.write.producers import EVER
 
-FSYNC = ("commit", "batch", "close")
+Fsync = Literal["commit", "batch", "close"]
+FSYNC = get_args(Fsync)
 LARGEST_SEGMENT_BYTES = 2**31 - 1
 
 
