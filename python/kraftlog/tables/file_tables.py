@@ -46,8 +46,9 @@ def _batch_columns(
         "partition": segment.partition,
         "segment_base_offset": segment.base_offset,
         "file": segment.name,
-        "replica": replica_of(segment),
     }
+    if "replica" in arrow_schema.names:
+        constant["replica"] = replica_of(segment)
     columns = []
     for field in arrow_schema:
         if field.name in constant:
@@ -62,10 +63,14 @@ def _batch_columns(
 def segment_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the ``segments`` table: live segments with what their headers say, others by name and size alone."""
     rows = []
-    for segment in relevant(read.segments, read.options):
+    segments = list(relevant(read.segments, read.options))
+    for segment in segments:
         rows.append(_segment_row(segment, read.faults, strict=read.options.strict))
         read.read_bytes(segment.size)
     rows += [_plain_row(segment) for segment in read.files.set_aside]
+    if "replica" in read.schema.names:
+        for row, segment in zip(rows, [*segments, *read.files.set_aside], strict=True):
+            row["replica"] = replica_of(segment)
     rows.sort(key=lambda row: (row["topic"] or "", row["partition"] or 0, row["base_offset"] or 0, row["file"]))
     for at in range(0, len(rows), ROWS_AT_ONCE):
         yield _from_rows(rows[at : at + ROWS_AT_ONCE], schema.SEGMENTS, read.schema)
@@ -91,7 +96,6 @@ def _plain_row(segment: Segment) -> dict[str, Any]:
         "base_offset": segment.base_offset,
         "size_in_bytes": segment.size,
         "file": segment.name,
-        "replica": replica_of(segment),
         "state": segment.state.lstrip(".") or "live",
     }
 
@@ -166,7 +170,9 @@ def _index_columns(
     segment: Segment, file: str, entries: dict[str, np.ndarray], arrow_schema: pa.Schema
 ) -> pa.RecordBatch:
     count = len(entries["offset"])
-    constant = {"topic": segment.topic, "partition": segment.partition, "file": file, "replica": replica_of(segment)}
+    constant = {"topic": segment.topic, "partition": segment.partition, "file": file}
+    if "replica" in arrow_schema.names:
+        constant["replica"] = replica_of(segment)
     columns = []
     for field in arrow_schema:
         source = "timestamp" if field.name == "timestamp_ms" else field.name

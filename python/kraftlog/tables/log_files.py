@@ -204,9 +204,15 @@ class LogFiles:
         options = table_named(table, self.catalog).read_options(given)
         return self.scan(table, columns, options, workers=workers, **how)
 
+    @property
+    def _has_several_folders(self) -> bool:
+        """Whether some partition has more than one folder: most have not, and that is quickly seen."""
+        folders = {(segment.topic, segment.partition, segment.folder) for segment in self.found.segments}
+        return len({folder[:2] for folder in folders}) < len(folders)
+
     def _note_of_replicas(self, table: Table, arrow_schema: pa.Schema) -> Iterator[str]:
         """Return that rows of several replicas stand side by side, where no column says which they are of."""
-        if "replica" in table.schema.on_request and "replica" not in arrow_schema.names:
+        if "replica" in table.schema.on_request and "replica" not in arrow_schema.names and self._has_several_folders:
             count = sum(len(replicas) > 1 for replicas in replicas_of(self.found.segments))
             if count:
                 of = "1 partition has" if count == 1 else f"{count} partitions have"
