@@ -41,7 +41,7 @@ class At:
         if not frame.f_code.co_filename.startswith(_PACKAGE):
             return None
         if event == "line" and not self.place and frame.f_lineno in _places(frame.f_code):
-            if _leaves_with(frame) or _is_in_finalizer(frame):
+            if leaves_with(frame) or _is_in_finalizer(frame):
                 return self
             self.left -= 1
             _functions.append(f"{frame.f_code.co_filename} {frame.f_code.co_name}")
@@ -76,7 +76,7 @@ def _places(code: CodeType) -> frozenset[int]:
     return frozenset(found)
 
 
-def _leaves_with(frame: FrameType) -> bool:
+def leaves_with(frame: FrameType) -> bool:
     """Whether a ``with`` block is about to be left: the call of ``__exit__`` is one step with the line before it."""
     following = [each.opname for each in _steps(frame.f_code) if each.offset >= frame.f_lasti][:4]
     return following.count("LOAD_CONST") >= 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -58,6 +60,33 @@ def test_bytes_are_no_path(paths: object):
 def test_what_is_no_path(paths: object):
     with pytest.raises(TypeError, match=r"is neither a str nor an os\.PathLike"):
         kraftlog.open(paths)  # type: ignore[arg-type]
+
+
+def takes_options(owner: object) -> Iterator[tuple[str, Callable[..., object], list[str]]]:
+    """Return what takes options by name: its own name, and the names of what has to be given besides."""
+    for name in dir(owner):
+        taker = getattr(owner, name)
+        if name.startswith("_") or not callable(taker):
+            continue
+        try:
+            given = inspect.signature(taker).parameters.values()
+        except ValueError:  # of classes that are built in, or compiled
+            continue
+        if any(one.kind is one.VAR_KEYWORD for one in given):
+            positional = (one for one in given if one.kind is one.POSITIONAL_OR_KEYWORD)
+            yield name, taker, [one.name for one in positional if one.default is one.empty]
+
+
+def test_an_option_that_nobody_knows_is_refused_at_the_call(tmp_path: Path):
+    known = {"path": tmp_path / "new", "paths": LOG, "count": 1, "unit": "hour", "faults": []}
+    named, names = {"grep": {"value": "text"}}, set()
+    for owner in (kraftlog, kraftlog.open(LOG)):
+        for name, taker, needed in takes_options(owner):
+            names.add(name)
+            with pytest.raises(TypeError, match="start_ofset"):
+                taker(*(known[one] for one in needed), **named.get(name, {}), start_ofset=1)
+    assert {"LogStore", "batches", "follow", "grep", "messages", "scan", "transactions", "writes"} <= names
+    assert not (tmp_path / "new").exists()
 
 
 def test_paths_of_other_kinds(tmp_path: Path):

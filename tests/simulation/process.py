@@ -101,8 +101,8 @@ class Process:
             mock.patch("time.monotonic", _here(self.monotonic, time.monotonic)),
             mock.patch("time.sleep", _here(self.sleep, time.sleep)),
             mock.patch("kraftlog.log_store.cluster.read_cluster", _read_cluster),
-            mock.patch("kraftlog.log_store.store.ThreadPoolExecutor", self._executor),
-            mock.patch("kraftlog.log_store.transaction_coordinator.ThreadPoolExecutor", self._executor),
+            mock.patch("kraftlog.log_store.store.Threads", self._executor),
+            mock.patch("kraftlog.log_store.transaction_coordinator.Threads", self._executor),
         ):
             yield
 

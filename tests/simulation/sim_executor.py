@@ -53,10 +53,10 @@ class SimExecutor(Executor):
         finally:
             self._disk.is_in_thread = False
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    def shutdown(self, wait: bool = True, *, drops_waiting: bool = False) -> None:
         """Do the rest, or drop it."""
         self._is_shut = True
-        while self._waiting and not cancel_futures:
+        while self._waiting and not drops_waiting:
             self._run_one()
         for task, _ in self._waiting:
             task.cancel()

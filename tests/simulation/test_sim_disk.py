@@ -332,7 +332,7 @@ def test_threads_do_what_they_are_given_later():
         executor.submit(done.append, 5)
     dropped = SimExecutor(SimDisk(), Random(1))
     dropped.submit(done.append, 6)
-    dropped.shutdown(cancel_futures=True)
+    dropped.shutdown(drops_waiting=True)
     assert 6 not in done
     failing = SimExecutor(SimDisk(), Random(1)).submit(disk_is_full)
     with pytest.raises(OSError, match="full"):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.log_store.errors import StoreError
 from kraftlog.log_store.housekeeping import clean
 from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.transaction_state import TopicPartition
 
 _LEAST_DIRTY = 0.5  # min.cleanable.dirty.ratio: of the bytes of closed segments
@@ -35,14 +35,14 @@ class InternalCompaction:
     log_directory : Path
     clock : callable
         Returns the time in milliseconds.
-    executor : concurrent.futures.Executor or None
-        Whose thread does it; None: that of the caller.
+    threads : Threads or None
+        Which do it; None: that of the caller.
     """
 
-    def __init__(self, log_directory: Path, clock: Callable[[], int], executor: Executor | None) -> None:
+    def __init__(self, log_directory: Path, clock: Callable[[], int], threads: Threads | None) -> None:
         self._log_directory = log_directory
         self._clock = clock
-        self._executor = executor
+        self._threads = threads
         self._seen: dict[TopicPartition, int] = {}  # where the last segment began when it was looked at
         self._is_closed = False
         self._one_cleans = threading.Lock()
@@ -53,11 +53,11 @@ class InternalCompaction:
         if self._seen.get(partition.key, 0) == last:
             return
         self._seen[partition.key] = last
-        if self._executor is None:
+        if self._threads is None:
             self._clean(partition)
             return
         with suppress(RuntimeError):  # the store is being closed
-            self._executor.submit(self._clean, partition)
+            self._threads.submit(self._clean, partition)
 
     def close(self) -> None:
         """Wait for what is under way, and begin nothing more."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +36,7 @@ from kraftlog.log_store.partition import PRODUCER_EXPIRATION_MS, BatchOptions, P
 from kraftlog.log_store.partition_folders import make_partition_folder, remove_partition_folder, topic_id_of
 from kraftlog.log_store.parts import StoreParts
 from kraftlog.log_store.producer import Producer
+from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.topics import INTERNAL, Topic, check_name, check_not_internal, check_partitions, checked_configs
 from kraftlog.log_store.transaction_coordinator import TransactionCoordinator
 from kraftlog.log_store.transaction_records import transaction_states
@@ -131,8 +131,8 @@ class LogStore:
         )
         self._was_clean = was_clean
         threads = self.options.sync_threads
-        self._executor = ThreadPoolExecutor(threads, "kraftlog-sync") if threads else None
-        self._compaction = InternalCompaction(self.path, self.options.clock, self._executor)
+        self._threads = Threads(threads) if threads else None
+        self._compaction = InternalCompaction(self.path, self.options.clock, self._threads)
         self._recover(was_clean=was_clean)
 
     def _recover(self, *, was_clean: bool) -> None:
@@ -147,7 +147,7 @@ class LogStore:
             self._next_producer_id,
             self.options.clock,
             self._on_end,
-            self._executor,
+            self._threads,
             self._compaction.written,
         )
         members = GroupMembers(
@@ -465,9 +465,9 @@ class LogStore:
             parts.transactions.close()
         for partition in self._partitions.values():
             partition.abandon()
-        executor = getattr(self, "_executor", None)
-        if executor is not None:
-            executor.shutdown()
+        threads = getattr(self, "_threads", None)
+        if threads is not None:
+            threads.shutdown()
         self._log_directory.close()
         self._is_abandoned = True
 

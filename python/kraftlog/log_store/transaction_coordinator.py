@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -26,6 +25,7 @@ from kraftlog.log_store.errors import (
     UnknownTopicOrPartitionError,
 )
 from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.transaction_records import KeyAndValue, transaction_key, transaction_record
 from kraftlog.log_store.transaction_state import (
     EPOCH_BUMP_VERSION,
@@ -97,7 +97,7 @@ class TransactionCoordinator:
     on_end : callable
         Is called when the markers of a transaction are written: with the producer id, the last epoch that wrote in it,
         and whether it is a commit.
-    executor : concurrent.futures.Executor or None
+    threads : Threads or None
         Waits for several files at once; None waits for one behind the other, and lets the next transaction of an id
         wait for the markers of the last one, which otherwise a thread of its own does.
     written : callable
@@ -112,7 +112,7 @@ class TransactionCoordinator:
         next_producer_id: Callable[[], int],
         clock: Callable[[], int],
         on_end: OnEnd,
-        executor: Executor | None,
+        threads: Threads | None,
         written: Callable[[Partition], None],
     ) -> None:
         self._partition_of = partition_of
@@ -121,10 +121,10 @@ class TransactionCoordinator:
         self._next_producer_id = next_producer_id
         self._clock = clock
         self._on_end = on_end
-        self._executor = executor
+        self._threads = threads
         self._written = written
         # not the same one: a task that waits for an id would keep those from running that its holder waits for
-        self._settler = None if executor is None else ThreadPoolExecutor(1, "kraftlog-settle")
+        self._settler = None if threads is None else Threads(1)
         self._ids: dict[str, _Id] = {}
         self._ongoing: dict[str, int] = {}  # when their transactions time out
         self._expires_at = clock() + EXPIRED_EVERY_MS
@@ -328,7 +328,7 @@ class TransactionCoordinator:
     def close(self) -> None:
         """End the thread; what it has not done is done when the store is opened again."""
         if self._settler is not None:
-            self._settler.shutdown(cancel_futures=True)
+            self._settler.shutdown(drops_waiting=True)
 
     def _settle_one(self, transactional_id: str) -> None:
         known = self._id(transactional_id)
@@ -434,11 +434,11 @@ class TransactionCoordinator:
     def _sync(self, partitions: list[Partition]) -> None:
         """Wait until all that was appended to partitions is on disk."""
         waiting = [partition for partition in partitions if not partition.is_synced]
-        if self._executor is None or len(waiting) < 2:
+        if self._threads is None or len(waiting) < 2:
             for partition in waiting:
                 partition.sync()
             return
-        for done in [self._executor.submit(partition.sync) for partition in waiting]:
+        for done in [self._threads.submit(partition.sync) for partition in waiting]:
             done.result()
 
     def _log_of(self, transactional_id: str) -> Partition:
