@@ -45,8 +45,8 @@ def check_segments(
     ----------
     segments : list of Segment
     options : ReadOptions
-        ``strict`` raises at the first batch or record that cannot be read. With bounds, what lies within them is decoded;
-        transactions are those of the whole log, and ``compares`` has no effect.
+        ``strict`` raises at the first batch or record that cannot be read. What lies within bounds is
+        decoded; transactions are those of the whole log, and ``compares`` has no effect.
     compares : bool
         Whether offsets, sequences and the entries of ``.index`` and ``.timeindex`` are checked as well. Without it
         faults are what cannot be read, and what says that records are missing or wrongly visible.

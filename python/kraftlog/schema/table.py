@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -31,14 +31,36 @@ class TableSchema:
 
         Raises
         ------
+        TypeError
+            For a text, which is not several names.
         ValueError
             When the table has no such column; the message lists those it has.
         """
-        every = self.shown | self.on_request
-        names = list(self.shown) if columns is None else list(columns)
+        every, given = self.shown | self.on_request, given_columns(columns)
+        names = list(self.shown) if given is None else given
         for name in names:
             if name not in every:
                 raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(every)}")
         return pa.schema(
             [pa.field(name, every[name], metadata=IS_JSON if name in self.json else None) for name in names]
         )
+
+
+def given_columns(columns: Iterable[str] | None) -> list[str] | None:
+    """Return names of columns as a list.
+
+    Raises
+    ------
+    TypeError
+        For a text: its letters are no columns.
+
+    Examples
+    --------
+    >>> from kraftlog.schema.table import given_columns
+    >>> given_columns("offset")
+    Traceback (most recent call last):
+    TypeError: columns 'offset' is a text; expected a list of names, such as ['offset']
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns {columns!r} is a text; expected a list of names, such as {columns.split(',')}")
+    return None if columns is None else list(columns)

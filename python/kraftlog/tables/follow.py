@@ -23,6 +23,7 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.options import MessageOptions
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
+from kraftlog.tables.user_options import given_names, given_numbers
 from kraftlog.values.typed_options import TypedOptions
 
 REMEMBERED_BATCHES = 20_000
@@ -351,7 +352,7 @@ def follow(
     []
     """
     every = [paths] if isinstance(paths, str) or not isinstance(paths, Iterable) else list(paths)
-    wanted = None if topics is None else list(topics), None if partitions is None else list(partitions)
+    wanted = given_names(topics), given_numbers("partitions", partitions)
 
     def listed() -> Log:
         return open_log(every, topics=wanted[0], partitions=wanted[1])

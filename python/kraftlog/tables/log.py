@@ -29,6 +29,7 @@ from kraftlog.tables.options import (
 )
 from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.unread_files import note_unreadable
+from kraftlog.tables.user_options import given_names, given_numbers
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ class Log(RecordTables):
         if kinds is not None or topics is not None or brokers is not None:
             from kraftlog.metadata.diff.change_filter import ChangeFilter
 
-            where = ChangeFilter(kinds, topics, brokers)
+            where = ChangeFilter(given_names(kinds), given_names(topics), given_numbers("brokers", brokers))
         return self._stream("metadata_changes", columns, {**options, "strict": strict}, where=where)
 
     def producers(
@@ -491,7 +492,8 @@ class Log(RecordTables):
         from kraftlog.tables.lag import Wanted, lag_rows
 
         arrow_schema, options = schema.LAG.select(columns), ReadOptions(strict=strict)
-        wanted = Wanted(None if groups is None else frozenset(groups), None if topics is None else frozenset(topics))
+        names = (given_names(one) for one in (groups, topics))
+        wanted = Wanted(*(None if one is None else frozenset(one) for one in names))
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)

@@ -11,7 +11,7 @@ from kraftlog.layout.discover import Discovery, LogPaths, discover, each_path
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
-from kraftlog.tables.user_options import catalog_of
+from kraftlog.tables.user_options import catalog_of, given_names, given_numbers
 
 NAMES_SHOWN = 10
 
@@ -79,12 +79,9 @@ def open(
     >>> log.segments().column("records").to_pylist()
     [341, 410]
     """
-    if isinstance(topics, str):
-        topics = [topics]
-    if isinstance(topic_ids, str):
-        topic_ids = [topic_ids]
-    wanted_topics = None if topics is None else set(topics)
-    wanted_partitions = None if partitions is None else set(partitions)
+    names, numbers = given_names(topics), given_numbers("partitions", partitions)
+    wanted_topics = None if names is None else set(names)
+    wanted_partitions = None if numbers is None else set(numbers)
 
     def is_wanted(topic: str | None, partition: int | None) -> bool:
         is_topic = wanted_topics is None or topic in wanted_topics
@@ -92,7 +89,7 @@ def open(
 
     every = with_tier(paths, remote_tier, tier_keys)
     if topic_ids is not None or cluster_id is not None:
-        every = [*each_path(every), Identity(tuple(topic_ids or ()), cluster_id)]
+        every = [*each_path(every), Identity(tuple(given_names(topic_ids) or ()), cluster_id)]
     found = discover(every, storage_options, is_wanted)
     if as_topic is not None:
         known = [
