@@ -8,9 +8,12 @@ import struct
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import kraftlog
 from golden_files import GOLDEN, name_of, scenarios
+from kraftlog.check.partitions import check_segments
+from kraftlog.codec.options import ReadOptions
 
 # Crafted by hand out of pieces, or damaged on purpose.
 NOT_SOUND = {
@@ -29,6 +32,28 @@ def test_golden_logs():
     for folder in scenarios():
         found = {fault.error for fault in kraftlog.open(folder / "log").verify()}
         assert found == NOT_SOUND.get(name_of(folder), set()), folder
+
+
+BOUNDS = [{"start_offset": 20}, {"end_offset": 20}, {"start_offset": 3, "end_offset": 60}, {"start_timestamp": 2**60}]
+
+
+@pytest.mark.parametrize("compares", [True, False])
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+def test_what_is_left_out_by_bounds_is_no_fault(bounds: dict[str, int], compares: bool):
+    """Files beside a log, and the state of producers, are of all of it."""
+    for folder in scenarios():
+        segments = kraftlog.open(folder / "log").found.segments
+        every = {str(fault) for fault in check_segments(segments, compares=compares)}
+        assert {str(fault) for fault in check_segments(segments, ReadOptions(**bounds), compares=compares)} <= every
+
+
+def test_transactions_are_checked_as_a_whole_where_offsets_are_bounded(tmp_path: Path):
+    shutil.copytree(GOLDEN / "transactions" / "log", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "orders-0" / f"{0:020d}.txnindex").write_bytes(b"")
+    every = kraftlog.open(tmp_path).errors().column("error").to_pylist()
+    assert set(every) == {"txnindex_mismatch"}
+    for bounds in ({"start_offset": 125}, {"end_offset": 1}):
+        assert kraftlog.open(tmp_path).errors(**bounds).column("error").to_pylist() == every
 
 
 def test_offsets_that_go_back():

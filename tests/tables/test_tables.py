@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pyarrow.compute as pc
 import pytest
 
 import kraftlog
@@ -19,7 +20,10 @@ from kraftlog.cli.tasks import MODULES, TASKS
 from kraftlog.spark.option_tables import READING
 from kraftlog.spark.options import parse_request
 from kraftlog.tables.all_tables import TABLES, table_named
+from kraftlog.tables.redaction import Redaction
+from kraftlog.tables.search import Search
 from kraftlog.tables.table import Table
+from kraftlog.values.typed_options import TypedOptions
 
 LOGS = ("transactions", "deleted_records", "metadata", "metadata_txn", "groups", "schema_registry", "codecs", "damaged")
 # One or several of each option, of which one changes what a reader gets of these logs.
@@ -124,6 +128,96 @@ def test_the_command_has_the_options_of_the_table(table: str):
     given = command.make_context(table, ["path"]).params
     for name in {*definition.option_names} - {*OF_PYTHON, "strict"}:
         assert definition.read_options({name: given[name]}) == definition.read_options({}), name
+
+
+FLAGS = sorted(option for option, values in VALUES.items() if isinstance(values[0], bool))
+
+
+@pytest.mark.parametrize("wrong", ["false", "", 2, None])
+@pytest.mark.parametrize("option", [*FLAGS, "strict"])
+def test_a_flag_is_true_or_false(option: str, wrong: object):
+    """The text of a configuration file would be true, whatever it says."""
+    for table in TABLES.values():
+        if option in table.option_names:
+            with pytest.raises(TypeError, match=rf"^{option} .* is neither True nor False$"):
+                table.read_options({option: wrong})
+
+
+@pytest.mark.parametrize("wrong", ["5", 2.0])
+def test_the_last_offset_that_counts_is_named_when_it_is_none(wrong: object):
+    with pytest.raises(TypeError, match=f"^at {wrong!r} is not an integer$"):
+        TABLES["offsets"].read_options({"at": wrong})
+    with pytest.raises(ValueError, match=f"^at {2**63 - 1} is not between"):
+        TABLES["offsets"].read_options({"at": 2**63 - 1})
+
+
+def test_one_name_or_number_stands_for_a_list_of_it():
+    metadata, groups = (kraftlog.open(GOLDEN / name / "log") for name in ("metadata", "groups"))
+    for given in ({"topics": "meta-1"}, {"kinds": "topic"}, {"brokers": 1}):
+        several = {name: [value] for name, value in given.items()}
+        found = metadata.metadata_changes(**given).to_table()
+        assert found.num_rows
+        assert found.equals(metadata.metadata_changes(**several).to_table())
+    for given in ({"groups": "grp-reborn"}, {"topics": "grp-a"}):
+        several = {name: [value] for name, value in given.items()}
+        assert groups.lag(**given).to_table().num_rows
+        assert groups.lag(**given).to_table().equals(groups.lag(**several).to_table())
+    path = GOLDEN / "transactions" / "log"
+    assert kraftlog.open(path, partitions=1).segments().equals(kraftlog.open(path, partitions=[1]).segments())
+    rows = [list(kraftlog.follow(path, topics=of, partitions=1).look()) for of in ("orders", ["orders"])]
+    assert rows[0]
+    assert rows[0] == rows[1]
+    log = kraftlog.open(path)
+    redacted = [log.records(["key"], redact=rules).to_table() for rules in ("key=null", ["key=null"])]
+    assert redacted[0].equals(redacted[1])
+
+
+@pytest.mark.parametrize("wrong", ["1", ["1"], [1.0]])
+def test_numbers_are_no_texts(wrong: Any):
+    with pytest.raises(TypeError, match=r"partitions .* is not an integer"):
+        kraftlog.open(GOLDEN / "transactions" / "log", partitions=wrong)
+    with pytest.raises(TypeError, match=r"brokers .* is not an integer"):
+        kraftlog.open(GOLDEN / "metadata" / "log").metadata_changes(brokers=wrong)
+
+
+STAGES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "filter": {"filter": pc.field("offset") < 20},
+    "search": {"search": Search(value="lamb")},
+    "redaction": {"redaction": Redaction(["key=null"])},
+    "types": {"typed": TypedOptions.of(key_format="string")},
+    "all": {
+        "filter": pc.field("key_error").is_null(),
+        "redaction": Redaction(["value=mask"]),
+        "typed": TypedOptions.of(key_format="string"),
+    },
+}
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_a_column_may_be_asked_for_twice(stages: str):
+    log = kraftlog.open(GOLDEN / "transactions" / "log", topics=["orders"])
+    once = log.scan("records", ["key", "offset"], **STAGES[stages]).to_table()
+    twice = log.scan("records", ["key", "offset", "key"], **STAGES[stages]).to_table()
+    assert once.num_rows
+    assert twice.equals(once.select(["key", "offset", "key"]))
+
+
+def test_counts_of_records_have_the_options_of_records():
+    log = kraftlog.open(GOLDEN / "transactions" / "log")
+    for count in (
+        log.key_stats,
+        lambda *_, **how: log.top_keys(1, [], **how),
+        lambda *_, **how: log.writes("day", [], **how),
+    ):
+        with pytest.raises(TypeError, match="table records has no option at; it has start_offset"):
+            count([], at=1)
+
+
+def test_schemas_go_with_a_format(tmp_path: Path):
+    log = kraftlog.open(GOLDEN / "transactions" / "log")
+    with pytest.raises(ValueError, match=r"^schemas goes with a value_format or key_format$"):
+        log.records(schemas=tmp_path)
 
 
 def _command(table: Table) -> click.Command:

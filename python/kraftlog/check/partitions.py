@@ -20,7 +20,7 @@ from kraftlog.layout.index_files import PREALLOCATED, IndexColumns, read_index
 from kraftlog.layout.segment import Segment
 from kraftlog.metadata_log.faults import metadata_faults
 from kraftlog.read.partitions import by_partition, is_metadata
-from kraftlog.read.ranges import Range, plan
+from kraftlog.read.ranges import Range, plan, relevant
 from kraftlog.read.records import Progress
 from kraftlog.read.segment_reader import located, segment_file
 from kraftlog.topics import COORDINATOR_TOPICS
@@ -45,7 +45,8 @@ def check_segments(
     ----------
     segments : list of Segment
     options : ReadOptions
-        ``strict`` raises at the first batch or record that cannot be read.
+        ``strict`` raises at the first batch or record that cannot be read. What lies within bounds is
+        decoded; transactions are those of the whole log, and ``compares`` has no effect.
     compares : bool
         Whether offsets, sequences and the entries of ``.index`` and ``.timeindex`` are checked as well. Without it
         faults are what cannot be read, and what says that records are missing or wrongly visible.
@@ -61,13 +62,17 @@ def check_segments(
     """
     notes = [] if notes is None else notes
     options = replace(options, include_deleted=True)
+    is_whole = not (options.bounds_offsets or options.bounds_timestamps)
     for group in by_partition(segments):
-        check = _PartitionCheck(group, compares=compares)
-        for segment in group:
+        check = _PartitionCheck(group, compares=compares and is_whole, checks_producers=is_whole)
+        for segment in group if is_whole else relevant(group, options):
             passes = _decoded(segment, options, workers, on_progress, notes)
             yield from check.segment(segment, passes if observe is None else _observed(segment, passes, observe))
-        yield from check.finish()
-        yield from metadata_faults(group)
+        if is_whole:
+            yield from check.finish()
+            yield from metadata_faults(group)
+        else:  # files beside a log, and transactions, are of all of it
+            yield from transaction_faults(group)
 
 
 def transaction_faults(segments: list[Segment]) -> Iterator[Fault]:
@@ -109,13 +114,14 @@ def _decoded(
 class _PartitionCheck:
     """The checks of one partition: each takes the headers of its segments, in order."""
 
-    def __init__(self, group: list[Segment], *, compares: bool) -> None:
+    def __init__(self, group: list[Segment], *, compares: bool, checks_producers: bool = True) -> None:
         self._last = group[-1]
         self._compares = compares
         self._offsets = OffsetCheck()
         self._sequences = SequenceCheck(compare_sequences=group[0].topic not in COORDINATOR_TOPICS)
         self._producers = ProducerCheck(group[0])
-        self._checks_producers = not group[0].state and group[0].base_offset is not None and not is_metadata(group[0])
+        is_log = not group[0].state and group[0].base_offset is not None and not is_metadata(group[0])
+        self._checks_producers = checks_producers and is_log
 
     def segment(self, segment: Segment, passes: _Pass) -> Iterator[Fault]:
         """Take the next segment."""

@@ -56,7 +56,7 @@ def typed_options(given: dict[str, Any]) -> TypedOptions | None:
     """Take the options of formats, and return what they say."""
     names = ("value_format", "key_format", "value_schema", "key_schema", "value_framing", "key_framing")
     texts, schemas = {name: given.pop(name) for name in names}, given.pop("schemas")
-    if not any(texts.values()):
+    if not any((*texts.values(), schemas)):
         return None
     from kraftlog.values.typed_options import TypedOptions
 

@@ -17,6 +17,7 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS = get_args(IsolationLevel)
 MOST_DECOMPRESSED_BYTES = 2**31 - 1  # no batch holds more, as Arrow counts the bytes of a column in 32 bits
+_FLAGS = ("include_control", "strict", "check_crc", "include_deleted", "salvage", "show_secrets", "include_image")
 _BOUNDS = {
     "batch_rows": (1, 2**31 - 2),
     "batch_bytes": (1, 512 << 20),
@@ -116,6 +117,9 @@ class ReadOptions:
             raise ValueError(f"isolation_level {self.isolation_level!r} is not one of {', '.join(ISOLATION_LEVELS)}")
         for name, (least, most) in _BOUNDS.items():
             checked_integer(name, getattr(self, name), least, most)
+        for name in _FLAGS:
+            if getattr(self, name) not in (True, False):  # the text "false" would be true
+                raise TypeError(f"{name} {getattr(self, name)!r} is neither True nor False")
 
     @property
     def searches(self) -> bool:

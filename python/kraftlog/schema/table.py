@@ -33,6 +33,8 @@ class TableSchema:
 
         Raises
         ------
+        TypeError
+            For a text, which is not several names.
         ValueError
             When the table has no such column; the message lists those it has.
         """

@@ -132,10 +132,10 @@ def _check_options(given: Mapping[str, str], table: Table) -> None:
 def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -> Request:
     """Return the request with the formats of keys and values; the columns that are shown have their errors, too."""
     texts = {re.sub("([A-Z])", r"_\1", name).lower(): given.get(name.lower()) for name in _OF_TYPES}
+    if "schemas" in given and not any(texts.values()):
+        raise ValueError("option schemas goes with valueFormat or keyFormat")
     typed = TypedOptions.of(schemas=given.get("schemas"), **texts)
     if typed is None:
-        if "schemas" in given:
-            raise ValueError("option schemas goes with valueFormat or keyFormat")
         return request
     if request.table != "records":
         raise ValueError(f"options valueFormat and keyFormat go with the table records, not with {request.table}")

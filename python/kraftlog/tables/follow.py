@@ -23,6 +23,7 @@ from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.options import MessageOptions
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
+from kraftlog.tables.user_options import given_numbers
 from kraftlog.topics import names
 from kraftlog.values.typed_options import TypedOptions
 
@@ -352,7 +353,7 @@ def follow(
     []
     """
     every = [paths] if isinstance(paths, str) or not isinstance(paths, Iterable) else list(paths)
-    wanted = names(topics), None if partitions is None else list(partitions)
+    wanted = names(topics), given_numbers("partitions", partitions)
 
     def listed() -> Log:
         return open_log(every, topics=wanted[0], partitions=wanted[1])

@@ -29,6 +29,7 @@ from kraftlog.tables.options import (
 )
 from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.unread_files import note_unreadable
+from kraftlog.tables.user_options import given_numbers
 from kraftlog.topics import names
 from kraftlog.types import IsolationLevel
 
@@ -292,7 +293,7 @@ class Log(RecordTables):
         if kinds is not None or topics is not None or brokers is not None:
             from kraftlog.metadata.diff.change_filter import ChangeFilter
 
-            where = ChangeFilter(names(kinds), names(topics), brokers)
+            where = ChangeFilter(names(kinds), names(topics), given_numbers("brokers", brokers))
         return self._stream("metadata_changes", columns, {**options, "strict": strict}, where=where)
 
     def producers(

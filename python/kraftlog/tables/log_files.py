@@ -28,6 +28,7 @@ from kraftlog.tables.shown_partitions import as_html, as_text, summary
 from kraftlog.tables.stage import Redacted, Stage, through
 from kraftlog.tables.table import Replicas, Table
 from kraftlog.tables.unread_files import left_alone, not_needed, unreadable
+from kraftlog.topics import names
 
 if TYPE_CHECKING:
     from pyarrow.compute import Expression
@@ -146,6 +147,8 @@ class LogFiles:
         if typed is not None and table != "records":
             raise ValueError(f"keys and values of the table records have formats, not those of {table}")
         definition = table_named(table, self.catalog)
+        wanted = names(columns)
+        once = None if wanted is None else list(dict.fromkeys(wanted))
         arrow_schema, types = None, None
         stages: list[Stage] = [] if search is None else [search]
         redacted = [] if redaction is None else [Redacted(redaction)]
@@ -154,7 +157,7 @@ class LogFiles:
 
             types = typed.resolved(self.lines.found, strict=options.strict)
             definition = replace(definition, columns=typed_table(types))
-            arrow_schema = types.records(columns, strict=options.strict).schema
+            arrow_schema = types.records(once, strict=options.strict).schema
             stages += [*redacted, Typed(types)]
         elif filters_redacted:
             stages += redacted
@@ -165,7 +168,8 @@ class LogFiles:
         if typed is None and not filters_redacted:
             stages += redacted
         if arrow_schema is None:
-            arrow_schema = definition.schema.select(columns)
+            arrow_schema = definition.schema.select(once)
+        shown = arrow_schema if wanted is None else pa.schema([arrow_schema.field(name) for name in wanted])
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             read = Read(
@@ -188,9 +192,11 @@ class LogFiles:
             if types is not None:
                 faults.extend(types.faults)
             rows = through(stages, Read.rows)(read)
+            if len(shown) > len(arrow_schema):  # a column that is asked for twice is read once
+                rows = (batch.select(shown.names) for batch in rows)
             return raising(rows, faults) if options.strict else rows
 
-        stream = Stream(arrow_schema, produce)
+        stream = Stream(shown, produce)
         return stream
 
     def files_of(self, table: Table) -> Discovery:

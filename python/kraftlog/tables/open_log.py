@@ -11,7 +11,7 @@ from kraftlog.layout.discover import Discovery, LogPaths, discover, each_path
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
-from kraftlog.tables.user_options import catalog_of
+from kraftlog.tables.user_options import catalog_of, given_numbers
 from kraftlog.topics import names
 
 NAMES_SHOWN = 10
@@ -81,8 +81,9 @@ def open(
     [341, 410]
     """
     topics, topic_ids = names(topics), names(topic_ids)
+    numbers = given_numbers("partitions", partitions)
     wanted_topics = None if topics is None else set(topics)
-    wanted_partitions = None if partitions is None else set(partitions)
+    wanted_partitions = None if numbers is None else set(numbers)
 
     def is_wanted(topic: str | None, partition: int | None) -> bool:
         is_topic = wanted_topics is None or topic in wanted_topics

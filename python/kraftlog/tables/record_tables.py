@@ -12,9 +12,11 @@ from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
+from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log_files import LogFiles
 from kraftlog.tables.options import ErrorOptions, RecordOptions
 from kraftlog.tables.user_options import read_options
+from kraftlog.topics import names
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ class RecordTables(LogFiles):
         )
         typed = None
         given = (value_format, key_format, value_schema, key_schema, value_framing, key_framing)
-        if any(one is not None for one in given):
+        if any(one is not None for one in (*given, schemas)):
             from kraftlog.values.typed_options import TypedOptions
 
             typed = TypedOptions.of(*given, schemas=schemas)
@@ -324,7 +326,7 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
-        read = read_options(**options)
+        read = TABLES["records"].read_options(options)
         return key_stats(count_keys(self.lines.found, read, faults, [], most_bytes=most_bytes or MOST_BYTES))
 
     def top_keys(
@@ -341,19 +343,19 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
 
-        read = read_options(**options)
+        read = TABLES["records"].read_options(options)
         return top_keys(count_keys(self.lines.found, read, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
 
     def writes(self, unit: str, faults: list[Fault], **options: Unpack[RecordOptions]) -> pa.Table:
         """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
-        return writes(self.lines.found, unit, read_options(**options), faults, [])
+        return writes(self.lines.found, unit, TABLES["records"].read_options(options), faults, [])
 
 
 def _redaction(rules: Iterable[str], key: bytes | None) -> Redaction | None:
-    if not (texts := list(rules)) and key is None:
+    if not (texts := names(rules)) and key is None:
         return None
     from kraftlog.tables.redaction import Redaction
 
-    return Redaction.of(texts, key)
+    return Redaction.of(texts or (), key)

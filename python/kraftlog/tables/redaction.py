@@ -14,6 +14,7 @@ from kraftlog.stream import rows_of
 from kraftlog.tables.digests import Digests
 from kraftlog.tables.json_path import EVERY, Step
 from kraftlog.tables.redaction_rule import HASH, HEADER, KEY, MASK, NULL, VALUE, Rule
+from kraftlog.topics import names
 
 if TYPE_CHECKING:
     from kraftlog.tables.redacted_columns import Documents
@@ -52,7 +53,7 @@ class Redaction:
     """
 
     def __init__(self, rules: Iterable[str], key: bytes | None = None) -> None:
-        self._texts = list(rules)
+        self._texts = names(rules) or []
         self._rules = [Rule.parse(text) for text in self._texts]
         if any(rule.how == HASH for rule in self._rules):
             if key is None:
@@ -113,7 +114,7 @@ class Redaction:
         ValueError
             As for the class; also when there is a key and no rule.
         """
-        if texts := list(rules):
+        if texts := names(rules):
             return cls(texts, key)
         if key is not None:
             raise ValueError("redact: there is a key, and no rule")

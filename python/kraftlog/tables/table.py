@@ -162,6 +162,7 @@ class Table:
         Traceback (most recent call last):
         TypeError: table offsets has no option isolation_level; it has at, include_deleted, strict
         """
+        from kraftlog.codec.options import NO_BOUND, checked_integer
         from kraftlog.tables.user_options import read_options
 
         unknown = [name for name in given if name not in self.option_names]
@@ -170,5 +171,5 @@ class Table:
         wanted = {**self.defaults, **given}
         if "at" in wanted:
             at = wanted.pop("at")
-            wanted["end_offset"] = None if at is None else at + 1
+            wanted["end_offset"] = None if at is None else checked_integer("at", at, -NO_BOUND - 1, NO_BOUND - 1) + 1
         return read_options(**wanted)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any, SupportsIndex
 
-from kraftlog.codec.options import NO_BOUND, ReadOptions, milliseconds
+from kraftlog.codec.options import NO_BOUND, ReadOptions, checked_integer, milliseconds
 from kraftlog.disk.remote_path import PathLike
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 
@@ -25,6 +27,28 @@ def read_options(
         end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
         **others,  # type: ignore[arg-type]
     )
+
+
+def given_numbers(option: str, numbers: SupportsIndex | Iterable[SupportsIndex] | None) -> list[int] | None:
+    """Return numbers of partitions or brokers; a single one stands for a list of it.
+
+    Raises
+    ------
+    TypeError
+        When one is no integer.
+
+    Examples
+    --------
+    >>> from kraftlog.tables.user_options import given_numbers
+    >>> given_numbers("partitions", ["1"])
+    Traceback (most recent call last):
+    TypeError: partitions '1' is not an integer
+    """
+    if numbers is None:
+        return None
+    given: Any = numbers
+    each = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    return [checked_integer(option, one, -NO_BOUND - 1, NO_BOUND) for one in each]
 
 
 def catalog_of(definitions: PathLike | None) -> Catalog:

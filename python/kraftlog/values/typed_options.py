@@ -41,7 +41,7 @@ class TypedOptions:
         Raises
         ------
         ValueError
-            For a format that there is not, and for a schema or framing without a format.
+            For a format that there is not, and for a schema, schemas or a framing without a format.
         """
         made = []
         for side, form, schema, framing in (
@@ -51,7 +51,11 @@ class TypedOptions:
             if form is None and (schema is not None or framing is not None):
                 raise ValueError(f"{side}_schema and {side}_framing go with a {side}_format")
             made.append(None if form is None else FormatOptions(form, framing or "confluent", schema))
-        return None if made == [None, None] else cls(made[0], made[1], schemas)
+        if made == [None, None]:
+            if schemas is not None:
+                raise ValueError("schemas goes with a value_format or key_format")
+            return None
+        return cls(made[0], made[1], schemas)
 
     def with_schemas_of(self, found: Discovery, faults: list[Fault]) -> TypedOptions:
         """Return the same options with the schemas that belong to some files, for a part of them."""
