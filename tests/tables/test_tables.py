@@ -19,6 +19,7 @@ from kraftlog.cli.options import OF_PYTHON
 from kraftlog.cli.tasks import MODULES, TASKS
 from kraftlog.spark.option_tables import READING
 from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
 from kraftlog.tables.all_tables import TABLES, table_named
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
@@ -128,6 +129,13 @@ def test_the_command_has_the_options_of_the_table(table: str):
     given = command.make_context(table, ["path"]).params
     for name in {*definition.option_names} - {*OF_PYTHON, "strict"}:
         assert definition.read_options({name: given[name]}) == definition.read_options({}), name
+
+
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if "start_offset" not in table.option_names])
+def test_spark_refuses_a_start_of_tables_that_have_none(table: str):
+    given = {"path": str(GOLDEN / "transactions" / "log"), "table": table, "failOnDataLoss": "false"}
+    with pytest.raises(ValueError, match=f"the table {table} counts from the start of the log"):
+        plan_parts(parse_request({**given, "startingOffsets": "5"}))
 
 
 FLAGS = sorted(option for option, values in VALUES.items() if isinstance(values[0], bool))

@@ -101,14 +101,24 @@ class Interval:
         ValueError
             For bounds that mean nothing for such a table.
         """
-        if self.starting != Position(EARLIEST):
-            raise ValueError(f"the table {table.name} counts from the start of the log; it has no starting offset")
+        self.check_start(table)
         if self.ending == Position(LATEST):
             return options
         if table.topic is None or self.ending.each or self.ending.is_timestamp:
             takers = ", ".join(name for name, one in TABLES.items() if one.topic is not None)
             raise ValueError(f"the table {table.name} has no such ending; {takers} take one")
         return replace(options, end_offset=self.ending.everywhere)
+
+    def check_start(self, table: Table) -> None:
+        """Raise when a table that has no start is to begin somewhere.
+
+        Raises
+        ------
+        ValueError
+            Names the table.
+        """
+        if "start_offset" not in table.option_names and self.starting != Position(EARLIEST):
+            raise ValueError(f"the table {table.name} counts from the start of the log; it has no starting offset")
 
     def check_partitions(self, there: set[tuple[str | None, int | None]]) -> None:
         """Raise when offsets are given for partitions that are not read.

@@ -108,6 +108,7 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
 
 
 def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOptions]]:
+    request.interval.check_start(request.definition)
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
     for group in by_partition(log.files_of(request.definition).segments):
         if request.narrowing.wants(group[0].topic, group[0].partition):
