@@ -168,3 +168,26 @@ def test_file_that_vanishes(tmp_path: Path):
     ]
     with pytest.raises(kraftlog.RecordError, match="No such file"):
         log.records(strict=True).to_table()
+
+
+@pytest.mark.parametrize("name", ["orders-9", "orders-9-delete", "other"])
+def test_a_link_that_leads_to_itself_is_a_fault_of_its_partition_alone(tmp_path: Path, name: str):
+    log_directory = tmp_path / "log"
+    shutil.copytree(GOLDEN / "transactions" / "log", log_directory)
+    expected = kraftlog.open(log_directory).segments()
+    (log_directory / name).symlink_to(name)
+    log = kraftlog.open(log_directory)
+    assert log.segments(strict=False, faults=(faults := [])).equals(expected)
+    assert [(fault.error, fault.topic, fault.partition) for fault in faults] == (
+        [("unreadable_file", "orders", 9)] if name == "orders-9" else []
+    )
+
+
+def test_a_link_in_a_partition_that_leads_to_itself(tmp_path: Path):
+    folder = tmp_path / "orders-0"
+    shutil.copytree(GOLDEN / "transactions" / "log" / "orders-0", folder)
+    expected = kraftlog.open(folder).records().to_table()
+    (folder / f"{999:020d}.log").symlink_to(f"{999:020d}.log")
+    log = kraftlog.open(folder)
+    assert log.records().to_table().equals(expected)
+    assert [row["error"] for row in log.errors().to_pylist()] == ["not_read"]

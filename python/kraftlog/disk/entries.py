@@ -64,6 +64,13 @@ def local_entry(path: Path) -> Entry | None:
     return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, found.st_size if is_file else 0)
 
 
+def _local_entry(each: os.DirEntry[str]) -> Entry:
+    try:
+        return Entry(each.name, False, True, each) if each.is_file() else Entry(each.name, each.is_dir(), False)
+    except OSError:  # a link that leads to itself: who goes into it is told why it cannot
+        return Entry(each.name, True, False)
+
+
 def local_entries(folder: Path) -> list[Entry]:
     """Return the entries of a folder, sorted by name.
 
@@ -73,9 +80,6 @@ def local_entries(folder: Path) -> list[Entry]:
         When the folder cannot be listed.
     """
     with os.scandir(folder) as found:
-        entries = [
-            Entry(each.name, False, True, each) if each.is_file() else Entry(each.name, each.is_dir(), False)
-            for each in found
-        ]
+        entries = [_local_entry(each) for each in found]
     entries.sort(key=attrgetter("name"))
     return entries

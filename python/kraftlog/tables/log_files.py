@@ -133,8 +133,8 @@ class LogFiles:
         redaction : Redaction, optional
             What is taken out of ``records``, before it is typed; searches see what was there.
         filters_redacted : bool
-            Whether the filter, too, sees what is left, so that nothing can be learned by filters. Those of typed keys
-            and values always do.
+            Whether the filter, too, sees what is left, so that nothing can be learned by filters. With ``typed`` it
+            always does.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")

@@ -116,8 +116,8 @@ class RecordTables(LogFiles):
         redact : iterable of str
             What is taken out of records: ``key``, ``value``, ``header.NAME`` or a JSON path such as
             ``value.customer.email``, with ``=null``, ``=hash`` or ``=mask`` behind it. It is done before values are
-            typed: a number of JSON that is hashed or masked does not fit then. ``filter`` is on what was there, but
-            of typed keys and values on what they become.
+            typed: a number of JSON that is hashed or masked does not fit then. ``filter`` is on what was there; with
+            formats, on what is left.
         redact_key : bytes, optional
             Of the HMAC that ``hash`` stands for, 16 bytes or more.
 
