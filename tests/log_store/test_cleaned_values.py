@@ -9,8 +9,9 @@ import pytest
 
 import kraftlog
 from kraftlog import LogStore
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS
 from kraftlog.tables.space import Housekeeping, space
-from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
+from kraftlog.write.offset_checkpoint import set_offsets
 
 SEEDS = range(40)
 FAR = 2**42  # milliseconds, behind all that is written

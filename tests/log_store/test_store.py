@@ -15,7 +15,7 @@ import kraftlog
 from faulty_disk import FaultyDisk, Step, no_space, since
 from kraftlog import LogStore
 from kraftlog.disk.lock import LogDirectoryLockedError
-from kraftlog.layout.checkpoints import LOG_START_OFFSETS, read_offset_checkpoint
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, read_offset_checkpoint
 from kraftlog.log_store.errors import (
     InvalidConfigError,
     InvalidPartitionsError,
@@ -27,7 +27,7 @@ from kraftlog.log_store.errors import (
 from kraftlog.log_store.partition import BatchOptions
 from kraftlog.log_store.producer_entries import Stamp
 from kraftlog.log_store.topics import LONGEST_NAME
-from kraftlog.write.offset_checkpoint import CLEANER_OFFSETS, set_offsets
+from kraftlog.write.offset_checkpoint import set_offsets
 
 Opened = Callable[..., LogStore]
 

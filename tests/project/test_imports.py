@@ -98,12 +98,14 @@ def test_a_command_imports_what_it_uses():
 
 
 def test_version_and_help_import_no_command():
-    heavy = {"numpy", "pyarrow", "rich", "kraftlog._native", "kraftlog.codec", "kraftlog.tables", "kraftlog.disk"}
+    heavy = {"numpy", "pyarrow", "rich", "kraftlog._native", "kraftlog.codec", "kraftlog.schema", "kraftlog.disk"}
     for arguments in (["--version"], ["--help"], []):
         found = imported(command(*arguments))
         assert "click" in found
         assert not heavy & found
         assert {name for name in found if name.startswith("kraftlog.cli.")} == {"kraftlog.cli.tasks"}
+        listed = {f"kraftlog.tables.{name}" for name in ("all_tables", "options", "table")}
+        assert {name for name in found if name.startswith("kraftlog.tables.")} == listed
 
 
 def test_tables_import_no_more_than_they_show():

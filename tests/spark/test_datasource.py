@@ -55,7 +55,7 @@ def test_headers_at_read_committed(spark, tmp_path: Path):
     """Batches and segments are those of the files at any isolation level."""
     folder = str(GOLDEN / "transactions" / "log")
     for table in ("batches", "segments"):
-        options = {"isolationLevel": "read_committed", "table": table, "rangeBytes": "1k"}
+        options = {"kafka.isolation.level": "read_committed", "table": table, "rangeBytes": "1k"}
         source = spark.read.format("kraftlog").options(**options).load(folder)
         assert comparable(rows_of(source)) == comparable(command_line_rows(table, [Path(folder)], tmp_path))
 

@@ -10,6 +10,7 @@ from model import ProducerModel
 import kraftlog
 from golden_files import GOLDEN
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.tables.user_options import read_options
 
 
 def damaged_log(folder: Path, model: ProducerModel, batch: int, byte: int, value: int) -> kraftlog.Log:
@@ -70,7 +71,7 @@ def test_rows_do_not_depend_on_ranges_behind_damage(tmp_path: Path):
             folder.mkdir()
             log = damaged_log(folder, model, batch, byte, 0x5A)
             whole = offsets(log)
-            options = kraftlog.tables.log.read_options(isolation_level="read_committed")
+            options = read_options(isolation_level="read_committed")
             for range_bytes in (1, 500):
                 stream = log.scan("records", ["offset"], options, range_bytes=range_bytes, workers=2)
                 assert stream.to_table()["offset"].to_pylist() == whole
@@ -82,7 +83,7 @@ def test_strict_names_file_and_offset(tmp_path: Path):
     model.marker(1, "COMMIT")
     log = damaged_log(tmp_path, model, 0, RECORD, 0xFF)
     with pytest.raises(kraftlog.CorruptRecordError, match=r"t-0/0{20}\.log: batch at byte 0: stored crc"):
-        log.scan("transactions", None, kraftlog.tables.log.read_options(strict=True)).to_table()
+        log.scan("transactions", None, read_options(strict=True)).to_table()
 
 
 def test_a_bad_snapshot_is_reported(tmp_path: Path):
@@ -163,7 +164,7 @@ def test_aborted_records_stay_hidden_beside_damage(
     log = damaged_log(tmp_path, model, batch, byte, value)
     expected = [offset for offset in model.visible if offset not in lost]
     assert offsets(log) == expected
-    options = kraftlog.tables.log.read_options(isolation_level="read_committed")
+    options = read_options(isolation_level="read_committed")
     ranged = log.scan("records", ["offset"], options, range_bytes=1, workers=2)
     assert ranged.to_table()["offset"].to_pylist() == expected
 
@@ -183,7 +184,7 @@ def test_a_log_that_was_appended_twice(tmp_path: Path):
     partition.mkdir()
     (partition / "00000000000000000000.log").write_bytes(2 * model.log)
     log = kraftlog.open(partition)
-    options = kraftlog.tables.log.read_options(isolation_level="read_committed")
+    options = read_options(isolation_level="read_committed")
     for range_bytes in (None, 1, 200):
         stream = log.scan("records", ["offset"], options, range_bytes=range_bytes)
         assert stream.to_table()["offset"].to_pylist() == 2 * model.visible
@@ -201,6 +202,6 @@ def test_a_metadata_batch_that_cannot_be_read_is_reported(tmp_path: Path):
     stream = kraftlog.open(folder).scan("metadata_transactions")
     assert [row["state"] for row in stream.to_table().to_pylist()] == ["aborted", "open"]
     assert [fault.error for fault in stream.faults] == ["bad_crc"]
-    strict = kraftlog.tables.log.read_options(strict=True)
+    strict = read_options(strict=True)
     with pytest.raises(kraftlog.CorruptRecordError, match=r"__cluster_metadata-0/0{20}\.log: batch at byte"):
         kraftlog.open(folder).scan("metadata_transactions", None, strict).to_table()

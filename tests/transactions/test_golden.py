@@ -11,6 +11,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN, lines
+from kraftlog.tables.user_options import read_options
 
 CONSUMED = sorted(
     (path.parent.parent.name, level)
@@ -311,7 +312,7 @@ def test_hanging_reads_the_whole_log():
     whole = kraftlog.open(GOLDEN / "transactions_hanging" / "log").hanging_transactions()
     part = GOLDEN / "transactions_hanging" / "log" / "orders-late-0" / "00000000000000000000.log"
     assert kraftlog.open(part).hanging_transactions() == whole
-    bounded = kraftlog.tables.log.read_options(start_timestamp=2208988800000, end_offset=1)
+    bounded = read_options(start_timestamp=2208988800000, end_offset=1)
     assert kraftlog.open(part.parent).scan("hanging_transactions", None, bounded).to_table() == whole
 
 

@@ -14,6 +14,7 @@ from random_logs import STEPS, in_segments, producer_log, written
 import kraftlog
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.markers import scan_markers
+from kraftlog.tables.user_options import read_options
 from kraftlog.transactions.metadata_columns import Stretch
 from kraftlog.transactions.metadata_fold import MetadataTransactionFold
 from kraftlog.transactions.producer import (
@@ -37,7 +38,7 @@ def test_read_committed(steps: list[tuple], cuts: list[int], range_bytes: int):
     model = producer_log(steps)
     with written(in_segments(model, cuts)) as folder:
         log = kraftlog.open(folder)
-        options = kraftlog.tables.log.read_options(isolation_level="read_committed")
+        options = read_options(isolation_level="read_committed")
         for workers in (1, 2):
             stream = log.scan("records", ["offset"], options, workers=workers, range_bytes=range_bytes)
             assert stream.to_table()["offset"].to_pylist() == model.visible

@@ -25,7 +25,6 @@ from kraftlog.layout.discover import Discovery, LogPaths
 from kraftlog.read.partitions import topics_of
 from kraftlog.schema.table import PARTITION
 from kraftlog.tables.all_tables import TABLES, table_named
-from kraftlog.tables.message_tables import check_type
 from kraftlog.tables.open_log import NAMES_SHOWN
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.read import missing_topic
@@ -83,6 +82,8 @@ def run_table(
     follows, last = given.pop("follows", False), given.pop("last", None)
     message_type = given.pop("message_type", None)
     if message_type is not None:
+        from kraftlog.tables.message_tables import check_type
+
         table = check_type(message_type, log.catalog)
     definition = table_named(table, log.catalog)
     check_topic(definition, log)

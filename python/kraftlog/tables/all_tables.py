@@ -258,7 +258,7 @@ def table_named(name: str, catalog: Catalog | None = None) -> Table:
     Examples
     --------
     >>> from kraftlog.tables.all_tables import table_named
-    >>> [*table_named("TopicRecord").schema.shown][3:5]
+    >>> [*table_named("TopicRecord").schema.shown][9:11]
     ['name', 'topic_id']
     """
     if name in TABLES:

@@ -35,7 +35,7 @@ def batch_rows(read: Read) -> Iterator[pa.RecordBatch]:
                 chosen = within(headers, options)
                 if len(chosen):
                     yield _batch_columns(segment, chosen, read.schema, scan.salvaged_at)
-        read.read_bytes(segment.size)
+        read.advance(segment.size)
 
 
 def _batch_columns(
@@ -66,7 +66,7 @@ def segment_rows(read: Read) -> Iterator[pa.RecordBatch]:
     segments = list(relevant(read.segments, read.options))
     for segment in segments:
         rows.append(_segment_row(segment, read.faults, strict=read.options.strict))
-        read.read_bytes(segment.size)
+        read.advance(segment.size)
     rows += [_plain_row(segment) for segment in read.files.set_aside]
     if "replica" in read.schema.names:
         for row, segment in zip(rows, [*segments, *read.files.set_aside], strict=True):

@@ -16,7 +16,6 @@ from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
 from kraftlog.tables.log_files import whole
-from kraftlog.tables.message_tables import check_type
 from kraftlog.tables.options import (
     BatchOptions,
     ChangeOptions,
@@ -168,7 +167,11 @@ class Log(RecordTables):
         >>> log.messages(["offset", "name"], type="TopicRecord").to_table().slice(0, 2).to_pylist()
         [{'offset': 11, 'name': 'meta-0'}, {'offset': 16, 'name': 'meta-1'}]
         """
-        table = "messages" if type is None else check_type(type, self.catalog)
+        table = "messages"
+        if type is not None:
+            from kraftlog.tables.message_tables import check_type
+
+            table = check_type(type, self.catalog)
         return self._stream(table, columns, {**options, "strict": strict}, workers=workers)
 
     def image(self, offset: int | None = None, *, strict: bool = True, cache: bool = True) -> ImageAt:

@@ -81,7 +81,7 @@ class Read:
         """The live segments."""
         return self.files.segments
 
-    def read_bytes(self, count: int) -> None:
+    def advance(self, count: int) -> None:
         """Say that so many bytes of log were read."""
         if self.on_progress is not None:
             self.on_progress(count)

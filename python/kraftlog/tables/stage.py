@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from kraftlog.tables.read import Read
-from kraftlog.tables.redaction import Redaction
+
+if TYPE_CHECKING:
+    from kraftlog.tables.redaction import Redaction
 
 Source = Callable[[Read], Iterator[pa.RecordBatch]]
 
