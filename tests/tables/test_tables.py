@@ -126,7 +126,7 @@ def test_the_command_has_the_options_of_the_table(table: str):
     command = _command(definition)
     by_name = {parameter.name: parameter for parameter in command.params}
     assert {name for name in {*EVERY, "strict"} if name in by_name} == {*definition.option_names} - {*OF_PYTHON}
-    given = command.make_context(table, ["path"]).params
+    given = command.make_context(table, ["path"], click.Context(commands, **commands.context_settings)).params
     for name in {*definition.option_names} - {*OF_PYTHON, "strict"}:
         assert definition.read_options({name: given[name]}) == definition.read_options({}), name
 
