@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from kraftlog.broker.client import Client
 from kraftlog.broker.errors import NotDeliveredError
 from kraftlog.broker.stretch import Stretch
-
-confluent_kafka = pytest.importorskip("confluent_kafka")
-KafkaError, KafkaException = confluent_kafka.KafkaError, confluent_kafka.KafkaException
 
 
 class Producer:

@@ -124,7 +124,9 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
 def _check_options(given: Mapping[str, str], table: Table) -> None:
     """Refuse options that a table does not have, unless they say what is so without them."""
     for name, option in _OF_TABLES.items():
-        if given.get(name.lower(), _DEFAULTS[name]) != _DEFAULTS[name] and option not in table.option_names:
+        value = given.get(name.lower())
+        says_something = value is not None and value.lower() != _DEFAULTS[name]
+        if says_something and option not in table.option_names:
             takers = ", ".join(one.name for one in TABLES.values() if option in one.option_names)
             raise ValueError(f"option {name}: table {table.name} has none; {takers} have")
 

@@ -89,12 +89,12 @@ class _Loading:
     """Where a broker begins to rebuild producers when it loads a log.
 
     As ``LogLoader`` and ``ProducerStateManager.truncateAndReload`` of Kafka 4.3: snapshots at the log start offset or
-    before it do not count, and those behind the first segment that is recovered are made anew. Segments are recovered
+    before it do not count, and those behind the first segment that is recovered are written again. They are recovered
     one after the other, each from the last snapshot up to its base offset. What lies between the two is read from the
     log start offset on, by whole batches; of a segment that is recovered all is read, also what lies before the log
     start offset. So a snapshot, and a segment that is recovered, know producers of records that were deleted.
 
-    Where nothing was deleted, snapshots say what the log says, and which ones a broker makes anew has no consequence.
+    Where nothing was deleted, snapshots say what the log says, and which ones a broker writes again has no consequence.
 
     Kafka takes a log that was closed, and has no snapshot, for one from before there were producers; here it is read.
 

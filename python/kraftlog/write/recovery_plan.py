@@ -95,7 +95,7 @@ class RecoveryPlan:
             yield from self._end(self._rebuild)
 
     def _is_trusted(self, segment: Segment) -> bool:
-        """Whether a segment before the recovery point is not read; index files of a cleaner's output are made anew."""
+        """Whether a segment before the recovery point is not read; a cleaner's output gets its index files again."""
         return segment.base_offset not in self._swapped and is_taken_as_it_is(segment)
 
     def _first_unflushed(self) -> int:
