@@ -33,53 +33,102 @@ WITH_ACLS = {
 _LEADERSHIP_ENDED = re.compile(r"Failed to load metadata from \S+ with epoch \d+ .* is no longer the leader")
 
 
-class Broker:
-    """The node below ``home``, running inside ``with``. Its log directory is formatted, unless it is there already.
+class Node:
+    """A process of Kafka with the properties below ``home``, running inside ``with``.
 
-    Properties are set beside its own. A node with a dynamic quorum takes the voters from its metadata log, which has
-    yet to be written when the node has been made.
+    Its log directory is formatted, unless it is there already.
     """
 
     def __init__(
-        self, jvm: Jvm, home: Path, properties: Mapping[str, str] | None = None, *, is_dynamic: bool = False
+        self, jvm: Jvm, home: Path, port: int, properties: Mapping[str, object], format_options: Iterable[str] = ()
     ) -> None:
         self._jvm = jvm
         self._output = home / "kafka.out"
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, controller = _free_ports(2)
+        self._port = port
         self.log_dir = home / "logs"
         self._properties = home / "server.properties"
-        name, voters = _DYNAMIC_QUORUM if is_dynamic else _STATIC_QUORUM
-        others = {name: voters.format(controller=controller), **(properties or {})}
-        self._properties.write_text(_properties(self._port, controller, self.log_dir, others))
-        options = ["--no-initial-controllers"] if is_dynamic else []
+        lines = [f"{name}={value}\n" for name, value in {"log.dirs": self.log_dir, **properties}.items()]
+        self._properties.write_text("".join(lines))
         if not (self.log_dir / "meta.properties").exists():
-            jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), "-g", *options)
+            command = ["format", "-t", CLUSTER, "-c", str(self._properties), "-g", *format_options]
+            jvm.run("kafka.tools.StorageTool", *command)
 
     def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        code = self.stop()
+        # 143 is the JVM's code for an end by SIGTERM after its shutdown hooks.
+        assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
+
+    def start(self) -> None:
+        """Start the process, and wait until it listens."""
         with self._output.open("ab") as output:
             command = self._jvm.command("Node", str(self._properties))
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
         try:
             self._wait_until_it_listens()
         except BaseException:
-            self._stop()
+            self.stop()
             raise
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        code = self._stop()
-        # 143 is the JVM's code for an end by SIGTERM after its shutdown hooks.
-        assert error is not None or code in (0, 143), f"Kafka ended with {code}:\n{self.output()}"
+    def stop(self) -> int:
+        """End the process as an administrator does, and return its exit code."""
+        assert self._process is not None
+        with self._process as process:
+            process.terminate()
+            try:
+                return process.wait(STOP_LIMIT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return process.wait(STOP_LIMIT)
+
+    def kill(self) -> None:
+        """End the process at once, as a loss of power would, but that what was written reaches the disk."""
+        assert self._process is not None
+        with self._process as process:
+            process.kill()
+            process.wait(STOP_LIMIT)
+
+    def output(self) -> str:
+        """Read what Kafka has said so far: its warnings and errors."""
+        return self._output.read_text(errors="replace")
+
+    def _wait_until_it_listens(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_LIMIT
+        while time.monotonic() < deadline:
+            assert self._process.poll() is None, f"Kafka did not start:\n{self.output()}"
+            try:
+                socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.1)
+        raise TimeoutError(f"Kafka does not listen after {START_LIMIT:.0f} s:\n{self.output()}")
+
+
+class Broker(Node):
+    """The only node of a cluster. Properties are set beside its own.
+
+    A node with a dynamic quorum takes the voters from its metadata log, which has yet to be written when the node has
+    been made.
+    """
+
+    def __init__(
+        self, jvm: Jvm, home: Path, properties: Mapping[str, str] | None = None, *, is_dynamic: bool = False
+    ) -> None:
+        port, controller = free_ports(2)
+        name, voters = _DYNAMIC_QUORUM if is_dynamic else _STATIC_QUORUM
+        others = {name: voters.format(controller=controller), **(properties or {})}
+        options = ["--no-initial-controllers"] if is_dynamic else []
+        super().__init__(jvm, home, port, _properties(port, controller, others), options)
 
     @property
     def bootstrap_servers(self) -> str:
         """What clients connect to."""
         return f"127.0.0.1:{self._port}"
-
-    def output(self) -> str:
-        """Read what Kafka has said so far: its warnings and errors."""
-        return self._output.read_text(errors="replace")
 
     def errors(self) -> list[str]:
         """Return the errors that Kafka has logged, as complaints_in has them."""
@@ -152,28 +201,6 @@ class Broker:
         printed = self._jvm.run(main, self.bootstrap_servers, *arguments, lines=lines)
         return [json.loads(line) for line in printed]
 
-    def _wait_until_it_listens(self) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + START_LIMIT
-        while time.monotonic() < deadline:
-            assert self._process.poll() is None, f"Kafka did not start:\n{self.output()}"
-            try:
-                socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise TimeoutError(f"Kafka does not listen after {START_LIMIT:.0f} s:\n{self.output()}")
-
-    def _stop(self) -> int:
-        assert self._process is not None
-        with self._process as process:
-            process.terminate()
-            try:
-                return process.wait(STOP_LIMIT)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                return process.wait(STOP_LIMIT)
-
 
 def complaints_in(output: str, *words: str) -> list[str]:
     """Return the lines of Kafka's log that have one of the words.
@@ -185,7 +212,8 @@ def complaints_in(output: str, *words: str) -> list[str]:
     return [line for line in lines if not _LEADERSHIP_ENDED.search(line)]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports of 127.0.0.1 that nobody uses."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -193,13 +221,12 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _properties(broker: int, controller: int, log_dir: Path, others: Mapping[str, str]) -> str:
-    properties: Line = {
+def _properties(broker: int, controller: int, others: Mapping[str, str]) -> Line:
+    return {
         "process.roles": "broker,controller",
         "node.id": NODE,
         "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
         "controller.listener.names": "CONTROLLER",
-        "log.dirs": log_dir,
         # The records carry timestamps of their own, long past: nothing may be deleted for its age.
         "log.retention.ms": -1,
         # One node has to do, and the internal topics stay small.
@@ -210,4 +237,3 @@ def _properties(broker: int, controller: int, log_dir: Path, others: Mapping[str
         "transaction.state.log.num.partitions": 1,
         **others,
     }
-    return "".join(f"{name}={value}\n" for name, value in properties.items())

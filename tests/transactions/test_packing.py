@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,9 +18,11 @@ from hypothesis import strategies as st
 import kraftlog
 from kraftlog import Encoder, RecordTooLargeError, encode, plan_batches
 from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.transactions import packing, packing_columns, packing_kernels
 
 HEADER = 61
 NO_CAP = 2**31 - 1
+DELTAS = (0, 64, 8192)  # the first offset deltas of one, two and three bytes
 
 # edges of the varints of lengths, of whole records and of offset deltas
 edges = st.sampled_from([-1, 0, 1, 57, 58, 63, 64, 65, 8180, 8185, 8191, 8192, 8193])
@@ -53,6 +59,20 @@ def planned(sizes: list[int], cap: int, most: int = NO_CAP) -> list[int] | int:
     return counts
 
 
+def planned_at_once(sizes: list[int], cap: int, most: int) -> list[int]:
+    """Return what ``planned`` does of records that fit, with each size looked up."""
+    taken = {(size, width): record_bytes(size, delta) for size in set(sizes) for width, delta in enumerate(DELTAS)}
+    counts, filled, count = [], HEADER, 0
+    for size in sizes:
+        width = (count >= 64) + (count >= 8192)
+        if count == most or filled + taken[size, width] > cap:
+            counts.append(count)
+            filled, count, width = HEADER, 0, 0
+        filled += taken[size, width]
+        count += 1
+    return [*counts, count]
+
+
 def fewest(sizes: list[int], cap: int) -> int:
     """Return the least number of batches, by trying every end of each batch."""
     least = [0] + [len(sizes) + 1] * len(sizes)
@@ -68,12 +88,20 @@ def table(sizes: list[int]) -> pa.Table:
     return pa.table({"value": pa.array([None if size < 0 else b"\x05" * size for size in sizes], pa.binary())})
 
 
+@pytest.fixture(scope="module", params=[packing_columns, packing_kernels], ids=["NumPy", "Numba"])
+def planner(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Plan with Numba, and as where it is not installed."""
+    with patch.object(packing, "_planner", lambda: request.param.plan):
+        yield
+
+
 def batches_of(data: object) -> tuple[list[int], list[int]]:
     headers = list(HeaderScan(data, check_crc=True).headers())
     counts = [int(n) for each in headers for n in each["records_count"]]
     return counts, [int(n) + 12 for each in headers for n in each["batch_length"]]
 
 
+@pytest.mark.usefixtures("planner")
 @settings(max_examples=250, deadline=None)
 @given(sizes_lists, caps, st.one_of(st.none(), st.integers(1, 70)), st.sampled_from([np.int32, np.int64]))
 def test_plan_is_that_of_the_twin(sizes: list[int], cap: int, most: int | None, dtype: type):
@@ -86,6 +114,7 @@ def test_plan_is_that_of_the_twin(sizes: list[int], cap: int, most: int | None, 
     assert plan_batches(np.array(sizes, dtype), cap, most).tolist() == expected
 
 
+@pytest.mark.usefixtures("planner")
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(edges, st.integers(-1, 200)), max_size=40), caps)
 def test_plan_is_within_the_cap_complete_and_shortest(sizes: list[int], cap: int):
@@ -115,6 +144,7 @@ def test_encoder_packs_as_planned(sizes: list[int], cap: int, most: int | None):
     assert encode(table(sizes), max_batch_bytes=cap, batch_records=plan) == greedy
 
 
+@pytest.mark.usefixtures("planner")
 def test_long_batches_cross_every_width_of_offset_deltas():
     for most in (64, 8192, NO_CAP):
         for cap in (1 << 17, 1 << 20):
@@ -122,6 +152,19 @@ def test_long_batches_cross_every_width_of_offset_deltas():
             plan = plan_batches(np.full(12_000, 3, np.int32), cap, most)
             assert plan.tolist() == planned(sizes, cap, most)
             assert batches_of(encode(table(sizes), max_batch_bytes=cap, max_batch_records=most))[0] == plan.tolist()
+
+
+@pytest.mark.usefixtures("planner")
+@pytest.mark.parametrize("seed", range(6))
+def test_plans_of_many_records(seed: int):
+    """Batches begin at any record and end at any width of an offset delta, with records of one size and of many."""
+    drawn = np.random.default_rng(seed)
+    largest = int(drawn.choice([1, 9, 70, 300, 9000]))
+    sizes = drawn.integers(-1, largest, 9_000) if seed % 3 else np.full(9_000, largest - 1)
+    for cap in (HEADER + largest + 12, 8192 + HEADER + largest, 1 << 20):
+        for most in (1, 64, 65, 8192, 8193, NO_CAP):
+            found = plan_batches(sizes.astype(drawn.choice([np.int32, np.int64])), cap, most).tolist()
+            assert found == planned_at_once(sizes.tolist(), cap, most)
 
 
 def test_encoder_follows_any_plan_that_fits():
@@ -152,6 +195,7 @@ def test_plans_that_do_not_fit_are_refused():
         encode(rows, batch_records=[9], max_batch_records=2)
 
 
+@pytest.mark.usefixtures("planner")
 def test_arguments():
     assert plan_batches([]).tolist() == []
     assert plan_batches(np.array([4000, 4000, 100, 8000], np.uint16)).tolist() == [3, 1]
@@ -171,6 +215,16 @@ def test_arguments():
             plan_batches([1], cap)
     with pytest.raises(ValueError, match="max_batch_records"):
         plan_batches([1], max_batch_records=0)
+
+
+def test_a_kernel_without_a_place_for_its_code():
+    """Code that is in no file has none, as code in a folder that nobody may write to."""
+    source = "def total(values):\n    found = 0\n    for value in values:\n        found += value\n    return found\n"
+    names: dict[str, Any] = {}
+    exec(compile(source, "<nowhere>", "exec"), names)
+    with pytest.raises(RuntimeError, match="cannot cache function"):
+        numba.njit(cache=True)(names["total"])
+    assert packing_kernels.compiled(names["total"])(np.arange(5)) == 10
 
 
 def test_numba_is_not_imported_before_it_is_needed():

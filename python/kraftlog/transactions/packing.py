@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,6 +13,7 @@ from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
 from kraftlog.codec.cursor import uvarint
 from kraftlog.codec.encode import MOST_RECORDS
 from kraftlog.errors import RecordTooLargeError
+from kraftlog.transactions import packing_columns
 
 DEFAULT_BATCH_BYTES = 8192  # of KIP-868: what a fetch of the metadata log takes at a time
 
@@ -47,18 +52,26 @@ def plan_batches(
     >>> plan_batches([4000, 4000, 100, 8000])
     array([3, 1])
     """
-    from kraftlog.transactions import packing_kernels
-
     if not RECORD_BATCH_OVERHEAD < max_batch_bytes < 2**31:
         raise ValueError(f"max_batch_bytes {max_batch_bytes} is not between {RECORD_BATCH_OVERHEAD + 1} and 2^31 - 1")
     if max_batch_records is not None and not 0 < max_batch_records <= MOST_RECORDS:
         raise ValueError(f"max_batch_records {max_batch_records} is not between 1 and {MOST_RECORDS}")
     given = _integers(sizes)
     counts = np.empty(len(given), np.int64)
-    batches, bad = packing_kernels.plan(given, max_batch_bytes, max_batch_records or MOST_RECORDS, counts)
+    batches, bad = _planner()(given, max_batch_bytes, max_batch_records or MOST_RECORDS, counts)
     if bad >= 0:
         raise _refusal(bad, int(given[bad]), max_batch_bytes)
     return counts[:batches].copy()
+
+
+@cache
+def _planner() -> Callable[..., tuple[int, int]]:
+    """Return the loop that Numba compiles, or what does the same by columns where Numba is not installed."""
+    if find_spec("numba") is None:
+        return packing_columns.plan
+    from kraftlog.transactions import packing_kernels
+
+    return packing_kernels.plan
 
 
 def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.int32]:
@@ -77,10 +90,8 @@ def _integers(sizes: npt.ArrayLike) -> npt.NDArray[np.int64] | npt.NDArray[np.in
 def _refusal(index: int, size: int, max_batch_bytes: int) -> ValueError:
     if size < -1:
         return ValueError(f"record {index}: size {size} is less than -1")
-    from kraftlog.transactions.packing_kernels import FRAME
-
     length = max(size, 0)
-    body = FRAME + _varint_size(length) + length
+    body = packing_columns.FRAME + _varint_size(length) + length
     alone = RECORD_BATCH_OVERHEAD + _varint_size(body) + body
     return RecordTooLargeError(
         f"record {index}: a batch of it alone takes {alone} bytes, max_batch_bytes is {max_batch_bytes}"

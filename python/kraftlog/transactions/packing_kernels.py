@@ -1,15 +1,41 @@
-"""Numba kernel of the packing plan: compiled on first use, cached on disk; ``packing`` imports it when it is needed."""
+"""The packing plan as a loop that Numba compiles when it is first used. ``packing`` imports it where Numba is there."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
 import numpy as np
 import numpy.typing as npt
 
 from kraftlog._native.scanner import RECORD_BATCH_OVERHEAD
-from kraftlog.compiled import compiled, inlined
+from kraftlog.transactions.packing_columns import FRAME
 
-FRAME = 5  # bytes of attributes, timestamp delta, offset delta of one byte, null key, number of headers
 SHORT_DELTAS = 1 << 6  # offset deltas below this take one byte
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function when it is first called; it runs without the interpreter lock.
+
+    The machine code is kept beside the package, or in the user's cache. Where neither can be written to, it is compiled
+    anew in each process.
+    """
+    njit: Any = numba.njit
+    try:
+        kernel: Function = njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        kernel = njit(nogil=True)(function)
+    return kernel
+
+
+def inlined(function: Function) -> Function:
+    """Compile a function into each place where compiled ones call it."""
+    njit: Any = numba.njit
+    kernel: Function = njit(inline="always")(function)
+    return kernel
 
 
 @inlined

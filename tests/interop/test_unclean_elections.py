@@ -1,0 +1,109 @@
+"""Three brokers that are killed while others lead, with elections of replicas that were not in sync.
+
+At the end nothing runs, and each broker's disk holds another log. kraftlog says of these what the cluster will serve,
+before the cluster starts again and serves it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from jvm import Jvm
+from kafka_cluster import BROKERS, CONTROLLER, Cluster, Seen
+
+import kraftlog
+
+TOPIC = "orders"
+PARTITIONS = 3
+ROUNDS = 3
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Take the seed of ``--random-seed``, and others after it while ``--random-seconds`` ask for more than 20."""
+    if "seed" in metafunc.fixturenames:
+        first, seconds = metafunc.config.getoption("--random-seed"), metafunc.config.getoption("--random-seconds")
+        metafunc.parametrize("seed", range(first, first + max(1, int(seconds) // 60)))
+
+
+def test_the_line_is_what_the_restarted_cluster_serves(java: Jvm, tmp_path: Path, seed: int) -> None:
+    """Compare offsets, values and ends of what is read of three directories with what consumers get."""
+    with tempfile.TemporaryDirectory(prefix="kraftlog-cluster-") as home:
+        cluster = Cluster(java, Path(home))
+        with cluster.ended():
+            leaders, watermarks = _fail(cluster, random.Random(seed))
+            copies = {node: tmp_path / str(node) for node in (CONTROLLER, *BROKERS)}
+            for node, copy in copies.items():
+                shutil.copytree(cluster.nodes[node].log_dir, copy)
+
+            cluster.start(CONTROLLER, *sorted(BROKERS, key=lambda node: -list(leaders.values()).count(node)))
+            led = cluster.wait_for_leaders(TOPIC)
+            served = {number: cluster.consume(TOPIC, number) for number in led}
+
+    log = kraftlog.open(list(copies.values()), topics=[TOPIC])
+    replicas = log.replicas().to_pylist()
+    parted = [row for row in replicas if not row["is_chosen"] and row["agrees_until"] < row["end_offset"]]
+    assert parted, "no broker has records that were cut off: the test proves nothing"
+    for number in range(PARTITIONS):
+        (chosen,) = (row for row in replicas if row["is_chosen"] and row["partition"] == number)
+        assert chosen["node_id"] == leaders[number]
+        assert watermarks[number] <= served[number].end_offset
+        if led[number] == leaders[number]:
+            assert _rows(copies.values(), number) == served[number]
+        else:  # several were in sync, and another one came first: what it had is served
+            assert _rows([copies[led[number]]], number) == served[number]
+    assert any(led[number] == leaders[number] for number in led)
+
+
+def _fail(cluster: Cluster, drawn: random.Random) -> tuple[dict[int, int], dict[int, int]]:
+    """Let brokers die and come back, and kill all in the end.
+
+    Returns
+    -------
+    leaders, watermarks : dict
+        Of each partition: its last leader, and where a consumer was told that the log ends while that one led.
+    """
+    cluster.start(CONTROLLER, *BROKERS)
+    cluster.create(TOPIC, PARTITIONS)
+    cluster.wait_for_leaders(TOPIC)
+    numbers = itertools.count()
+
+    def produce() -> None:
+        for partition in range(PARTITIONS):
+            values = [str(next(numbers)).encode() for _ in range(drawn.randint(1, 7))]
+            assert cluster.produce(TOPIC, partition, values) > 0
+
+    produce()
+    for _ in range(ROUNDS):
+        # the last one that is left leads all and writes on; then one comes back that lacks what it wrote
+        running = drawn.sample(sorted(cluster.brokers), len(cluster.brokers))
+        for node in running[1:]:
+            cluster.kill(node)
+            cluster.wait_for_leaders(TOPIC)
+            produce()
+        if drawn.random() < 0.8:
+            cluster.kill(running[0])
+            cluster.start(drawn.choice([node for node in BROKERS if node != running[0]]))
+            cluster.wait_for_leaders(TOPIC)
+            produce()
+        if drawn.random() < 0.6:
+            cluster.start(drawn.choice([node for node in BROKERS if node not in cluster.brokers]))
+            produce()
+    leaders = cluster.wait_for_leaders(TOPIC)
+    cluster.forbid_unclean_elections(TOPIC)
+    watermarks = {partition: cluster.consume(TOPIC, partition).end_offset for partition in leaders}
+    produce()
+    cluster.kill(CONTROLLER, *cluster.brokers)
+    return leaders, watermarks
+
+
+def _rows(paths: Iterable[Path], partition: int) -> Seen:
+    log = kraftlog.open(list(paths), topics=[TOPIC], partitions=[partition])
+    table = log.records(["offset", "value"]).to_table()
+    (end,) = log.partition_offsets("latest", ["offset"]).to_table()["offset"].to_pylist()
+    return Seen(list(zip(table["offset"].to_pylist(), table["value"].to_pylist(), strict=True)), end)
