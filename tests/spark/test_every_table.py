@@ -52,7 +52,9 @@ def test_messages_without_secrets():
 @pytest.mark.parametrize("folder", scenarios(), ids=name_of)
 def test_rows(folder: Path, table: str, tmp_path: Path):
     expected = comparable(command_line_rows(table, [folder / "log"], tmp_path))
-    for range_bytes in (EACH_BATCH, "4k", WHOLE_FILES) if TABLES[table].cut is Cut.RANGES else (WHOLE_FILES,):
+    for range_bytes in (
+        (EACH_BATCH, "4k", WHOLE_FILES) if TABLES[table].cut in (Cut.RANGES, Cut.CHECKS) else (WHOLE_FILES,)
+    ):
         found = rows_by_parts(path=str(folder / "log"), table=table, rangeBytes=range_bytes, includeHeaders="true")
         assert comparable(found) == expected
 
@@ -68,7 +70,7 @@ def test_read_committed(folder: Path, tmp_path: Path):
         assert comparable(found) == expected
 
 
-@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is Cut.RANGES])
+@pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut in (Cut.RANGES, Cut.CHECKS)])
 @pytest.mark.parametrize("folder", damaged_cases(), ids=name_of)
 def test_damage(folder: Path, table: str, tmp_path: Path):
     expected = comparable(command_line_rows(table, [folder / "log"], tmp_path))

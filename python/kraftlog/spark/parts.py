@@ -26,6 +26,7 @@ from kraftlog.tables.table import Cut
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
 PARTITIONS_AT_ONCE = 8
+_RANGES = (Cut.RANGES, Cut.CHECKS)
 SMALL_RANGE_BYTES = 4096  # less than that is tried once, a batch at a time
 
 
@@ -123,7 +124,7 @@ def _plan_partitions(request: Request, wanted: Wanted, fold: Fold) -> list[Part]
     maps = maps_of(request, wanted, fold)
     while True:
         parts = list(chain.from_iterable(parts_of(request, wanted, range_bytes, maps)))
-        if len(parts) >= request.min_partitions or request.definition.cut is not Cut.RANGES or range_bytes == 1:
+        if len(parts) >= request.min_partitions or request.definition.cut not in _RANGES or range_bytes == 1:
             return parts
         range_bytes = range_bytes // 2 if range_bytes > SMALL_RANGE_BYTES else 1
 
@@ -141,7 +142,7 @@ def maps_of(request: Request, wanted: Wanted, fold: Fold = in_threads) -> Maps:
     columns = library_columns(request.columns)
     maps: Maps = [
         TransactionMap(group, every="visible_at" in columns, strict=options.strict)
-        if request.table == "records" and needs_transactions(options, columns) and not is_metadata(group[0])
+        if request.definition.cut is Cut.RANGES and needs_transactions(options, columns) and not is_metadata(group[0])
         else None
         for group, options in wanted
     ]
@@ -220,13 +221,13 @@ def _works(
         ranges = list(PartitionRanges(transactions, options, range_bytes, [], all_at_once=True).ranges())
         faults += transactions.faults
         yield from ranges
-    elif request.table == "records" and needs_transactions(options, library_columns(request.columns)):
+    elif request.definition.cut is Cut.RANGES and needs_transactions(options, library_columns(request.columns)):
         yield from metadata_ranges(group, options, range_bytes, faults)
-    elif cut is Cut.RANGES:
+    elif cut in _RANGES:
         yield from plan_at_once(group, options, range_bytes)
     elif cut is Cut.SEGMENTS:
         yield from plan(group, options, None)
-    if cut is Cut.PARTITIONS or request.table == "errors":  # it checks what is only known of a whole partition
+    if cut in (Cut.PARTITIONS, Cut.CHECKS):
         yield WholePartition(tuple(group))
 
 

@@ -22,6 +22,7 @@ from kraftlog.tables.message_tables import note_bad_messages
 from kraftlog.tables.read import Read
 from kraftlog.tables.replica_table import PartitionReplicas, rows_of_partition
 from kraftlog.tables.stage import Redacted, Stage, through
+from kraftlog.tables.table import Cut
 from kraftlog.tables.typed_rows import Typed
 from kraftlog.tables.user_options import catalog_of
 
@@ -53,8 +54,8 @@ def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.Recor
 
 
 def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-    target = request.schema
-    if request.table == "records":
+    target, cut = request.schema, request.definition.cut
+    if cut is Cut.RANGES:
         stages: list[Stage] = [] if request.redaction is None else [Redacted(request.redaction)]
         if request.typed is not None:
             stages.append(Typed(request.typed))
@@ -63,10 +64,10 @@ def _read_range(request: Request, part: Part, work: Range, faults: list[Fault]) 
             return read_range(work, one.schema, one.options, one.faults)
 
         columns = request.record_schema
-        wanted = Read(TABLES["records"], Discovery([work.segment]), columns, part.options, faults)
+        wanted = Read(request.definition, Discovery([work.segment]), columns, part.options, faults)
         for batch in through(stages, records)(wanted):
             yield as_spark(batch, target)
-    elif request.table == "errors":
+    elif cut is Cut.CHECKS:
         for _ in read_range(work, schema.RECORDS.select([]), part.options, faults):
             pass
         if work.is_first:
@@ -82,7 +83,7 @@ def _read_partition(
     request: Request, part: Part, work: WholePartition, faults: list[Fault]
 ) -> Iterator[pa.RecordBatch]:
     segments = list(work.segments)
-    if request.table == "errors":
+    if request.definition.cut is Cut.CHECKS:
         faults += transaction_faults(segments)
         note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
         yield from errors_table(faults, request.schema.names).to_batches()
@@ -108,7 +109,7 @@ def _scan(log: Log, request: Request, part: Part, faults: list[Fault]) -> Iterat
 def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
     """Return files that are not read, in the table errors; set aside ones in segments."""
     log = request.log()
-    if request.table == "errors":
+    if request.definition.cut is Cut.CHECKS:
         yield from errors_table(log.left_alone(), request.columns).to_batches()
     else:
         aside = Log(Discovery(set_aside=log.found.set_aside))

@@ -23,7 +23,9 @@ class Cut(Enum):
     """How tasks of Spark share a table."""
 
     RANGES = auto()
-    """Each reads a stretch of a segment, from one batch to another."""
+    """Each reads a stretch of a segment, from one batch to another; transactions decide which of its rows are shown."""
+    CHECKS = auto()
+    """Each reads a stretch of a segment, and one more what is known of a whole partition alone."""
     SEGMENTS = auto()
     PARTITIONS = auto()
     REPLICAS = auto()
