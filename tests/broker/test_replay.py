@@ -95,7 +95,9 @@ def test_bounds_and_a_new_name(cluster: Cluster, tmp_path: Path):
 def test_transactions_are_not_cut(cluster: Cluster, tmp_path: Path):
     """What is committed together holds all records of each transaction in the partition."""
     replayed(tmp_path / "m.csv")
-    found = kraftlog.open(LOG, topics=[TOPIC]).transactions(["partition", "state", "first_offset", "last_offset"])
+    found = kraftlog.open(LOG, topics=[TOPIC]).partition_transactions(
+        ["partition", "state", "first_offset", "last_offset"]
+    )
     offsets = OffsetMapping(tmp_path / "m.csv")
     for row in found.to_pylist():
         shown = {at for at, _ in expected()[row["partition"]]}

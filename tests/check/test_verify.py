@@ -151,7 +151,7 @@ def test_txnindex_of_a_transaction_of_which_the_cleaner_left_a_part(tmp_path: Pa
 def test_txnindex_that_names_a_committed_transaction(tmp_path: Path):
     folder = tmp_path / "orders-0"
     shutil.copytree(GOLDEN / "transactions" / "log" / "orders-0", folder)
-    committed = kraftlog.open(folder).transactions(["producer_id", "first_offset", "marker_offset", "state"])
+    committed = kraftlog.open(folder).partition_transactions(["producer_id", "first_offset", "marker_offset", "state"])
     row = next(row for row in committed.to_pylist() if row["state"] == "committed" and row["first_offset"] is not None)
     segments = sorted(int(path.stem) for path in folder.glob("*.log"))
     base = max(offset for offset in segments if offset <= row["marker_offset"])

@@ -105,7 +105,7 @@ def test_records_are_those_of_the_log(kraftlog_command: Run, tmp_path: Path, nam
         assert {row["compression"] for row in batches if not row["is_control"] and row["records_count"]} == {
             compression
         }
-    transactions = kraftlog.open(log, topics=user_topics(log)).transactions(["state"])["state"].to_pylist()
+    transactions = kraftlog.open(log, topics=user_topics(log)).partition_transactions(["state"])["state"].to_pylist()
     if committed or "OPEN" not in map(str.upper, transactions):
         assert records(target, committed=True).to_pylist() == records(log, committed=True, **bounds).to_pylist()
     check_as_a_broker(kraftlog_command, log, target)
@@ -171,7 +171,7 @@ def test_markers_behind_the_bounds_end_the_transactions_of_what_is_copied(tmp_pa
     copied = kraftlog.open(tmp_path / "copy").batches(["base_offset", "is_control"]).to_pylist()
     assert {row["base_offset"] for row in copied if row["base_offset"] >= end} >= {marker["base_offset"]}
     assert all(row["is_control"] for row in copied if row["base_offset"] >= end)
-    assert "open" not in kraftlog.open(tmp_path / "copy").transactions()["state"].to_pylist()
+    assert "open" not in kraftlog.open(tmp_path / "copy").partition_transactions()["state"].to_pylist()
 
 
 def damaged_copy(tmp_path: Path, at: int) -> tuple[Path, int]:
@@ -308,9 +308,9 @@ def test_redacted_records_keep_all_else(
         if after["value"] == before["value"] and after["value"] is not None:
             json.loads(after["value"])
     check_as_a_broker(kraftlog_command, log, tmp_path / "copy")
-    sources = kraftlog.open(log, topics=user_topics(log)).transactions(["state", "marker_offset"])
+    sources = kraftlog.open(log, topics=user_topics(log)).partition_transactions(["state", "marker_offset"])
     if not bounds:
-        copied = kraftlog.open(tmp_path / "copy").transactions(["state", "marker_offset"])
+        copied = kraftlog.open(tmp_path / "copy").partition_transactions(["state", "marker_offset"])
         assert copied.to_pylist() == sources.to_pylist()
 
 

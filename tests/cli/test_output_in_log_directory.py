@@ -17,7 +17,7 @@ Command = Callable[..., Any]
 FILES = {
     "records": ("records", "read/orders-0", "--output"),
     "batches": ("batches", "read/orders-0", "--output"),
-    "transactions": ("transactions", "read", "--output"),
+    "partition-transactions": ("partition-transactions", "read", "--output"),
     "verify": ("verify", "read/orders-0", "--output"),
     "lag": ("lag", "read", "--output"),
     "get-offsets": ("get-offsets", "read", "--output"),

@@ -37,7 +37,7 @@ def options(tier: Path) -> tuple[str, ...]:
     [
         ("records", "--binary", "hex", "--format", "jsonl"),
         ("grep", "--value", "omega", "--binary", "hex"),
-        ("transactions", "--format", "jsonl"),
+        ("partition-transactions", "--format", "jsonl"),
         ("offsets",),
         ("get-offsets",),
         ("stats", "--format", "jsonl"),

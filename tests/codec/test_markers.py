@@ -14,7 +14,7 @@ def test_bytes_of_a_broker(name: str):
     for segment in kraftlog.open(GOLDEN / name / "log").found.segments:
         data = segment.path.read_bytes()
         log = kraftlog.open(segment.path)
-        epochs = {row["marker_offset"]: row["coordinator_epoch"] for row in log.transactions().to_pylist()}
+        epochs = {row["marker_offset"]: row["coordinator_epoch"] for row in log.partition_transactions().to_pylist()}
         for batch in log.scan("batches", None).to_table().to_pylist():
             if batch["control_type"] not in ("COMMIT", "ABORT"):
                 continue

@@ -42,7 +42,7 @@ def unlike_aborted(state: Any, folder: Path, *, is_sound: bool) -> list[tuple[in
     The table has those of which there is data, and what is left of it; Kafka's index the others, too.
     """
     columns = ["producer_id", "marker_offset", "first_offset", "state"]
-    table = kraftlog.open(folder).transactions(columns, strict=is_sound, faults=[])
+    table = kraftlog.open(folder).partition_transactions(columns, strict=is_sound, faults=[])
     ours = {row[:2]: row[2] for row in _tuples(table) if row[3] == "aborted" and row[2] is not None}
     theirs, start = {(one, last): first for one, first, last, _ in state["aborted"]}, state["start"]
     found = [key for key, first in ours.items() if key[1] >= start and max(first, start) < theirs.get(key, first + 1)]

@@ -160,7 +160,7 @@ def test_the_log_is_sound(broker: Broker, story: Story) -> None:
     assert [fault.message for fault in log.verify(ReadOptions())] == []
     transactions = Counter(
         (row["topic"], row["state"])
-        for row in log.transactions(["topic", "state"]).to_pylist()
+        for row in log.partition_transactions(["topic", "state"]).to_pylist()
         if not row["topic"].startswith("__")
     )
     batches = {"batch": 1, "stream": len(story.offsets)}

@@ -115,7 +115,7 @@ def test_transactions_of_real_producers(runs: Runs) -> None:
     ids = {row["transactional_id"]: row["producer_id"] for row in runs.transactional_ids}
     consumed = [line for at, lines in runs.consumed["read_uncommitted"].items() if at[0] == REAL for line in lines]
     expected = real_transactions.expected(consumed, ids)
-    table = kraftlog.open(runs.broker.log_dir, topics=[REAL]).transactions(list(expected[0]))
+    table = kraftlog.open(runs.broker.log_dir, topics=[REAL]).partition_transactions(list(expected[0]))
 
     def order(row: Line) -> tuple[int, int]:
         return row["partition"], row["first_offset"]

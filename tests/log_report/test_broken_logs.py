@@ -139,7 +139,7 @@ def test_a_transaction_whose_end_cannot_be_read(logs: Path):
     with use_disk(Locked("orders-0")):
         made = kraftlog.report(logs, now=NOW)
         log = kraftlog.open(logs, topics=["orders"], partitions=[0])
-        expected = log.transactions(["producer_id", "state"], strict=False, faults=[]).to_pylist()
+        expected = log.partition_transactions(["producer_id", "state"], strict=False, faults=[]).to_pylist()
     opened = [row["producer_id"] for row in expected if row["state"] == "open"]
     assert opened
     rows = [row for row in Page(made.html).sections["transactions"].rows("partition") if row["partition"] == "orders-0"]

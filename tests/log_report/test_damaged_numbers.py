@@ -62,7 +62,7 @@ def check(logs: Path) -> None:
     if newest and newest[0] is not None:
         assert one.totals.max_timestamp == newest[0] // 1000
     assert one.largest_batch == max(log.batches(["size_in_bytes"], faults=[])["size_in_bytes"].to_pylist(), default=0)
-    states = Counter(log.transactions(["state"], strict=False, faults=[])["state"].to_pylist())
+    states = Counter(log.partition_transactions(["state"], strict=False, faults=[])["state"].to_pylist())
     assert {state: count for state, count in one.transactions.items() if count} == states
     assert one.batch_sizes.sum() == one.totals.batches
     page = Page(made.html)

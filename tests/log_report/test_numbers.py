@@ -119,7 +119,7 @@ def test_errors(path: Path):
 @pytest.mark.parametrize("path", LOGS, ids=str)
 def test_transactions(path: Path):
     log, page = opened(path)
-    rows = log.transactions(strict=False, faults=[]).to_pylist()
+    rows = log.partition_transactions(strict=False, faults=[]).to_pylist()
     counts = Counter(row["state"] for row in rows)
     made = kraftlog.report(GOLDEN / path, now=NOW)
     sums = made.facts.transactions

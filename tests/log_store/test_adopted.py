@@ -17,7 +17,7 @@ from kraftlog.log_store.directory import existing_topics
 def test_the_partitions_of_a_broker(tmp_path: Path):
     logs = tmp_path / "logs"
     shutil.copytree(GOLDEN / "transactions" / "log", logs)
-    last = max(kraftlog.open(logs).transactions()["producer_id"].to_pylist())
+    last = max(kraftlog.open(logs).partition_transactions()["producer_id"].to_pylist())
     epochs = kraftlog.open(logs, topics=["orders"]).batches(["partition_leader_epoch"])["partition_leader_epoch"]
     before = {
         row["transactional_id"]: (row["producer_id"], row["producer_epoch"])
@@ -44,7 +44,7 @@ def test_the_partitions_of_a_broker(tmp_path: Path):
             assert producer.producer_id > last
             producer.send("orders", value="new", partition=0)
     assert existing_topics(logs) == {"orders": 3}
-    assert "open" not in kraftlog.open(logs).transactions()["state"].to_pylist()
+    assert "open" not in kraftlog.open(logs).partition_transactions()["state"].to_pylist()
     with LogStore(logs) as store:
         assert store.topics["orders"].partitions == 3
 

@@ -73,7 +73,7 @@ def test_behind_the_log_of_a_broker(tmp_path: Path):
         if row["topic"] == "orders"
     }
     errors = kraftlog.open(directory).errors().to_pylist()
-    producers = kraftlog.open(directory).transactions()["producer_id"].to_pylist()
+    producers = kraftlog.open(directory).partition_transactions()["producer_id"].to_pylist()
     one = new_write()
     done = commit(directory, one, stage(directory, one, [{("orders", 0): ["x"] * 50, ("orders", 2): ["y"]}]))
     assert {partition: offset for (_, partition), offset in done.items()} == {
@@ -84,7 +84,11 @@ def test_behind_the_log_of_a_broker(tmp_path: Path):
     after = set(map(str, kraftlog.open(directory / "orders-0").records().to_table().to_pylist()))
     assert before < after
     assert len(after - before) == 50
-    own = [row for row in kraftlog.open(directory).transactions().to_pylist() if row["producer_id"] > max(producers)]
+    own = [
+        row
+        for row in kraftlog.open(directory).partition_transactions().to_pylist()
+        if row["producer_id"] > max(producers)
+    ]
     assert [(row["state"], row["records_count"]) for row in own] == [("committed", 50), ("committed", 1)]
     known = {row["producer_id"] for row in kraftlog.open(directory / "orders-0").producers().to_pylist()}
     assert own[0]["producer_id"] in known
@@ -608,5 +612,5 @@ def test_marker_says_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     one = new_write()
     monkeypatch.setattr(time, "time_ns", lambda: 1_709_164_800 * 10**9)
     commit(tmp_path, one, stage(tmp_path, one, [{("t", 0): ["a"]}]))
-    (row,) = kraftlog.open(tmp_path, topics=["t"]).transactions(["end_timestamp"]).to_pylist()
+    (row,) = kraftlog.open(tmp_path, topics=["t"]).partition_transactions(["end_timestamp"]).to_pylist()
     assert row["end_timestamp"] == datetime(2024, 2, 29, tzinfo=UTC)

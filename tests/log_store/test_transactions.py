@@ -48,7 +48,7 @@ def committed(store: LogStore, topic: str = "orders") -> list[bytes]:
 
 
 def states(path: Path) -> list[tuple[int, int, str, int]]:
-    rows = kraftlog.open(path, topics=["orders"]).transactions().to_pylist()
+    rows = kraftlog.open(path, topics=["orders"]).partition_transactions().to_pylist()
     return sorted((row["producer_epoch"], row["partition"], row["state"], row["records_count"]) for row in rows)
 
 

@@ -69,4 +69,4 @@ def assert_sound(log_directory: Path) -> None:
 
 def states(log_directory: Path) -> set[str]:
     topics = topics_of(log_directory)
-    return set(kraftlog.open(log_directory, topics=topics).transactions()["state"].to_pylist())
+    return set(kraftlog.open(log_directory, topics=topics).partition_transactions()["state"].to_pylist())

@@ -85,7 +85,7 @@ def test_an_option_that_nobody_knows_is_refused_at_the_call(tmp_path: Path):
             names.add(name)
             with pytest.raises(TypeError, match="start_ofset"):
                 taker(*(known[one] for one in needed), **named.get(name, {}), start_ofset=1)
-    assert {"LogStore", "batches", "follow", "grep", "messages", "scan", "transactions", "writes"} <= names
+    assert {"LogStore", "batches", "follow", "grep", "messages", "partition_transactions", "scan", "writes"} <= names
     assert not (tmp_path / "new").exists()
 
 

@@ -57,8 +57,8 @@ def test_files_of_other_names_stand_alone(tmp_path: Path):
     names = [tmp_path / name for name in ("a.log", "b.log")]
     for name in names:
         shutil.copy(source, name)
-    each = kraftlog.open(names[0]).transactions().to_pylist()
-    assert kraftlog.open(names).transactions().to_pylist() == 2 * each
+    each = kraftlog.open(names[0]).partition_transactions().to_pylist()
+    assert kraftlog.open(names).partition_transactions().to_pylist() == 2 * each
 
 
 def test_a_metadata_log_outside_of_its_folder(tmp_path: Path):
@@ -69,7 +69,7 @@ def test_a_metadata_log_outside_of_its_folder(tmp_path: Path):
     shutil.copy(source / copy.name, copy)
     outside = kraftlog.open(copy)
     assert outside.metadata_transactions().to_pylist() == inside.metadata_transactions().to_pylist()
-    assert outside.transactions().num_rows == 0
+    assert outside.partition_transactions().num_rows == 0
     rows = [
         log.records(["offset"], isolation_level="read_committed").to_table().to_pylist() for log in (inside, outside)
     ]

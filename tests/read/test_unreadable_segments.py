@@ -178,7 +178,7 @@ def test_the_table_of_transactions(tmp_path: Path, unreadable: Gone):
     log.segment([("marker", 1, "ABORT")])
     opened = kraftlog.open(tmp_path / "t-0")
     with unreadable(log.paths[1]):
-        stream = opened.scan("transactions", ["state", "first_offset", "marker_offset"])
+        stream = opened.scan("partition_transactions", ["state", "first_offset", "marker_offset"])
         rows = [tuple(row.values()) for row in stream.to_table().to_pylist()]
         assert rows == [("open", 0, None), ("aborted", None, 3)]
         assert [fault.error for fault in stream.faults] == ["unreadable_file"]

@@ -190,7 +190,7 @@ def states_of_transactions() -> set[str]:
 
 
 def _states_in(folder: Path) -> set[str]:
-    return set(kraftlog.open(folder).transactions()["state"].to_pylist())
+    return set(kraftlog.open(folder).partition_transactions()["state"].to_pylist())
 
 
 def visible() -> Any:

@@ -497,7 +497,7 @@ def _tables_of(folder: Path) -> dict[str, Any]:
     log = kraftlog.open(folder)
     return {
         "errors": [row["message"] for row in log.errors().to_pylist()],
-        "open": [row for row in log.transactions().to_pylist() if row["state"] == "open"],
+        "open": [row for row in log.partition_transactions().to_pylist() if row["state"] == "open"],
         "offsets": {
             (row["group"], row["topic"], row["partition"], row["offset"], row["state"])
             for row in log.offsets().to_pylist()

@@ -42,7 +42,7 @@ def test_rows(spark, store: ObjectStore, name: str, level: str):
 def test_other_tables(spark, store: ObjectStore):
     folder = GOLDEN / "transactions" / "log"
     uri = store.put(folder, "tables")
-    for table in ("batches", "segments", "transactions", "errors"):
+    for table in ("batches", "segments", "partition_transactions", "errors"):
         options = {"storageOptions": json.dumps(store.options), "table": table}
         expected = comparable(plain_rows(kraftlog.open(folder).scan(table, columns_of(table)).to_table()))
         source = spark.read.format("kraftlog").options(**options, columns=",".join(columns_of(table))).load(uri)
@@ -53,7 +53,7 @@ def columns_of(table: str) -> list[str]:
     names = {
         "batches": ["topic", "partition", "base_offset", "last_offset", "is_transactional"],
         "segments": ["topic", "partition", "base_offset", "records"],
-        "transactions": ["topic", "producer_id", "state", "first_offset"],
+        "partition_transactions": ["topic", "producer_id", "state", "first_offset"],
         "errors": ["error", "position"],
     }
     return names[table]

@@ -39,7 +39,7 @@ def values(directory: Path) -> list[str]:
 def assert_sound(directory: Path) -> None:
     log = kraftlog.open(directory)
     assert [fault.message for fault in log.verify(ReadOptions())] == []
-    assert set(opened(directory).transactions()["state"].to_pylist()) == {"committed"}
+    assert set(opened(directory).partition_transactions()["state"].to_pylist()) == {"committed"}
     assert not (directory / ".kraftlog").exists()
 
 
@@ -268,7 +268,7 @@ def test_stream(tmp_path: Path, run_stream: Callable[[], None]):
     run_stream()
     assert values(directory) == sorted([*expected, "2.0", "2.1", "3.0"])
     assert_sound(directory)
-    producers = opened(directory).transactions(["producer_id"])["producer_id"]
+    producers = opened(directory).partition_transactions(["producer_id"])["producer_id"]
     assert len(producers.unique()) == 1
     assert kraftlog.open(directory).offsets(["offset"])["offset"].to_pylist() == [4]
     shutil.rmtree(checkpoint)  # then it is another query, which begins from the start

@@ -27,7 +27,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "offsets": Log.offsets,
     "groups": Log.groups,
     "transactional_ids": Log.transactional_ids,
-    "transactions": Log.transactions,
+    "partition_transactions": Log.partition_transactions,
     "producers": Log.producers,
     "hanging_transactions": Log.hanging_transactions,
     "last_stable_offsets": Log.last_stable_offsets,
@@ -46,9 +46,10 @@ FILES: dict[str, Callable[..., Any]] = {
     "index_entries": Log.index_entries,
 }
 
+_OF_TRANSACTIONS = ("producers", "hanging_transactions", "last_stable_offsets")
 _OF_OFFSETS = ("partition_offsets", "partition_offsets of read_committed")
 OF = {
-    "transactions_hanging": ("transactions", "producers", "hanging_transactions", "last_stable_offsets", *_OF_OFFSETS),
+    "transactions_hanging": ("partition_transactions", *_OF_TRANSACTIONS, *_OF_OFFSETS),
     "groups": ("offsets", "groups", *STREAMS),
     "transactions": ("transactional_ids", "offsets", "hanging_transactions", "last_stable_offsets"),
     "metadata_txn": ("metadata_transactions",),

@@ -136,9 +136,9 @@ def test_messages(tmp_path: Path):
 
 def test_transactions_that_ended_before_it_are_not_shown():
     log = kraftlog.open(LOG / "orders-del-7-0")
-    every = log.transactions(["first_offset", "marker_offset"], include_deleted=True).to_pylist()
+    every = log.partition_transactions(["first_offset", "marker_offset"], include_deleted=True).to_pylist()
     assert [row["marker_offset"] for row in every if row["marker_offset"] < START]
-    shown = log.transactions(["first_offset", "marker_offset"]).to_pylist()
+    shown = log.partition_transactions(["first_offset", "marker_offset"]).to_pylist()
     assert shown == [row for row in every if row["marker_offset"] >= START]
     assert any(row["first_offset"] < START for row in shown)  # begun before it, ended behind it
 

@@ -65,7 +65,7 @@ def test_a_name_alone_is_a_list_of_one(function: str, parameter: str):
     assert call(**{parameter: name}) == expected
 
 
-@pytest.mark.parametrize("method", ["records", "segments", "batches", "offsets", "transactions", "replicas"])
+@pytest.mark.parametrize("method", ["records", "segments", "batches", "offsets", "partition_transactions", "replicas"])
 def test_a_column_alone(method: str):
     read = getattr(kraftlog.open(LOG), method)
     assert rows(read("topic")) == rows(read(["topic"])) != []

@@ -40,7 +40,7 @@ def test_a_damaged_header_opens_no_transaction(tmp_path: Path):
     log = damaged_log(tmp_path, model, 1, PRODUCER_ID, 9)
     assert offsets(log) == [0, 3, 4]
     assert log.last_stable_offsets(strict=False, faults=[])["last_stable_offset"].to_pylist() == [5]
-    assert [row["state"] for row in log.transactions(strict=False, faults=[]).to_pylist()] == ["committed"]
+    assert [row["state"] for row in log.partition_transactions(strict=False, faults=[]).to_pylist()] == ["committed"]
     assert log.errors()["error"].to_pylist() == ["bad_crc"]
 
 
@@ -83,7 +83,7 @@ def test_strict_names_file_and_offset(tmp_path: Path):
     model.marker(1, "COMMIT")
     log = damaged_log(tmp_path, model, 0, RECORD, 0xFF)
     with pytest.raises(kraftlog.CorruptRecordError, match=r"t-0/0{20}\.log: batch at byte 0: stored crc"):
-        log.scan("transactions", None, read_options(strict=True)).to_table()
+        log.scan("partition_transactions", None, read_options(strict=True)).to_table()
 
 
 def test_a_bad_snapshot_is_reported(tmp_path: Path):
@@ -123,7 +123,7 @@ def test_a_transaction_that_began_before_the_log(tmp_path: Path):
     log = kraftlog.open(partition)
     assert offsets(log) == []
     assert log.last_stable_offsets()["last_stable_offset"].to_pylist() == [3]  # a broker's is never before its log
-    assert [row["first_offset"] for row in log.transactions().to_pylist() if row["state"] == "open"] == [0]
+    assert [row["first_offset"] for row in log.partition_transactions().to_pylist() if row["state"] == "open"] == [0]
 
 
 BASE_OFFSET, BATCH_LENGTH, LAST_OFFSET_DELTA = 0, 8, 23

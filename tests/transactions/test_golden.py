@@ -99,7 +99,7 @@ def test_aborted_transactions(name: str):
         for file, content in indexes.items()
         for entry in content.get("aborted", [])
     )
-    found = kraftlog.open(GOLDEN / name / "log").transactions().to_pylist()
+    found = kraftlog.open(GOLDEN / name / "log").partition_transactions().to_pylist()
     assert expected == sorted(
         (row["topic"], row["producer_id"], row["first_offset"], row["marker_offset"])
         for row in found
@@ -108,7 +108,7 @@ def test_aborted_transactions(name: str):
 
 
 def test_open_transactions():
-    found = kraftlog.open(GOLDEN / "transactions" / "log").transactions().to_pylist()
+    found = kraftlog.open(GOLDEN / "transactions" / "log").partition_transactions().to_pylist()
     still_open = {(row["topic"], row["partition"]): row for row in found if row["state"] == "open"}
     expected = {
         of: producer["current_transaction_start_offset"]
@@ -301,7 +301,7 @@ def test_a_real_log_begins_with_bootstrap_records():
 
 def test_a_delete_horizon_is_no_start(tmp_path: Path):
     """The cleaner puts it in the place of the base timestamp."""
-    rows = kraftlog.open(GOLDEN / "compaction" / "log").transactions().to_pylist()
+    rows = kraftlog.open(GOLDEN / "compaction" / "log").partition_transactions().to_pylist()
     with_data = [row for row in rows if row["first_offset"] is not None and row["end_timestamp"] is not None]
     assert with_data
     assert all(row["start_timestamp"] < row["end_timestamp"] for row in with_data)

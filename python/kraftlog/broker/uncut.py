@@ -39,7 +39,8 @@ class Uncut:
     @classmethod
     def of(cls, segments: Sequence[Segment]) -> Uncut:
         """Return those of a partition, from the headers of its batches."""
-        stream = Log(Discovery(segments=list(segments))).scan("transactions", ["state", "first_offset", "last_offset"])
+        log = Log(Discovery(segments=list(segments)))
+        stream = log.scan("partition_transactions", ["state", "first_offset", "last_offset"])
         ended = [rows.filter(_ENDED) for rows in stream.batches()]  # the pass over the records reports faults
         columns = ([rows[name].to_numpy() for rows in ended] for name in ("first_offset", "last_offset"))
         return cls(*(np.concatenate([np.empty(0, np.int64), *parts]) for parts in columns))

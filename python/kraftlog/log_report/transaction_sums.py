@@ -102,7 +102,7 @@ class TransactionSums:
     Attributes
     ----------
     counts : dict
-        By state, as the table ``transactions`` has it.
+        By state, as the table ``partition_transactions`` has it.
     open, longest, aborted : list of Transaction
         Open ones, those that took longest to end, and the last that were aborted; so many as are shown.
     bins : TimeBins

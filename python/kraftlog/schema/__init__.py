@@ -24,7 +24,7 @@ from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECOR
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
 from kraftlog.schema.registry import SCHEMAS
 from kraftlog.schema.table import HEADERS, IS_JSON, TIMESTAMP, TableSchema
-from kraftlog.schema.transactions import HANGING_TRANSACTIONS, PRODUCERS, TRANSACTIONAL_IDS, TRANSACTIONS
+from kraftlog.schema.transactions import HANGING_TRANSACTIONS, PARTITION_TRANSACTIONS, PRODUCERS, TRANSACTIONAL_IDS
 
 __all__ = [
     "BATCHES",
@@ -43,6 +43,7 @@ __all__ = [
     "METADATA_TRANSACTIONS",
     "OFFSETS",
     "PARTITION_OFFSETS",
+    "PARTITION_TRANSACTIONS",
     "PRODUCERS",
     "RECORDS",
     "RECOVERY",
@@ -54,7 +55,6 @@ __all__ = [
     "TIMESTAMP",
     "TOP_KEYS",
     "TRANSACTIONAL_IDS",
-    "TRANSACTIONS",
     "VERDICTS",
     "WRITES",
     "TableSchema",

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from kraftlog.schema.table import PARTITION, TIMESTAMP, TableSchema
 
-TRANSACTIONS = TableSchema(
-    "transactions",
+PARTITION_TRANSACTIONS = TableSchema(
+    "partition_transactions",
     "a producer's transaction in a partition",
     {
         **PARTITION,

@@ -218,7 +218,7 @@ class Log(RecordTables):
             raise error_from_fault(faults[0])
         return replace(found, faults=tuple(faults))
 
-    def transactions(
+    def partition_transactions(
         self,
         columns: Sequence[str] | None = None,
         *,
@@ -226,11 +226,11 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[TransactionOptions],
     ) -> pa.Table:
-        """Return producers' transactions, from batch headers: ended ones by their markers, then open ones.
+        """Return what each partition has of producers' transactions: ended ones by their markers, then open ones.
 
-        ``strict`` and ``faults`` are as ``Log`` says.
+        It is read from batch headers. ``strict`` and ``faults`` are as ``Log`` says.
         """
-        return self._table("transactions", columns, {**options, "strict": strict}, faults)
+        return self._table("partition_transactions", columns, {**options, "strict": strict}, faults)
 
     def metadata_transactions(
         self,

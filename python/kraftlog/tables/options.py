@@ -92,7 +92,7 @@ class BatchOptions(Bounds, total=False):
 
 
 class TransactionOptions(Bounds, total=False):
-    """Of the table ``transactions``.
+    """Of the table ``partition_transactions``.
 
     Attributes
     ----------

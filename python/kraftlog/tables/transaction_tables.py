@@ -1,4 +1,4 @@
-"""The tables transactions and metadata_transactions."""
+"""The tables partition_transactions and metadata_transactions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _WITHOUT_DATA = ("producer_epoch", "first_offset", "last_offset")
 _OF_MARKER = ("marker_offset", "marker_epoch", "coordinator_epoch")
 
 
-def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the table transactions: of each partition those that ended, by marker, then those that are open."""
+def partition_transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the table partition_transactions: of each partition those that ended, by marker, then open ones."""
     for group in by_partition(read.segments):
         if is_metadata(group[0]):
             continue
