@@ -13,7 +13,7 @@ from typing import Any
 
 from moto.backends import get_backend
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.server import create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 BUCKET = "bucket"
@@ -45,7 +45,7 @@ class ObjectStore:
         self.latency = 0.0
         self.fault: Callable[[str], str | None] | None = None
         self._lock = threading.Lock()
-        self._application = DomainDispatcherApplication(create_backend_app)
+        self._application = create_backend_app("s3")  # that of a host is looked for at each request
         self._objects = get_backend("s3")[DEFAULT_ACCOUNT_ID]["aws"]
         self._objects.create_bucket(BUCKET, "us-east-1")
         self.server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=_Handler)

@@ -11,6 +11,7 @@ from golden_releases import LOGS, by_file, dumps, folder_of
 from kraftlog.cli.dump.java_text import JAVA_REPLACEMENT
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("release", "state"), LOGS)
 def test_dump_is_that_of_kafka(kraftlog_command: Callable[..., object], release: str, state: str):
     """Logs, index files and snapshots, preallocated ones too; values that are no UTF-8."""

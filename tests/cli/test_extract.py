@@ -80,6 +80,7 @@ def check_as_a_broker(command: Run, log: Path, target: Path) -> None:
         assert [line for line in recovered.stdout.splitlines() if '"keep"' not in line] == []
 
 
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("seed", range(6))
 def test_records_are_those_of_the_log(kraftlog_command: Run, tmp_path: Path, name: str, seed: int):
@@ -279,6 +280,7 @@ KEPT = [name for name in COLUMNS if name not in ("key", "value", "headers")]
 REDACT_KEY = b"0123456789abcdef"
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("compression", [None, "none", "zstd"])
 def test_redacted_records_keep_all_else(

@@ -167,6 +167,7 @@ class ChangingDisk(Disk):
         return sorted([*seen, *(after[name] for name in after if name > max(names, default=""))], key=lambda e: e.name)
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("cut", range(0, 24, 2))
 def test_a_folder_that_changes_while_it_is_listed(folder: Path, way: Callable[[Path], list[Step]], cut: int) -> None:

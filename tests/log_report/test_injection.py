@@ -68,6 +68,7 @@ def test_names_of_topics(tmp_path: Path, name: str):
         assert not any(name in word and word != str(logs) and word.replace(name, "") not in ALLOWED for word in words)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", NASTY)
 def test_groups_and_everything_else_that_is_text(name: str):
     """Every text of the facts is replaced: no place of a template forgets to escape."""

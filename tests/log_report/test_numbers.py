@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import kraftlog
 from golden_files import GOLDEN
+from kraftlog.log_report.report import Report
 from kraftlog.log_report.texts import duration, minute, size
 from kraftlog.metadata.health import health
 from kraftlog.metadata_log.files import MetadataLog
@@ -22,8 +24,14 @@ NOW = 1_800_000_000_000
 LOGS = sorted(path.relative_to(GOLDEN) for path in GOLDEN.glob("**/log") if path.is_dir() and any(path.rglob("*.log")))
 
 
+@cache
+def reported(path: Path) -> tuple[Report, Page]:
+    made = kraftlog.report(GOLDEN / path, now=NOW)
+    return made, Page(made.html)
+
+
 def opened(path: Path) -> tuple[kraftlog.Log, Page]:
-    return kraftlog.open(GOLDEN / path), Page(kraftlog.report(GOLDEN / path, now=NOW).html)
+    return kraftlog.open(GOLDEN / path), reported(path)[1]
 
 
 def by_partition(table: pa.Table) -> dict[str, list[dict[str, Any]]]:
@@ -96,7 +104,7 @@ def test_errors(path: Path):
     log, page = opened(path)
     found = list(log.verify())
     counts = Counter(fault.error for fault in found)
-    made = kraftlog.report(GOLDEN / path, now=NOW)
+    made, _ = reported(path)
     assert {error: one.count for error, one in made.facts.faults.items()} == counts
     assert {one["kind"] for one in page.findings if one["kind"] in counts} == counts.keys()
     assert made.has_faults == bool(counts or made.facts.other_faults)
@@ -121,7 +129,7 @@ def test_transactions(path: Path):
     log, page = opened(path)
     rows = log.partition_transactions(strict=False, faults=[]).to_pylist()
     counts = Counter(row["state"] for row in rows)
-    made = kraftlog.report(GOLDEN / path, now=NOW)
+    made, _ = reported(path)
     sums = made.facts.transactions
     assert {state: count for state, count in sums.counts.items() if count} == counts
     if not rows:

@@ -34,6 +34,7 @@ def many(facts: Facts, partitions: int, per_topic: int, name: str) -> Facts:
     return dataclasses.replace(facts, partitions=found)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", ["orders-", "x" * (LONGEST_NAME - 5)], ids=["short", "long"])
 @pytest.mark.parametrize("per_topic", [1, 2, 50, MANY])
 @pytest.mark.parametrize("paths", ["codecs/log", "damaged/*/log"], ids=["sound", "damaged"])

@@ -27,6 +27,7 @@ def with_no_unknown(value: object) -> object:
     return [with_no_unknown(one) for one in value] if isinstance(value, list) else value
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("name", sorted(BUILT_IN.messages))
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())

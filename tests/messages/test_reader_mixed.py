@@ -44,6 +44,7 @@ def encoded(record: Record) -> tuple[bytes | None, bytes | None]:
     return (None, encode_framed(record)) if record.key is None else encode_keyed(record)
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("part", PARTS)
 @QUICK

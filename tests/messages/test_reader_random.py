@@ -33,6 +33,7 @@ def type_of(definition: Definition) -> RecordType:
     return RecordType(definition.name, API_KEY, None, definition)
 
 
+@pytest.mark.sweep(40)
 @pytest.mark.parametrize(("name", "version"), CASES)
 @QUICK
 @given(data=st.data())

@@ -79,6 +79,7 @@ def damaged(definition: Definition, chance: random.Random, count: int) -> list[E
     return found
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("name", NAMES)
 def test_damaged_messages(name: str) -> None:
     definition = BUILT_IN.messages[name]

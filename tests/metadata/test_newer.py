@@ -135,6 +135,7 @@ def test_the_next_level_of_each_feature(name: str, level: int) -> None:
         assert [(row["key"], row["outcome"]) for row in report.table.to_pylist()] == [(name, "unknown")]
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize(
     ("record", "named"),
     [

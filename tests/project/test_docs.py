@@ -10,12 +10,16 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from command_line import Done, kraftlog_command
 from object_store import object_store
+
+__all__ = ["kraftlog_command"]
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python"
@@ -58,12 +62,8 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("command", "shown"), console_blocks().values(), ids=console_blocks())
-def test_console(samples: Path, command: str, shown: str):
-    arguments = shlex.split(command)[1:]
-    folder = ROOT if "tests/golden" in command else samples
-    done = subprocess.run(
-        [str(PROGRAM), *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
-    )
+def test_console(kraftlog_command: Callable[..., Done], samples: Path, command: str, shown: str):
+    done = kraftlog_command(*shlex.split(command)[1:], cwd=ROOT if "tests/golden" in command else samples)
     printed = [line.rstrip() for line in (done.stdout + done.stderr).splitlines()]
     assert printed == [line.rstrip() for line in shown.splitlines()]
 
