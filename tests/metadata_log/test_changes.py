@@ -134,6 +134,7 @@ def test_filters() -> None:
         log.metadata_changes(kinds=["leader"])
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("folder", SCENARIOS, ids=lambda folder: folder.name)
 def test_every_filter(folder: Path) -> None:
     check_filters(kraftlog.open(folder / "log"))

@@ -67,6 +67,7 @@ def log(tmp_path: Path) -> Path:
     return copied("metadata", tmp_path / "log")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_from_each_offset_to_each_later_one(scenario: str, tmp_path: Path) -> None:
     log = copied(scenario, tmp_path / "log")

@@ -63,11 +63,13 @@ def test_image_is_the_snapshots(kraftlog_command: Command, tmp_path: Path, kept:
 
 
 @pytest.mark.parametrize(("kept", "is_cut"), CUTS)
-def test_every_offset_has_its_image_or_a_fault(tmp_path: Path, kept: int, is_cut: bool) -> None:
+def test_every_offset_has_its_image_or_a_fault(
+    tmp_path: Path, kept: int, is_cut: bool, sampled: Callable[..., list[int]]
+) -> None:
     """What the log holds is as it was; between its end and that of the snapshot nothing is known, and that is said."""
     folder = log_without(tmp_path, kept, is_cut=is_cut)
     log = MetadataLog.open(folder)
-    for offset in range(0, SNAPSHOT_END + 3, 7):
+    for offset in sampled(range(0, SNAPSHOT_END + 3, 7), 20):
         at = image_at(log, offset, faults := [])
         if log.end_offset <= offset < SNAPSHOT_END - 1:
             ends = [0, log.end_offset, *(snapshot.end_offset for snapshot in log.snapshots)]

@@ -87,6 +87,7 @@ def test_pieces_of_the_log_do_not_show(folder: Path, monkeypatch: pytest.MonkeyP
     assert found_in(folder) == whole
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("folder", SCENARIOS, ids=lambda folder: folder.name)
 def test_topics_and_brokers_that_are_wanted(folder: Path) -> None:
     """As much happens as the filtered changes say; what concerns all of a topic or broker is told as it is of all."""

@@ -49,6 +49,7 @@ def some_predicate(chance: random.Random, frame: pl.DataFrame, depth: int = 2) -
     )
 
 
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("seed", range(60))
 def test_filters(eager: pl.DataFrame, seed: int) -> None:
     chance = random.Random(seed)

@@ -48,6 +48,7 @@ def redaction() -> Redaction:
     return Redaction(RULES, SECRET)
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("table", ["orders", "topics.orders", "records"])
 @pytest.mark.parametrize("condition", LEAKS)
 def test_conditions_do_not_tell_what_was_there(logs: Path, table: str, condition: str) -> None:

@@ -9,6 +9,7 @@ from golden_files import GOLDEN
 from kraftlog.tables.user_options import read_options
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("range_bytes", [1, 1000, 4096, 16_384])
 @pytest.mark.parametrize("name", ["codecs/log/codec-none-0", "transactions/log/orders-0"])

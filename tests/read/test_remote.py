@@ -61,6 +61,7 @@ def records(log: Log, options: ReadOptions, range_bytes: int | None) -> tuple[pa
     return pa.Table.from_batches(batches, arrow_schema), faults, notes
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("scenario", ["transactions", "metadata_txn/names"])
 def test_every_table(store: ObjectStore, golden: dict[str, str], scenario: str):
     local = kraftlog.open(GOLDEN / scenario / "log")
@@ -106,6 +107,7 @@ def test_read_committed_from_the_files_beside(store: ObjectStore, golden: dict[s
     assert checked > 5
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("leave_out", [(".index", ".snapshot", ".txnindex"), (".snapshot",)], ids=len)
 @pytest.mark.parametrize("scenario", TRANSACTIONAL)
 def test_read_committed_without_the_files_beside(store: ObjectStore, scenario: str, leave_out: tuple[str, ...]):
@@ -154,6 +156,7 @@ def test_visible_at(store: ObjectStore, golden: dict[str, str]):
     assert remote.records(columns).to_table().equals(expected)
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("case", damaged_cases(), ids=name_of)
 def test_damaged(store: ObjectStore, case: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(RemoteFile, "window_bytes", 2048)
@@ -164,6 +167,7 @@ def test_damaged(store: ObjectStore, case: Path, monkeypatch: pytest.MonkeyPatch
     assert remote[1] == local[1]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("field", ["length", "magic", "crc"])
 @pytest.mark.parametrize("salvage", [False, True])
 def test_ranges_behind_damage(store: ObjectStore, tmp_path: Path, field: str, salvage: bool):

@@ -67,6 +67,7 @@ def test_rows(store: ObjectStore, key_pair: KeyPair, tmp_path: Path, layout: str
     assert not list(log.verify())
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", ["503", "cut", "short"])
 @pytest.mark.parametrize("layout", ["plain", "zstd", "zstd-aes"])
 def test_faults_that_pass(store: ObjectStore, key_pair: KeyPair, tmp_path: Path, layout: str, kind: str):

@@ -20,7 +20,7 @@ from spark_rows import clusters, command_line_rows, comparable, plain_rows, rows
 CODECS = GOLDEN / "codecs" / "log"
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut is not Cut.WHOLE])
 def test_rows(spark, table: str, tmp_path: Path):
     """Of all golden scenarios in one job."""

@@ -48,6 +48,7 @@ def test_messages_without_secrets():
     assert len(hidden) == sum('"salt":' in (value or "") for value in expected) > 0
 
 
+@pytest.mark.sweep(180)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("folder", scenarios(), ids=name_of)
 def test_rows(folder: Path, table: str, tmp_path: Path):
@@ -59,6 +60,7 @@ def test_rows(folder: Path, table: str, tmp_path: Path):
         assert comparable(found) == expected
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("folder", scenarios(), ids=name_of)
 def test_read_committed(folder: Path, tmp_path: Path):
     options = ("--isolation-level", "read_committed")
@@ -70,6 +72,7 @@ def test_read_committed(folder: Path, tmp_path: Path):
         assert comparable(found) == expected
 
 
+@pytest.mark.sweep(50)
 @pytest.mark.parametrize("table", [name for name, table in TABLES.items() if table.cut in (Cut.RANGES, Cut.CHECKS)])
 @pytest.mark.parametrize("folder", damaged_cases(), ids=name_of)
 def test_damage(folder: Path, table: str, tmp_path: Path):

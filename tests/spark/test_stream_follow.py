@@ -90,6 +90,7 @@ def test_a_bad_batch_at_the_end_is_waited_for(tmp_path: Path):
     assert queries[1].run() == [5]
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
 @pytest.mark.parametrize("field", [8, 16, 70])  # of a batch: its length, its magic, a byte of its records
 @pytest.mark.parametrize("limit", [3, 40, None])
@@ -115,6 +116,7 @@ def test_damage_hides_nothing_else(tmp_path: Path, level: str, field: int, limit
     assert [offset for _, _, offset in query.seen] == expected
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_logs(tmp_path: Path, seed: int):
     """Each visible offset is read once and in order, whatever rolls, tears, aborts and restarts come between."""

@@ -94,6 +94,7 @@ def _table(answer: Any) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.sweep(2)
 def test_an_answer_is_that_of_the_sound_log_or_it_raises(copied: tuple[str, Path]) -> None:
     name, folder = copied
     every = {**ANSWERS, **STREAMS}
