@@ -28,6 +28,7 @@ def new(follower: Follower) -> list[Row]:
     return [row for batch in follower.look() for row in batch.to_pylist()]
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_rows_come_once_and_in_order(tmp_path: Path, seed: int, level: Any):
@@ -146,6 +147,7 @@ def test_partitions_come_and_go_and_are_deleted_from(tmp_path: Path):
     assert "orders-0 is gone" in follower.notes
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("name", ["transactions", "codecs", "compaction", "deleted_records"])
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 @pytest.mark.parametrize("count", [0, 1, 7, 100_000])

@@ -92,6 +92,7 @@ def without_snapshots(tmp_path: Path) -> Callable[[Path], Path]:
     return copy
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("columns", [COLUMNS, FEWER], ids=len)
 @pytest.mark.parametrize("name", WITH_TRANSACTIONS)
 def test_golden_logs(name: str, columns: list[str], without_snapshots: Callable[[Path], Path]):
