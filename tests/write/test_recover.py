@@ -86,6 +86,7 @@ def copy(tmp_path: Path) -> Callable[[Path], Path]:
     return copied
 
 
+@pytest.mark.sweep(40)
 @pytest.mark.parametrize("golden", golden_partitions(), ids=partition_id)
 @pytest.mark.parametrize("harm", ["missing", "garbled", "empty"])
 def test_rebuilds_what_kafka_wrote(golden: Path, harm: str, copy: Callable[[Path], Path]):
@@ -152,6 +153,7 @@ def test_the_epoch_of_a_leader_without_records(copy: Callable[[Path], Path]):
     assert (there, path.read_bytes()) == (b"0\n2\n0 0\n2 13\n", b"0\n1\n0 0\n")
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("case", damaged_cases(), ids=lambda case: case.name)
 def test_cuts_where_kafka_cuts(case: Path, copy: Callable[[Path], Path]):
     answer = json.loads((case / "expected" / "reader.json").read_text())["broker_recovery"]
