@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 from random_partition import rows
 
 import kraftlog
@@ -59,6 +60,21 @@ def offset_at(folder: Path, time: str, isolation_level: str, *, is_sound: bool) 
     return found if found is None else int(found)
 
 
+def stable_offset(folder: Path, *, is_sound: bool) -> int | None:
+    """Return the last stable offset as Kafka has it behind a load: the base offset of the batch that is there.
+
+    A crash can take the marker of a transaction whose first records a cleaner has removed. Kafka looks for the place
+    where the transaction begins (``UnifiedLog.maybeConvertToOffsetMetadata``), and takes the offset of what it finds.
+    """
+    found = offset_at(folder, "-1", "read_committed", is_sound=is_sound)
+    batches = kraftlog.open(folder).batches(["base_offset", "last_offset"], strict=is_sound, faults=[])
+    start = offset_at(folder, "-2", "read_uncommitted", is_sound=is_sound)
+    if found is None or start is None:
+        return None
+    bases = batches["base_offset"].filter(pc.greater_equal(batches["last_offset"], found)).to_pylist()
+    return max(bases[0], start) if bases else found
+
+
 def differences(state: Any, folder: Path, *, is_sound: bool = True) -> list[str]:
     """Return in what kraftlog says another thing of a folder than Kafka did.
 
@@ -95,7 +111,7 @@ def differences(state: Any, folder: Path, *, is_sound: bool = True) -> list[str]
     stable = max(state["stable"], state["start"])
     compare("log end", state["end"], offset_at, folder, "-1", "read_uncommitted")
     compare("log start", state["start"], offset_at, folder, "-2", "read_uncommitted")
-    compare("last stable offset", stable, offset_at, folder, "-1", "read_committed")
+    compare("last stable offset", stable, stable_offset, folder)
     compare("producers", sorted(state["producers"]), producers, folder)
     compare("aborted transactions", [], unlike_aborted, state, folder)
     for time, answer in state["times"].items():

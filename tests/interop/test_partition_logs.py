@@ -214,6 +214,10 @@ def producers_behind_a_log_start(kafka: PartitionLogs, home: Path, seed: int, ro
         shutil.copytree(log.folder, left)
         start = min(end, max(0, chance.choice([*borders, chance.randint(0, end)]) + chance.choice([-1, 0, 1])))
         point = end if is_clean else chance.choice([*borders, chance.randint(0, end)])
+        if not is_clean and chance.random() < 0.2:
+            (left / f"{segments[-1]:020d}.log").write_bytes(b"")
+            start, point = min(start, segments[-1]), min(point, segments[-1])
+            rounds.drawn("empty last segment")
         if chance.random() < 0.4:
             (left / f"{chance.choice(segments):020d}.index").unlink(missing_ok=True)
         if chance.random() < 0.4 and (snapshots := sorted(left.glob("*.snapshot"))[1:]):
@@ -243,7 +247,16 @@ def test_producers_behind_a_log_start(kafka: PartitionLogs, tmp_path: Path, roun
         home = tmp_path / str(seed)
         producers_behind_a_log_start(kafka, home, seed, rounds)
         shutil.rmtree(home)
-    rounds.check(at_least={"compared: closed": 1, "compared: crashed": 1, "no producers": 1, "fewer": 1, "all": 1})
+    rounds.check(
+        at_least={
+            "compared: closed": 1,
+            "compared: crashed": 1,
+            "empty last segment": 1,
+            "no producers": 1,
+            "fewer": 1,
+            "all": 1,
+        }
+    )
 
 
 def test_what_kafka_loads(kafka: PartitionLogs, tmp_path: Path, rounds: Rounds) -> None:

@@ -142,6 +142,20 @@ def test_where_a_broker_begins(directory: Path, point: int | None, start: int, l
     assert {state.producer_id for state in everything} == EVERY
 
 
+@pytest.mark.parametrize("point", [0, 4, 8])
+@pytest.mark.parametrize(("start", "known"), [(0, {0, 2, 4, 6}), (5, {4, 6}), (7, {4, 6}), (8, set())])
+def test_a_last_segment_of_which_a_crash_has_left_nothing(directory: Path, point: int, start: int, known: set[int]):
+    """The segment ends where it begins: what the snapshot there knows was not before the log start offset."""
+    (directory / "t-0" / log_of(8)).write_bytes(b"")
+    (directory / "t-0" / NO_END).unlink()
+    (directory / "log-start-offset-checkpoint").write_text(f"0\n1\nt 0 {start}\n")
+    (directory / "recovery-point-offset-checkpoint").write_text(f"0\n1\nt 0 {point}\n")
+    log = kraftlog.open(directory)
+    if point == 8 and known:
+        known = {0, 2, 4, 6}  # the snapshot there is on disk
+    assert set(log.producers(["producer_id"])["producer_id"].to_pylist()) == known
+
+
 def test_a_txnindex_that_a_broker_does_not_take(directory: Path):
     """It names a transaction that ended before its segment, which a broker recovers then."""
     test_where_a_broker_begins(directory, CLOSED, 6, [], EVERY)

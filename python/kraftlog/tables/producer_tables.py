@@ -64,7 +64,8 @@ def producer_states(
             producers = _with_later_timestamps(producers, _believed_before(segment, found))
         is_begun = True
         is_recovered = loading.is_recovered[number]
-        end = max(end, _read(segment, producers, options, faults, 0 if is_recovered else first_offset))
+        read = _read(segment, producers, options, faults, 0 if is_recovered else first_offset)
+        end = max(end, segment.base_offset or 0, read)  # one that is empty ends where it begins
         if is_recovered and end <= loading.start:
             producers = ProducerStates()  # a broker takes no snapshot of that
         has_snapshot |= is_recovered and end > loading.start
