@@ -13,8 +13,10 @@
 
 typedef struct {
     const uint8_t *start; /* NULL: there is none */
-    int64_t size;
+    int64_t size;         /* KR_NOT_LOOKED_AT: `look` of the values fills it in */
 } kr_lent_buffer;
+
+enum { KR_NOT_LOOKED_AT = -1 };
 
 enum kr_text_layout { KR_TEXT_NULLS, KR_TEXT_ENDS32, KR_TEXT_ENDS64, KR_TEXT_VIEWS, KR_TEXT_FIXED };
 
@@ -27,6 +29,10 @@ typedef struct {
     kr_lent_buffer places;   /* ends, or views */
     const kr_lent_buffer *data;
     int64_t data_count; /* one, but for views */
+    /* Of views: a slice of a few rows may have thousands of buffers, so only those are looked at that a view is into.
+     * Fills in `data[buffer]`; 0 when it cannot. */
+    int (*look)(void *owner, int64_t buffer);
+    void *owner;
 } kr_text_values;
 
 /* Values by themselves, or the dictionary that indexes refer to. */
@@ -45,7 +51,8 @@ enum kr_text_fault {
     KR_TEXT_OUTSIDE,      /* the value ends at `found`, behind its data, of `limit` bytes */
     KR_TEXT_NEGATIVE,     /* its length or its place is `found` */
     KR_TEXT_NO_BUFFER,    /* its view is into buffer `found` of `limit` */
-    KR_TEXT_NO_INDEX      /* its index is `found`; the dictionary has `limit` values */
+    KR_TEXT_NO_INDEX,     /* its index is `found`; the dictionary has `limit` values */
+    KR_TEXT_NOT_LENT      /* `look` could not fill in buffer `found` of `limit` */
 };
 
 typedef struct {
@@ -141,6 +148,8 @@ static inline int64_t kr_text_viewed(const kr_text_values *v, const uint8_t *vie
     int64_t buffer = kr_lent_int32(view + 8), begin = kr_lent_int32(view + 12);
     if (buffer < 0 || buffer >= v->data_count)
         return -1 - (int64_t)kr_text_fail(e, KR_TEXT_NO_BUFFER, -1, buffer, v->data_count);
+    if (v->data[buffer].size == KR_NOT_LOOKED_AT && !v->look(v->owner, buffer))
+        return -1 - (int64_t)kr_text_fail(e, KR_TEXT_NOT_LENT, -1, buffer, v->data_count);
     if (begin < 0) return -1 - (int64_t)kr_text_fail(e, KR_TEXT_NEGATIVE, -1, begin, 0);
     if (begin + length > v->data[buffer].size)
         return -1 - (int64_t)kr_text_fail(e, KR_TEXT_OUTSIDE, -1, begin + length, v->data[buffer].size);

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kraftlog
+from kraftlog._native.text_column import TextColumn
+from kraftlog.codec import source
 
 TEXTS = st.one_of(st.none(), st.text(max_size=20).map(str.encode))
 PAIRS = st.lists(st.tuples(st.text(max_size=14), TEXTS), max_size=3)
@@ -224,3 +227,87 @@ def test_a_builder_that_takes_the_rest_of_a_table():
             batches.append(builder.close())
         found = kraftlog.decode(b"".join(batch.to_pybytes() for batch in batches), columns=["value"]).to_table()
         assert found["value"].to_pylist() == values
+
+
+class Counted(Sequence[pa.Buffer]):
+    """Buffers, and which of them were asked for."""
+
+    def __init__(self, buffers: Sequence[pa.Buffer], asked: list[int]) -> None:
+        self._buffers, self._asked = buffers, asked
+
+    def __len__(self) -> int:
+        return len(self._buffers)
+
+    def __getitem__(self, at: int) -> pa.Buffer:  # type: ignore[override]
+        self._asked.append(at)
+        return self._buffers[at]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int32(), pa.binary_view())])
+def test_a_slice_of_views_asks_for_the_buffers_that_its_rows_are_in(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch):
+    """However many the whole column has: those of as many bytes as a batch has room for, each once."""
+    asked: list[int] = []
+
+    def counted(layout: int, *given: object) -> TextColumn:
+        *before, data, width, indexes = given
+        return TextColumn(layout, *before, Counted(data, asked), width, indexes)
+
+    monkeypatch.setattr(source, "TextColumn", counted)
+    values, rows_of_a_buffer = [b"%07d" % i + b"x" * 40 for i in range(600)], 2
+    batch_size = 1000
+    bounds = range(0, len(values), rows_of_a_buffer)
+    views = [pa.array(values[first : first + rows_of_a_buffer], pa.binary_view()) for first in bounds]
+    whole = pa.concat_arrays(views)
+    if kind == pa.string_view():
+        column = whole.cast(pa.string_view())
+        buffers = len(column.buffers()) - 2
+    else:
+        buffers = len(whole.buffers()) - 2
+        column = pa.DictionaryArray.from_arrays(pa.array(range(len(values)), pa.int32()), whole)
+    assert buffers == len(values) // rows_of_a_buffer
+    table, first, found = pa.table({"value": column}), 0, []
+    while first < table.num_rows:
+        del asked[:]
+        builder = kraftlog.RecordBatchBuilder(batch_size=batch_size)
+        taken = builder.write(table.slice(first))
+        assert asked == list(range(first // rows_of_a_buffer, first // rows_of_a_buffer + len(asked)))
+        assert len(asked) * rows_of_a_buffer <= batch_size // len(values[0]) + 2 * rows_of_a_buffer
+        found += kraftlog.decode(builder.close(), columns=["value"]).to_table()["value"].to_pylist()
+        first += taken
+    assert found == values
+
+
+def test_a_buffer_that_lends_nothing(monkeypatch: pytest.MonkeyPatch):
+    """What it raises comes out, and the builder goes on."""
+
+    class Broken(Counted):
+        def __getitem__(self, at: int) -> pa.Buffer:  # type: ignore[override]
+            raise MemoryError(f"buffer {at}")
+
+    def broken(layout: int, *given: object) -> TextColumn:
+        *before, data, width, indexes = given
+        return TextColumn(layout, *before, Broken(data, []), width, indexes)
+
+    builder = kraftlog.RecordBatchBuilder()
+    views = pa.table({"value": pa.array([b"short", b"longer than a view has room for"], pa.binary_view())})
+    with monkeypatch.context() as patched:
+        patched.setattr(source, "TextColumn", broken)
+        with pytest.raises(MemoryError, match="buffer 0"):
+            builder.write(views)
+    assert builder.write(views) == 2
+    assert kraftlog.decode(builder.close(), columns=["value"]).to_table()["value"].to_pylist() == [
+        b"short",
+        b"longer than a view has room for",
+    ]
+
+
+def test_a_slice_of_a_table_makes_batches_of_the_chunks_that_are_taken():
+    """A builder may take a few rows of thousands of chunks: no object is made for each of them."""
+    chunks = 5000
+    table = pa.concat_tables([pa.table({"value": [b"%07d" % i]}) for i in range(chunks)])
+    next(source.sources(table.slice(3)))
+    pieces = source.sources(table.slice(3))
+    before = sys.getallocatedblocks()
+    assert next(pieces).rows == 1
+    assert sys.getallocatedblocks() - before < chunks // 10
+    assert 1 + sum(piece.rows for piece in pieces) == chunks - 3

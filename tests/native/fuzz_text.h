@@ -16,7 +16,36 @@ static struct {
     int count;
 } text_blocks;
 
+/* What holds buffers of views until they are asked for, each once. */
+typedef struct {
+    kr_lent_buffer all[TEXT_DATA], *lent;
+    int looks;
+} text_lender;
+
+static text_lender text_lenders[2];
+static int text_lenders_count;
+
+static int look_at_text(void *owner, int64_t buffer) {
+    text_lender *lender = owner;
+    CHECK_TRUE(buffer >= 0 && buffer < TEXT_DATA && lender->lent[buffer].size == KR_NOT_LOOKED_AT);
+    lender->lent[buffer] = lender->all[buffer];
+    lender->looks++;
+    return 1;
+}
+
+/* Lets the data of views be asked for. */
+static void hide_data(kr_text_values *v, kr_lent_buffer *data) {
+    text_lender *lender = &text_lenders[text_lenders_count++];
+    memcpy(lender->all, data, sizeof lender->all);
+    lender->lent = data;
+    lender->looks = 0;
+    for (int i = 0; i < TEXT_DATA; i++) data[i] = (kr_lent_buffer){0, KR_NOT_LOOKED_AT};
+    v->look = look_at_text;
+    v->owner = lender;
+}
+
 static void free_texts(void) {
+    text_lenders_count = 0;
     while (text_blocks.count) free(text_blocks.block[--text_blocks.count]);
 }
 
@@ -101,6 +130,7 @@ static kr_text_values random_values(kr_lent_buffer data[TEXT_DATA], int64_t rows
             data[i] = lend_bytes(&texts, is_bent);
         }
         put_views(&places, sizes, all, is_bent);
+        if (random_below(2)) hide_data(&v, data);
     } else if (v.layout == KR_TEXT_FIXED) {
         v.width = bent(random_below(9), is_bent);
         put_letters(&texts, (v.width > 0 && v.width < TEXT_LONGEST ? v.width : 3) * all);
@@ -193,7 +223,8 @@ static int64_t plain_value(const kr_text_values *v, wide at, const uint8_t **p) 
     *p = v->places.start + KR_VIEW_BYTES * at + 4;
     if (length <= KR_VIEW_INLINE) return (int64_t)length;
     if (buffer < 0 || buffer >= v->data_count) return TEXT_NOWHERE;
-    return plain_between(&v->data[buffer], begin, begin + length, p);
+    const kr_lent_buffer *data = v->look ? ((text_lender *)v->owner)->all : v->data;
+    return plain_between(&data[buffer], begin, begin + length, p);
 }
 
 /* The length of a row and where it lies; with `under_nulls` that of a null as well, which ends have. */
@@ -259,6 +290,26 @@ static void check_source(const kr_text_column *c, int64_t first, int64_t count, 
     }
 }
 
+/* How many buffers views of [first, end) are into, at most. */
+static int plain_buffers(const kr_text_column *c, int64_t first, int64_t end) {
+    const kr_text_values *v = &c->values;
+    int is_used[TEXT_DATA] = {0}, used = 0;
+    for (int64_t i = first; i < end; i++) {
+        wide at = (wide)v->offset + i;
+        if (c->index_width) {
+            if (plain_null(&c->index_validity, (wide)c->offset + i)) continue;
+            wide index = plain_number(&c->indexes, (wide)c->offset + i, c->index_width, c->index_is_signed);
+            if (index < 0 || index >= v->rows) continue;
+            at = v->offset + index;
+        }
+        wide length = plain_number(&v->places, 4 * at, 4, 1), buffer = plain_number(&v->places, 4 * at + 2, 4, 1);
+        if (plain_null(&v->validity, at) || length <= KR_VIEW_INLINE || buffer < 0 || buffer >= TEXT_DATA) continue;
+        used += !is_used[buffer];
+        is_used[buffer] = 1;
+    }
+    return used;
+}
+
 /* A part of the rows: 1 when it was measured, and *s then has it. */
 static int measure_and_copy(const kr_text_column *c, int64_t first, int64_t *count, kr_binary_source *s) {
     kr_text_error e = {KR_TEXT_OK, -1, 0, 0};
@@ -268,6 +319,8 @@ static int measure_and_copy(const kr_text_column *c, int64_t first, int64_t *cou
     int64_t found = kr_text_measure(c, first, *count, most, most_of_one, &size, &e);
     CHECK_INT(expected, found);
     if (found != expected) return 0;
+    if (c->values.look) /* those of the rows that were looked at: of the one, too, that stopped it */
+        CHECK_INT(plain_buffers(c, first, *count ? row + 1 : first), ((text_lender *)c->values.owner)->looks);
     if (expected < 0) {
         CHECK_INT(row, e.row);
         CHECK_TRUE(e.fault != KR_TEXT_OK && e.fault != KR_TEXT_BUFFER_SHORT);

@@ -6,6 +6,9 @@ cdef extern from "text_column.h" nogil:
         const uint8_t *start
         int64_t size
 
+    enum:
+        KR_NOT_LOOKED_AT
+
     enum kr_text_layout:
         KR_TEXT_NULLS
         KR_TEXT_ENDS32
@@ -19,6 +22,8 @@ cdef extern from "text_column.h" nogil:
         kr_lent_buffer validity, places
         const kr_lent_buffer *data
         int64_t data_count
+        int (*look)(void *owner, int64_t buffer)
+        void *owner
 
     ctypedef struct kr_text_column:
         kr_text_values values

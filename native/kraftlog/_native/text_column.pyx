@@ -10,6 +10,7 @@ from libc.stdlib cimport calloc, free
 
 from kraftlog._native.c_encoder cimport kr_binary_source
 from kraftlog._native.c_text_column cimport (
+    KR_NOT_LOOKED_AT,
     KR_TEXT_BUFFER_SHORT,
     KR_TEXT_ENDS32,
     KR_TEXT_ENDS64,
@@ -69,6 +70,20 @@ cdef kr_lent_buffer hold(list held, buffer) except *:
     return lent
 
 
+cdef int look(void *owner, int64_t buffer) noexcept nogil:
+    with gil:
+        return look_at(<TextColumn>owner, buffer)
+
+
+cdef int look_at(TextColumn column, int64_t buffer) noexcept:
+    try:
+        column.data[buffer] = hold(column.held, column.lenders[buffer])
+    except BaseException as error:  # raised again when the rows were measured
+        column.error = error
+        return 0
+    return 1
+
+
 cdef tuple faulty(const kr_text_error *error):
     return <int>error.fault, error.row, error.found, error.limit
 
@@ -78,8 +93,9 @@ cdef class TextColumn:
     """Values, of which ``offset`` are skipped, or the dictionary of ``indexes``.
 
     ``layout`` is one of ``LAYOUTS``; ``places`` are ends or views, ``data`` is a sequence of buffers, ``width`` that of
-    values of a fixed size. ``indexes`` are ``(rows, offset, validity, buffer, bytes, is_signed)``. ``fault`` says what buffer is
-    shorter than the rows take; nothing else can be asked then.
+    values of a fixed size. Of the buffers of views only those are looked at that rows refer to which are measured.
+    ``indexes`` are ``(rows, offset, validity, buffer, bytes, is_signed)``. ``fault`` says what buffer is shorter than the
+    rows take; nothing else can be asked then.
     """
 
     def __cinit__(self, int layout, int64_t rows, int64_t offset, validity, places, data not None, int64_t width=0,
@@ -94,8 +110,15 @@ cdef class TextColumn:
             if self.more == NULL:
                 raise MemoryError(f"no memory for {count} buffers")
             self.data = self.more
-        for i in range(count):
-            self.data[i] = hold(self.held, data[i])
+        if layout == KR_TEXT_VIEWS:
+            self.lenders = data
+            self.state.values.look = look
+            self.state.values.owner = <void *>self
+            for i in range(count):
+                self.data[i].size = KR_NOT_LOOKED_AT
+        else:
+            for i in range(count):
+                self.data[i] = hold(self.held, data[i])
         self.state.values.layout = <kr_text_layout>layout
         self.state.values.rows = rows
         self.state.values.offset = offset
@@ -126,8 +149,7 @@ cdef class TextColumn:
         cdef int64_t taken, size
         cdef kr_text_error error
         self._check(first, count)
-        with nogil:
-            taken = kr_text_measure(&self.state, first, count, most, INT32_MAX, &size, &error)
+        taken = self._measured(first, count, most, &size, &error)
         if taken < 0:
             return 0, 0, faulty(&error)
         if size <= INT32_MAX:
@@ -141,6 +163,14 @@ cdef class TextColumn:
             raise IndexError(f"rows {first} to {first + count} are not within {self.state.rows}")
         return 0
 
+    cdef int64_t _measured(self, int64_t first, int64_t count, int64_t most, int64_t *size, kr_text_error *error) except -2:
+        cdef int64_t taken
+        with nogil:
+            taken = kr_text_measure(&self.state, first, count, most, INT32_MAX, size, error)
+        if self.error is not None:
+            raise self.error
+        return taken
+
     cdef object fill(self, kr_binary_source *c, int64_t first, int64_t count):
         """Lends rows, or copies them; returns what keeps them alive."""
         cdef int64_t taken, size, ends_size
@@ -153,8 +183,7 @@ cdef class TextColumn:
         if first == self.sound_first and count <= self.sound_count:
             size = self.sound_bytes
         else:
-            with nogil:
-                taken = kr_text_measure(&self.state, first, count, INT32_MAX, INT32_MAX, &size, &error)
+            taken = self._measured(first, count, INT32_MAX, &size, &error)
             if taken != count:
                 raise ValueError(f"rows {first} to {first + count} do not fit a column")
         c.validity_offset = 0

@@ -96,7 +96,8 @@ def sources(
         When a value, or the headers of a row, take more than 31 bits can count.
     """
     places = _places(tuple(rows.schema.names))
-    for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+    # a reader makes batches of chunks when they are asked for: a builder may take a few rows of thousands of chunks
+    for batch in rows.to_reader() if isinstance(rows, pa.Table) else [rows]:
         if batch.num_rows:
             yield from _Gate(batch, places, first_row).pieces(most_bytes)
             first_row += batch.num_rows
