@@ -7,6 +7,7 @@ import queue
 import random
 import sys
 import threading
+import weakref
 from _thread import _count
 from collections.abc import Callable
 from functools import partial
@@ -136,20 +137,86 @@ def test_tasks_are_done_behind_it(count: int):
         ends(partial(judged, number))
 
 
-def test_what_a_task_raises_is_told():
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, SystemExit])
+def test_what_a_task_raises_is_told(error: type[BaseException]):
     pool = Threads(2)
 
     def fails() -> None:
-        raise OSError("the disk is full")
+        raise error("the disk is full")
 
-    task = pool.submit(fails)
+    def judged() -> None:
+        task = pool.submit(fails)
+        for _ in range(2):
+            with pytest.raises(error, match="the disk is full"):
+                task.result()
+        for _ in range(3):
+            pool.submit(len, "").result()  # the thread goes on
+        pool.shutdown()
+        with pytest.raises(RuntimeError):
+            pool.submit(len, "")
+
+    ends(judged)
+
+
+def test_who_waits_for_a_task_waits_until_it_is_done():
+    done, may_go_on = [], threading.Event()
+    pool = Threads(1)
+    task = pool.submit(lambda: (may_go_on.wait(STAND_STILL), done.append(0)))
+    threading.Timer(0.05, may_go_on.set).start()
+    ends(task.result)
+    assert done == [0]
+    ends(pool.shutdown)
+
+
+def test_there_are_no_more_threads_than_were_asked_for():
+    both, third, may_go_on = threading.Barrier(3), threading.Event(), threading.Event()
+    pool = Threads(2)
     for _ in range(2):
-        with pytest.raises(OSError, match="the disk is full"):
-            task.result()
-    pool.submit(len, "").result()  # the thread goes on
-    pool.shutdown()
-    with pytest.raises(RuntimeError):
-        pool.submit(len, "")
+        pool.submit(lambda: (both.wait(STAND_STILL), may_go_on.wait(STAND_STILL)))
+    both.wait(STAND_STILL)
+    last = [pool.submit(third.set) for _ in range(2)][-1]
+    assert not third.wait(0.1)
+    may_go_on.set()
+    ends(last.result)
+    ends(pool.shutdown)
+
+
+def test_a_task_that_was_taken_is_done_when_they_end_meanwhile():
+    """Another thread ends them between the question whether they do anything more and the task."""
+    pool = Threads(1)
+    ending = threading.Thread(target=pool.shutdown, daemon=True)
+
+    class Given:
+        def __init__(self) -> None:
+            self._queue = pool._given
+            self.get = self._queue.get
+
+        def put(self, task: object) -> None:
+            if task is not None:
+                ending.start()
+                ending.join(0.1)
+            self._queue.put(task)
+
+    pool._given = Given()
+    done: list[int] = []
+    ends(lambda: pool.submit(done.append, 1).result())
+    assert done == [1]
+    ends(ending.join)
+
+
+def test_a_thread_that_waits_holds_nothing():
+    """Else a store that nobody has closed would never go."""
+
+    class Store:
+        pass
+
+    store, pool = Store(), Threads(1)
+    gone = weakref.ref(store)
+    pool.submit(lambda held: None, store).result()
+    del store
+    waits = threading.Event()
+    ends(lambda: [waits.wait(0.01) for _ in iter(lambda: gone() is not None, False)])
+    ends(pool.shutdown)
 
 
 @pytest.mark.parametrize("drops_waiting", [True, False])
@@ -160,9 +227,9 @@ def test_what_waits_when_they_end(drops_waiting: bool):
     pool.submit(done.append, 1)
     begun.wait()
     threading.Timer(0.05, may_go_on.set).start()
-    pool.shutdown(drops_waiting=drops_waiting)
-    assert done == ([0] if drops_waiting else [0, 1])
-    pool.shutdown(drops_waiting=drops_waiting)
+    for _ in range(2):
+        ends(lambda: pool.shutdown(drops_waiting=drops_waiting))
+        assert done == ([0] if drops_waiting else [0, 1])
 
 
 def test_threads_that_nobody_has_ended_end():

@@ -45,6 +45,7 @@ TESTS = {  # of the files whose names begin so, those of ``tests`` that are trie
     "log_store/group": "log_store/group_offsets log_store/groups log_store/consumers",
     "log_store/consumer": "log_store/consumers log_store/groups log_store/interrupts",
     "log_store/producer": "log_store/producers log_store/transactions log_store/groups log_store/fork",
+    "log_store/threads": "log_store/interrupted_waits",
     "log_store/": "log_store/transactions log_store/store log_store/reopening",
     "write/log_cleaner": "log_store/cleaned_values log_store/housekeeping",
     "write/cleaned": "log_store/cleaned_values log_store/housekeeping",
