@@ -23,29 +23,31 @@ class Done:
     stderr: str
 
 
+def run_command(*arguments: object, cwd: Path | None = None, given: str = "") -> Done:
+    """Run ``kraftlog`` with arguments and a text as its input."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    before = Path.cwd()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["kraftlog", *map(str, arguments)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        os.chdir(cwd or before)
+        try:
+            main()
+            code: object = 0
+        except SystemExit as end:
+            code = end.code
+        finally:
+            os.chdir(before)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return Done(int(code or 0), *texts)  # type: ignore[call-overload]
+
+
 @pytest.fixture
-def kraftlog_command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
-    """Run ``kraftlog`` with arguments; returns code, output and errors."""
-
-    def run(*arguments: object, cwd: Path | None = None) -> Done:
-        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-        before = Path.cwd()
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", ["kraftlog", *map(str, arguments)])
-            patch.setattr(sys, "stdout", out)
-            patch.setattr(sys, "stderr", err)
-            os.chdir(cwd or before)
-            try:
-                main()
-                code: object = 0
-            except SystemExit as end:
-                code = end.code
-            finally:
-                os.chdir(before)
-        texts = []
-        for stream in (out, err):
-            stream.flush()
-            texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
-        return Done(int(code or 0), *texts)  # type: ignore[call-overload]
-
-    return run
+def kraftlog_command() -> Callable[..., Done]:
+    """Return what runs ``kraftlog`` with arguments; it returns code, output and errors."""
+    return run_command

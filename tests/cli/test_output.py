@@ -162,12 +162,11 @@ def test_bytes_are_not_for_a_terminal():
         assert at.end() == 2
 
 
-def test_demo_leaves_what_is_not_its_own(tmp_path: Path):
+def test_demo_leaves_what_is_not_its_own(kraftlog_command: Command, tmp_path: Path):
+    """It says so at once, without a table, and without Spark."""
     (tmp_path / "keep.txt").write_text("mine")
-    program = Path(sys.executable).parent / "kraftlog"
-    arguments = ["demo", str(PARTITION), "--output", str(tmp_path)]
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
+    done = kraftlog_command("demo", PARTITION, "--output", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
     assert f"{tmp_path / 'keep.txt'}: not a file of an export" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
 

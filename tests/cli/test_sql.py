@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
+from command_line import Done, run_command
 from golden_files import GOLDEN
 
 LOG = GOLDEN / "transactions" / "log"
 
 
-def sql(*arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kraftlog", "sql", *map(str, arguments)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+def sql(*arguments: str | Path, given: str = "") -> Done:
+    return run_command("sql", *arguments, given=given)
 
 
 def test_a_query() -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import kraftlog
+from command_line import Done, run_command
 
-Command = Callable[..., subprocess.CompletedProcess]
+Command = Callable[..., Done]
 LINES = '{"key": "a", "value": "one"}\n{"key": "b", "value": "two"}\n'
 
 
@@ -25,9 +24,8 @@ def mine(kraftlog_command: Command, tmp_path: Path) -> Path:
     return tmp_path / "mine"
 
 
-def produce(mine: Path, lines: str, *options: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "kraftlog", "store", "produce", str(mine), "orders", "--binary", "utf8", *options]
-    return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=60, check=False)
+def produce(mine: Path, lines: str, *options: str) -> Done:
+    return run_command("store", "produce", mine, "orders", "--binary", "utf8", *options, given=lines)
 
 
 def test_records_go_in_and_out(kraftlog_command: Command, mine: Path):

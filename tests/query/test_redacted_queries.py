@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import polars
 import pytest
 
 import kraftlog
+from command_line import run_command
 from kraftlog.query.session import SqlSession
 from kraftlog.tables.redaction import Redaction
 
@@ -123,23 +122,16 @@ def test_nothing_else_can_be_read(logs: Path, query: str) -> None:
 def test_the_command(logs: Path, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(SECRET)
-    command = [sys.executable, "-m", "kraftlog", "sql", str(logs)]
+    command = ["sql", str(logs)]
     options = [word for rule in (*RULES, "value.id.x=mask") for word in ("--redact", rule)]
     query = "select decode(value)->>'$.card' as card, count(*) as n from orders where key <> 'k3'::blob group by all"
-    done = subprocess.run(
-        [*command, query, *options, "--redact-key", str(key), "--format", "jsonl"],
-        **{"capture_output": True, "text": True, "timeout": 60},
-    )
+    done = run_command(*command, query, *options, "--redact-key", str(key), "--format", "jsonl")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [{"card": "***", "n": 100}], done.stderr
-    noted = subprocess.run(
-        [*command, "select count(value) as n from records", "--redact", "key.id=mask", "--format", "jsonl"],
-        **{"capture_output": True, "text": True, "timeout": 60},
+    noted = run_command(
+        *command, "select count(value) as n from records", "--redact", "key.id=mask", "--format", "jsonl"
     )
     assert "keys or values are no JSON" not in noted.stderr  # keys were not asked for
-    noted = subprocess.run(
-        [*command, "select key from topics.orders", "--redact", "key.id=mask", "--format", "jsonl"],
-        **{"capture_output": True, "text": True, "timeout": 60},
-    )
+    noted = run_command(*command, "select key from topics.orders", "--redact", "key.id=mask", "--format", "jsonl")
     assert noted.stderr.strip() == "100 keys or values are no JSON, and were redacted as a whole"
 
 

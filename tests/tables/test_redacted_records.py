@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kraftlog
+from command_line import run_command
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.search import Search
 
@@ -145,9 +144,7 @@ def test_commands(logs: Path, tmp_path: Path):
     key = tmp_path / "key"
     key.write_bytes(SECRET + b"\n")
     options = [word for rule in RULES for word in ("--redact", rule)]
-    command = [sys.executable, "-m", "kraftlog"]
     shown = [
-        *command,
         "records",
         str(logs),
         "-t",
@@ -158,15 +155,13 @@ def test_commands(logs: Path, tmp_path: Path):
         "--columns",
         "offset,key",
     ]
-    done = subprocess.run(
-        [*shown, "--output", str(tmp_path / "rows.arrow")], capture_output=True, text=True, timeout=60
-    )
+    done = run_command(*shown, "--output", str(tmp_path / "rows.arrow"))
     assert done.returncode == 0, done.stderr
     with pa.ipc.open_file(tmp_path / "rows.arrow") as file:
         rows = file.read_all().to_pylist()
     assert rows == [{"offset": row["offset"], "key": row["key"]} for row in expected(logs)]
-    exported = [*command, "export", str(logs), str(tmp_path / "parquet"), *options, "--redact-key", str(key)]
-    done = subprocess.run(exported, capture_output=True, text=True, timeout=60)
+    exported = ["export", str(logs), str(tmp_path / "parquet"), *options, "--redact-key", str(key)]
+    done = run_command(*exported)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("are no JSON, and were redacted as a whole") == 1  # those of one partition
     rows = []
@@ -184,10 +179,8 @@ def test_searches_and_followed_logs_of_commands(logs: Path, tmp_path: Path, more
     key.write_bytes(SECRET)
     options = [word for rule in RULES for word in ("--redact", rule)]
     asked = ["-t", "orders", "--key", "k3", "--columns", "partition,offset,key,value", "--binary", "utf8", *more]
-    command = [sys.executable, "-m", "kraftlog", "grep", str(logs), *asked]
-    done = subprocess.run(
-        [*command, "--format", "jsonl", *options, "--redact-key", str(key)], capture_output=True, text=True, timeout=60
-    )
+    command = ["grep", str(logs), *asked]
+    done = run_command(*command, "--format", "jsonl", *options, "--redact-key", str(key))
     assert done.returncode == 0, done.stderr
     assert "4000" not in done.stdout
     wanted = [row for row in expected(logs) if row["key"] == Redaction(RULES, SECRET).record((b"k3", None, []))[0]]
@@ -196,6 +189,6 @@ def test_searches_and_followed_logs_of_commands(logs: Path, tmp_path: Path, more
         (row["partition"], row["offset"]) for row in wanted[: 12 if "-c" in more else None]
     ]
     assert {row["key"] for row in rows} == {wanted[0]["key"].decode()}
-    refused = subprocess.run([*command, "--redact-key", str(key)], capture_output=True, text=True, timeout=60)
+    refused = run_command(*command, "--redact-key", str(key))
     assert refused.returncode == 2
     assert "--redact-key goes with --redact" in refused.stderr

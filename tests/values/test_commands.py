@@ -3,8 +3,6 @@
 import datetime
 import decimal
 import json
-import subprocess
-import sys
 import uuid
 
 import pyarrow.parquet as pq
@@ -13,6 +11,7 @@ from avro_cases import written
 from registry import framed, schema_record, write
 
 import kraftlog
+from command_line import run_command
 from kraftlog.cli import typed
 from kraftlog.query.session import SqlSession
 from kraftlog.values.formats import FORMATS
@@ -72,8 +71,7 @@ def log(tmp_path):
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "kraftlog", *map(str, arguments), "--no-progress"]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_command(*arguments, "--no-progress")
 
 
 SHOWN = {

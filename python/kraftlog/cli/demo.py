@@ -66,6 +66,10 @@ def demo(folder: str, output: str, spark: bool) -> None:
     Example:
       kraftlog demo sample/codecs
     """  # noqa: D301  (\b keeps the example as it is)
+    if spark:
+        from kraftlog.spark.export_publish import refuse_other_files
+
+        refuse_other_files(Path(output))
     console = Console(highlight=False)
     log = open_log(folder)
     console.print(f"{folder}: {log.segments_count} segments, {log.size_in_bytes} bytes")

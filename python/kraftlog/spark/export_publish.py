@@ -65,6 +65,23 @@ def _locked(lock: Path) -> TextIO | None:
         return file
 
 
+def refuse_other_files(output: Path) -> None:
+    """Check that an export may have a folder, which need not be there.
+
+    Raises
+    ------
+    FileExistsError
+        When it holds files that are of no export.
+    """
+    ours = _files(read_json(output / MANIFEST))
+    for decision in (output / STAGING).glob(f"*/{DECISION}"):
+        ours |= _files(read_json(decision))
+    for path in output.rglob("*"):
+        inner = path.relative_to(output)
+        if path.is_file() and inner.parts[0][0] not in "_." and str(inner) not in ours:
+            raise FileExistsError(f"{path}: not a file of an export; give a folder that holds nothing else")
+
+
 def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:
     """Return the folder in which an export is staged; that of an earlier call when it did not finish.
 
@@ -84,13 +101,7 @@ def begin(output: Path, export_id: str, *, overwrite: bool) -> Path:
             f"{output}: holds an unfinished export of other options, or of files that have changed since;"
             " overwrite=True begins anew"
         )
-    ours = _files(read_json(output / MANIFEST))
-    for other in (*others, staging):
-        ours |= _files(read_json(other / DECISION))
-    for path in output.rglob("*"):
-        inner = path.relative_to(output)
-        if path.is_file() and inner.parts[0][0] not in "_." and str(inner) not in ours:
-            raise FileExistsError(f"{path}: not a file of an export; give a folder that holds nothing else")
+    refuse_other_files(output)
     for other in others:
         for name in _files(read_json(other / DECISION)) - _files(read_json(output / MANIFEST)):
             _delete(output, name)
