@@ -19,7 +19,7 @@ files and logs is named where it is found, in ``kraftlog.read``:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kraftlog._native import status
 
@@ -129,18 +129,75 @@ def fault_from_native(native: NativeFault, detail: str = "") -> Fault:
     )
 
 
-class RecordError(ValueError):
-    """Input that is not what the format says; the base of all refusals of this package.
+class KafkaError(NamedTuple):
+    """An error of Kafka's protocol.
+
+    Attributes
+    ----------
+    code : int
+    is_retriable : bool
+        Whether the same request can succeed later.
+    """
+
+    code: int
+    is_retriable: bool = False
+
+
+KAFKA_ERRORS = {
+    "UNKNOWN_SERVER_ERROR": KafkaError(-1),
+    "CORRUPT_MESSAGE": KafkaError(2, is_retriable=True),
+    "UNKNOWN_TOPIC_OR_PARTITION": KafkaError(3, is_retriable=True),
+    "MESSAGE_TOO_LARGE": KafkaError(10),
+    "INVALID_TOPIC_EXCEPTION": KafkaError(17),
+    "ILLEGAL_GENERATION": KafkaError(22),
+    "UNKNOWN_MEMBER_ID": KafkaError(25),
+    "TOPIC_ALREADY_EXISTS": KafkaError(36),
+    "INVALID_PARTITIONS": KafkaError(37),
+    "INVALID_CONFIG": KafkaError(40),
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": KafkaError(45),
+    "INVALID_PRODUCER_EPOCH": KafkaError(47),
+    "INVALID_TXN_STATE": KafkaError(48),
+    "INVALID_PRODUCER_ID_MAPPING": KafkaError(49),
+    "INVALID_TRANSACTION_TIMEOUT": KafkaError(50),
+    "KAFKA_STORAGE_ERROR": KafkaError(56, is_retriable=True),
+    "UNSUPPORTED_COMPRESSION_TYPE": KafkaError(76),
+    "INVALID_RECORD": KafkaError(87),
+    "PRODUCER_FENCED": KafkaError(90),
+}
+"""The errors of Kafka's protocol that exceptions of this package stand for, by Kafka's names (``Errors``)."""
+
+
+class KraftlogError(Exception):
+    """The base of all exceptions that this package defines.
+
+    Attributes
+    ----------
+    kafka_error : str
+        The name of Kafka's error that says the same, of ``KAFKA_ERRORS``; ``UNKNOWN_SERVER_ERROR`` where there is none.
+    kafka_code : int
+        Its number in Kafka's protocol.
+    is_retriable : bool
+        Whether Kafka's clients try the same request again.
+    """
+
+    kafka_error = "UNKNOWN_SERVER_ERROR"
+    kafka_code, is_retriable = KAFKA_ERRORS[kafka_error]
+
+    def __init_subclass__(cls, kafka_error: str | None = None, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if kafka_error is not None:
+            cls.kafka_error = kafka_error
+            cls.kafka_code, cls.is_retriable = KAFKA_ERRORS[kafka_error]
+
+
+class RecordError(KraftlogError, ValueError, kafka_error="CORRUPT_MESSAGE"):
+    """Input that is not what the format says.
 
     Attributes
     ----------
     fault : Fault or None
         What was found and where, as the ``errors`` table shows it.
-    kafka_code : int
-        Kafka's own error code for this kind of fault.
     """
-
-    kafka_code = 2
 
     def __init__(self, message: str, fault: Fault | None = None) -> None:
         super().__init__(message)
@@ -162,31 +219,23 @@ class RecordError(ValueError):
         return self.fault.record_index if self.fault else None
 
 
-class CorruptRecordError(RecordError):
-    """A batch whose length, magic, crc or compressed data is wrong (Kafka: CORRUPT_MESSAGE)."""
-
-    kafka_code = 2
+class CorruptRecordError(RecordError, kafka_error="CORRUPT_MESSAGE"):
+    """A batch whose length, magic, crc or compressed data is wrong."""
 
 
-class InvalidRecordError(RecordError):
-    """A batch with a matching crc whose records are not well-formed (Kafka: INVALID_RECORD)."""
-
-    kafka_code = 87
+class InvalidRecordError(RecordError, kafka_error="INVALID_RECORD"):
+    """A batch with a matching crc whose records are not well-formed."""
 
 
-class UnsupportedCompressionTypeError(RecordError):
-    """A compression type that Kafka does not define (Kafka: UNSUPPORTED_COMPRESSION_TYPE)."""
-
-    kafka_code = 76
+class UnsupportedCompressionTypeError(RecordError, kafka_error="UNSUPPORTED_COMPRESSION_TYPE"):
+    """A compression type that Kafka does not define."""
 
 
-class RecordTooLargeError(RecordError):
-    """A record that does not fit a batch of ``max_batch_bytes`` (Kafka: MESSAGE_TOO_LARGE)."""
-
-    kafka_code = 10
+class RecordTooLargeError(RecordError, kafka_error="MESSAGE_TOO_LARGE"):
+    """A record that does not fit a batch of ``max_batch_bytes``."""
 
 
-class InputError(OSError):
+class InputError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
     """A file that cannot be read to its end: it was truncated meanwhile, or the device fails.
 
     Attributes
@@ -213,10 +262,8 @@ def _input_error(kind: type[InputError], number: int | None, text: str, filename
     return kind(error, position)
 
 
-class InvalidTransactionStateError(ValueError):
-    """Work that the state of the log's transaction does not allow (Kafka: INVALID_TXN_STATE)."""
-
-    kafka_code = 48
+class InvalidTransactionStateError(KraftlogError, ValueError, kafka_error="INVALID_TXN_STATE"):
+    """Work that the state of the log's transaction does not allow."""
 
 
 def error_from_fault(fault: Fault) -> RecordError:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kraftlog.errors import KraftlogError
 
-class ReplayError(Exception):
+
+class ReplayError(KraftlogError):
     """A broker refused something, or did not answer. What was committed stays, and the same call goes on behind it."""
 
 

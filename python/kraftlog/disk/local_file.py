@@ -6,6 +6,8 @@ import errno
 import os
 from pathlib import Path
 
+from kraftlog.errors import KraftlogError
+
 
 class LocalFile:
     """A local file, open for reading at any position.
@@ -71,7 +73,7 @@ class LocalFile:
         self.close()
 
 
-class ShortReadError(OSError):
+class ShortReadError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
     """A file that ends before the bytes that were asked for: it was truncated after it was listed.
 
     Attributes

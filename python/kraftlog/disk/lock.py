@@ -17,6 +17,7 @@ from types import TracebackType
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.writing import FileId, WritableFile
+from kraftlog.errors import KraftlogError
 
 LOCK_FILE = ".lock"
 
@@ -25,7 +26,7 @@ _guard = threading.Lock()
 os.register_at_fork(after_in_child=_held.clear)  # a child process inherits no lock
 
 
-class LogDirectoryLockedError(OSError):
+class LogDirectoryLockedError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
     """A log directory that a broker or another writer has locked."""
 
     def __init__(self, directory: Path) -> None:

@@ -6,50 +6,39 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kraftlog.errors import KraftlogError
 
-class StoreError(Exception):
+
+class StoreError(KraftlogError):
     """A refusal of a store; nothing was written.
 
     Attributes
     ----------
-    kafka_code : int
-        Kafka's own error code.
     is_fatal : bool
         Whether the producer can do nothing more; else its transaction can be aborted, and the next one begun.
     """
 
-    kafka_code = -1
     is_fatal = False
 
 
-class UnknownTopicOrPartitionError(StoreError):
-    """A topic or a partition that the store does not have (Kafka: UNKNOWN_TOPIC_OR_PARTITION)."""
-
-    kafka_code = 3
+class UnknownTopicOrPartitionError(StoreError, kafka_error="UNKNOWN_TOPIC_OR_PARTITION"):
+    """A topic or a partition that the store does not have."""
 
 
-class InvalidTopicError(StoreError):
-    """A name that no topic can have (Kafka: INVALID_TOPIC_EXCEPTION)."""
-
-    kafka_code = 17
+class InvalidTopicError(StoreError, kafka_error="INVALID_TOPIC_EXCEPTION"):
+    """A name that no topic can have."""
 
 
-class TopicExistsError(StoreError):
-    """A topic that the store has already (Kafka: TOPIC_ALREADY_EXISTS)."""
-
-    kafka_code = 36
+class TopicExistsError(StoreError, kafka_error="TOPIC_ALREADY_EXISTS"):
+    """A topic that the store has already."""
 
 
-class InvalidPartitionsError(StoreError):
-    """A number of partitions that no topic can have (Kafka: INVALID_PARTITIONS)."""
-
-    kafka_code = 37
+class InvalidPartitionsError(StoreError, kafka_error="INVALID_PARTITIONS"):
+    """A number of partitions that no topic can have."""
 
 
-class InvalidConfigError(StoreError):
-    """A configuration that is unknown, or has a value that it cannot have (Kafka: INVALID_CONFIG)."""
-
-    kafka_code = 40
+class InvalidConfigError(StoreError, kafka_error="INVALID_CONFIG"):
+    """A configuration that is unknown, or has a value that it cannot have."""
 
 
 class CommitFailedError(StoreError):
@@ -60,55 +49,43 @@ class CommitFailedError(StoreError):
     """
 
 
-class IllegalGenerationError(CommitFailedError):
-    """Offsets of an older generation: members of the group have come or gone (Kafka: ILLEGAL_GENERATION)."""
-
-    kafka_code = 22
+class IllegalGenerationError(CommitFailedError, kafka_error="ILLEGAL_GENERATION"):
+    """Offsets of an older generation: members of the group have come or gone."""
 
 
-class UnknownMemberIdError(CommitFailedError):
-    """Offsets that no member commits, of a group that has members (Kafka: UNKNOWN_MEMBER_ID)."""
-
-    kafka_code = 25
+class UnknownMemberIdError(CommitFailedError, kafka_error="UNKNOWN_MEMBER_ID"):
+    """Offsets that no member commits, of a group that has members."""
 
 
-class OutOfOrderSequenceError(StoreError):
-    """A batch whose sequence does not follow that of the batch before (Kafka: OUT_OF_ORDER_SEQUENCE_NUMBER)."""
+class OutOfOrderSequenceError(StoreError, kafka_error="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+    """A batch whose sequence does not follow that of the batch before."""
 
-    kafka_code = 45
     is_fatal = True
 
 
-class InvalidProducerEpochError(StoreError):
-    """A batch of an older epoch than its producer has in the partition (Kafka: INVALID_PRODUCER_EPOCH)."""
-
-    kafka_code = 47
+class InvalidProducerEpochError(StoreError, kafka_error="INVALID_PRODUCER_EPOCH"):
+    """A batch of an older epoch than its producer has in the partition."""
 
 
-class InvalidTransactionError(StoreError):
-    """Work that the state of the transaction does not allow (Kafka: INVALID_TXN_STATE)."""
-
-    kafka_code = 48
+class InvalidTransactionError(StoreError, kafka_error="INVALID_TXN_STATE"):
+    """Work that the state of the transaction does not allow."""
 
 
-class InvalidProducerIdMappingError(StoreError):
-    """A transactional id that has expired, or belongs to another producer id (Kafka: INVALID_PRODUCER_ID_MAPPING)."""
+class InvalidProducerIdMappingError(StoreError, kafka_error="INVALID_PRODUCER_ID_MAPPING"):
+    """A transactional id that has expired, or belongs to another producer id."""
 
-    kafka_code = 49
     is_fatal = True
 
 
-class InvalidTransactionTimeoutError(StoreError):
-    """A timeout of transactions that the store does not allow (Kafka: INVALID_TRANSACTION_TIMEOUT)."""
+class InvalidTransactionTimeoutError(StoreError, kafka_error="INVALID_TRANSACTION_TIMEOUT"):
+    """A timeout of transactions that the store does not allow."""
 
-    kafka_code = 50
     is_fatal = True
 
 
-class StorageError(StoreError):
-    """A store on which a write has failed; it must be opened again (Kafka: KAFKA_STORAGE_ERROR)."""
+class StorageError(StoreError, kafka_error="KAFKA_STORAGE_ERROR"):
+    """A store on which a write has failed; it must be opened again."""
 
-    kafka_code = 56
     is_fatal = True
 
 
@@ -150,10 +127,9 @@ class ConcurrentModificationError(StoreError):
     """A consumer that another thread is using (Kafka: ConcurrentModificationException)."""
 
 
-class ProducerFencedError(StoreError):
-    """A producer after which another one has begun with the same transactional id (Kafka: PRODUCER_FENCED)."""
+class ProducerFencedError(StoreError, kafka_error="PRODUCER_FENCED"):
+    """A producer after which another one has begun with the same transactional id."""
 
-    kafka_code = 90
     is_fatal = True
 
 

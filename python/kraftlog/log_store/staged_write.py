@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.lock import LogDirectoryLock, LogDirectoryLockedError, containing_directories
+from kraftlog.errors import KraftlogError
 from kraftlog.layout.checkpoints import CLEAN_SHUTDOWN
 from kraftlog.layout.names import STORE_FOLDER
 from kraftlog.log_store.cluster import META_PROPERTIES
@@ -39,7 +40,7 @@ _LOGGER = logging.getLogger("kraftlog.log_store")
 _T = TypeVar("_T")
 
 
-class CommitUnfinishedError(RuntimeError):
+class CommitUnfinishedError(KraftlogError, RuntimeError):
     """A write that is decided and not finished, or of which that is not known, as the disk has failed.
 
     The next one that opens the log directory finishes it, or aborts it when it is not decided.

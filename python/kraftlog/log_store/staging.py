@@ -18,6 +18,7 @@ from kraftlog.codec.encode import Encoder
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.codec.headers import Headers
 from kraftlog.disk.disk import disk
+from kraftlog.errors import KraftlogError
 from kraftlog.layout.build_index import LARGEST_RELATIVE_OFFSET
 from kraftlog.layout.names import LARGEST_PARTITION
 from kraftlog.log_store.errors import InvalidTopicError
@@ -30,7 +31,7 @@ SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
 MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment
 
 
-class WriteEndedError(RuntimeError):
+class WriteEndedError(KraftlogError, RuntimeError, kafka_error="PRODUCER_FENCED"):
     """A write that was aborted, or ended by a recovery, while its job still ran."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from kraftlog.errors import KraftlogError
+
 _LOGGER = logging.getLogger("kraftlog.spark")
 
 _ADVICE = (
@@ -13,7 +15,7 @@ _ADVICE = (
 )
 
 
-class DataLossError(RuntimeError):
+class DataLossError(KraftlogError, RuntimeError):
     """Offsets that a stream was to read are not in the log any more."""
 
 

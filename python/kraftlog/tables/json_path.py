@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
+from kraftlog.errors import KraftlogError
+
 _STEP = re.compile(
     r"""
       \.(?P<name>[^.\[\]='"]+)
@@ -123,7 +125,7 @@ def _is_object(document: object) -> bool:
     return isinstance(document, dict)
 
 
-class NotJsonError(ValueError):
+class NotJsonError(KraftlogError, ValueError):
     """A value is no JSON document in UTF-8."""
 
 

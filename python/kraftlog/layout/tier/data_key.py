@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kraftlog.disk.disk import disk
 from kraftlog.disk.remote_path import AnyPath, log_path
+from kraftlog.errors import KraftlogError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateNumbers
@@ -20,7 +21,7 @@ _HASH = hashlib.sha3_512
 _HASH_BYTES = 64
 
 
-class WrongKeyError(ValueError):
+class WrongKeyError(KraftlogError, ValueError):
     """A key that is missing, cannot be read, or does not open what it should."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from kraftlog.codec.compression import ZSTD, DecompressionError, decompressor
 from kraftlog.disk.part_path import Chunks
+from kraftlog.errors import KraftlogError
 from kraftlog.layout.tier.data_key import KeyRing, WrongKeyError
 from kraftlog.layout.tier.stored_segment import Epochs
 
@@ -29,7 +30,7 @@ _MAGIC = 2
 _TYPES = {"a text": str, "a number": int, "an object": dict, "true or false": bool}
 
 
-class ManifestError(ValueError):
+class ManifestError(KraftlogError, ValueError):
     """A manifest that is not what Aiven's plugin writes."""
 
 
