@@ -165,6 +165,8 @@ def unlike_files(ours: Path, theirs: Path, before: Path, *, is_clean: bool) -> l
 
     Kafka removes snapshots that are right when it makes the indexes of an earlier segment anew, or writes them again by
     what a cleaner left of the log; here they are kept.
+    A transaction that began before the log start offset begins there by its new snapshots, which the last stable offsets
+    of a ``.txnindex`` follow.
     It takes the ``.txnindex.swap`` of a cleaner, which names transactions without data; here it is made anew.
     """
     mine, other, left = _files(ours), _files(theirs), _files(before)
@@ -175,7 +177,9 @@ def unlike_files(ours: Path, theirs: Path, before: Path, *, is_clean: bool) -> l
         is_kept = name.endswith(".snapshot") and name in mine and mine[name] == left.get(name)
         is_kept &= name not in other or lacks_index
         is_swapped = name.endswith(".txnindex") and f"{name}.swap" in left
-        return (is_kept and (is_clean or name[:20] in bases)) or is_swapped
+        is_told_otherwise = lacks_index and name.endswith(".txnindex") and name in mine and mine[name] == left.get(name)
+        is_told_otherwise = is_told_otherwise and _transactions(mine[name]) == _transactions(other.get(name, b""))
+        return (is_kept and (is_clean or name[:20] in bases)) or is_swapped or is_told_otherwise
 
     names = sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name))
     return [
@@ -183,6 +187,11 @@ def unlike_files(ours: Path, theirs: Path, before: Path, *, is_clean: bool) -> l
         for name in names
         if not may_differ(name)
     ]
+
+
+def _transactions(txnindex: bytes) -> list[bytes]:
+    """Return the entries of a ``.txnindex`` without their last stable offsets, the last 8 bytes of 34."""
+    return [txnindex[at : at + 26] for at in range(0, len(txnindex), 34)]
 
 
 def _files(folder: Path) -> dict[str, bytes]:
