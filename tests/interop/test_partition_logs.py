@@ -165,8 +165,8 @@ def unlike_files(ours: Path, theirs: Path, before: Path, *, is_clean: bool) -> l
 
     Kafka removes snapshots that are right when it makes the indexes of an earlier segment anew, or writes them again by
     what a cleaner left of the log; here they are kept.
-    A transaction that began before the log start offset begins there by its new snapshots, which the last stable offsets
-    of a ``.txnindex`` follow.
+    By its new snapshots a transaction that began before the log start offset begins there; the last stable offsets
+    of a ``.txnindex`` say so, too.
     It takes the ``.txnindex.swap`` of a cleaner, which names transactions without data; here it is made anew.
     """
     mine, other, left = _files(ours), _files(theirs), _files(before)
