@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 import random
+import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -191,7 +192,8 @@ def test_threads_share_an_iterator_of_large_batches():
     """Their checksums are compared while other threads run: each record comes once, whichever thread asks."""
     count = 120
     value = bytes(200_000)
-    data = b"".join(encode_batch([Expected(i, 1000, None, value)]) for i in range(count))
+    batch = encode_batch([Expected(0, 1000, None, value)])
+    data = b"".join(struct.pack(">q", i) + batch[8:] for i in range(count))  # the checksum is of what follows
     for _ in range(3):
         records = kraftlog.records(data)
         with ThreadPoolExecutor(4) as pool:

@@ -228,7 +228,7 @@ def test_descriptors_do_not_grow_with_a_transaction(tmp_path: Path, script: str,
 
 def test_plan_of_a_long_transaction(tmp_path: Path):
     """What is sent to a task does not grow with the segments behind its own, nor do mappings with their number."""
-    segments = 2000
+    segments = 600
     expected = long_transaction(tmp_path / "t-0", segments, "ABORT")
     request = parse_request({"path": str(tmp_path / "t-0"), "isolationLevel": "read_committed", "columns": "offset"})
     parts = plan_parts(request)
