@@ -169,3 +169,18 @@ def test_wrong_usage(kraftlog_command):
         done = kraftlog_command(*arguments)
         assert done.returncode == 2, arguments
         assert text in done.stderr
+
+
+def test_records_of_a_transaction(kraftlog_command):
+    log = GOLDEN / "transactions" / "log"
+    done = kraftlog_command(
+        "records", log, "--transaction", "7:1", "--columns", "topic,partition,offset", "--format", "csv"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1:] == ["__consumer_offsets,0,6", "orders,1,47", "orders,1,48", "orders,2,21"]
+    wrong = kraftlog_command("records", log, "--transaction", "7")
+    assert wrong.returncode == 2
+    assert "transaction '7' is not PID:EPOCH" in wrong.stderr
+    both = kraftlog_command("records", log, "--transaction", "7:1", "--follow")
+    assert both.returncode == 2
+    assert "--follow and --transaction exclude each other" in both.stderr

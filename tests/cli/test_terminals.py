@@ -31,6 +31,7 @@ SHOWN = {
     "errors": "damaged/bit_flip_payload/log",
     "health": "metadata/log -c 5",
     "downgrade-check": "transactions/log --to 3.4.0",
+    "transactions": "transactions/log -c 9",
     "partition-transactions": "transactions/log -c 9",
     "hanging": "transactions_hanging/log",
     "producers": "transactions/log",

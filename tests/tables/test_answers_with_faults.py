@@ -27,6 +27,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "offsets": Log.offsets,
     "groups": Log.groups,
     "transactional_ids": Log.transactional_ids,
+    "transactions": Log.transactions,
     "partition_transactions": Log.partition_transactions,
     "producers": Log.producers,
     "hanging_transactions": Log.hanging_transactions,
@@ -51,7 +52,7 @@ _OF_OFFSETS = ("partition_offsets", "partition_offsets of read_committed")
 OF = {
     "transactions_hanging": ("partition_transactions", *_OF_TRANSACTIONS, *_OF_OFFSETS),
     "groups": ("offsets", "groups", *STREAMS),
-    "transactions": ("transactional_ids", "offsets", "hanging_transactions", "last_stable_offsets"),
+    "transactions": ("transactions", "transactional_ids", "offsets", "hanging_transactions", "last_stable_offsets"),
     "metadata_txn": ("metadata_transactions",),
 }
 # The crc covers what follows it. Answers that are made of headers believe those of data batches, as a broker does.

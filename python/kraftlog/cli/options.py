@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -18,6 +18,9 @@ from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.options import Bounds
 from kraftlog.tables.table import Table
+
+if TYPE_CHECKING:
+    from kraftlog.transactions.transaction import ProducerIdAndEpoch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -276,6 +279,32 @@ def of_table(table: Table) -> Callable[[Command], Command]:
 BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
 INCLUDE_DELETED = _OF_TABLES["include_deleted"]
 RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_control"]])
+
+
+class TransactionId(click.ParamType["ProducerIdAndEpoch"]):
+    """Producer id and epoch, with a colon between them."""
+
+    name = "PID:EPOCH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ProducerIdAndEpoch:
+        """Return both."""
+        from kraftlog.transactions.transaction import ProducerIdAndEpoch
+
+        if isinstance(value, ProducerIdAndEpoch):
+            return value
+        try:
+            return ProducerIdAndEpoch.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+TRANSACTION = click.option(
+    "--transaction",
+    type=TransactionId(),
+    metavar="PID:EPOCH",
+    help="Only records of this transaction, as the table transactions names it: of all its partitions, also where it"
+    " is open or aborted.",
+)
 
 
 class OffsetOrTime(click.ParamType[tuple[str, int]]):

@@ -90,10 +90,13 @@ def run_table(
     workers, quiet = given.pop("workers"), given.pop("no_progress")
     output.check(log.folders)
     typed = typed_options(given) if table == "records" else None
+    transaction = given.pop("transaction", None)
     redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if definition.is_of_metadata else None
     from_end = _take_bounds(given)
     rows = definition.read_options(given)
+    if transaction is not None and (follows or last is not None):
+        raise click.UsageError(f"{'--follow' if follows else '--last'} and --transaction exclude each other")
     if follows or last is not None:
         from kraftlog.cli.follow import check_follow, show_followed
         from kraftlog.tables.follow import Follower
@@ -129,6 +132,7 @@ def run_table(
                 search=search,
                 typed=typed,
                 redaction=redaction,
+                transaction=transaction,
             )
             for one, wanted in logs
         ]
@@ -229,7 +233,7 @@ def _command(table: Table) -> click.Command:
     if {"start_timestamp", "salvage"} <= {*table.option_names}:  # rows are batches, or what is in them
         decorators.append(options.KCAT_OFFSET)
     if table.name == "records":
-        decorators += [options.KCAT_FORMAT, TYPED, redacts]
+        decorators += [options.TRANSACTION, options.KCAT_FORMAT, TYPED, redacts]
     if table.can_be_followed:
         decorators.append(options.FOLLOW)
     decorators += [options.OUTPUT_OF_RECORDS if table.has_records else options.OUTPUT, options.READING]

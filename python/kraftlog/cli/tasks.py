@@ -32,6 +32,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
         "downgrade-check": ("downgrade_check", "List what an older release could not read."),
     },
     "Transactions": {
+        "transactions": _TABLE,
         "partition-transactions": _TABLE,
         "hanging": _TABLE,
         "producers": _TABLE,

@@ -36,7 +36,8 @@ def verify(
     """Check crc and structure of every record, that offsets rise, index files, and transactions.
 
     Of transactions: markers of the metadata log in their places, sequences of producers without gaps, nothing foreign
-    between the batches of a transaction, and .txnindex and .snapshot files that say what the log says.
+    between the batches of a transaction, .txnindex and .snapshot files that say what the log says, and no transaction
+    that is committed in one partition and aborted in another, or that __transaction_state contradicts.
 
     Rows are those of the table errors. The exit code is 0 when all is well, 1 when not. A torn tail of the last
     segment, which an unclean shutdown leaves, is no error; standard error says where it is.

@@ -24,7 +24,13 @@ from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECOR
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
 from kraftlog.schema.registry import SCHEMAS
 from kraftlog.schema.table import HEADERS, IS_JSON, TIMESTAMP, TableSchema
-from kraftlog.schema.transactions import HANGING_TRANSACTIONS, PARTITION_TRANSACTIONS, PRODUCERS, TRANSACTIONAL_IDS
+from kraftlog.schema.transactions import (
+    HANGING_TRANSACTIONS,
+    PARTITION_TRANSACTIONS,
+    PRODUCERS,
+    TRANSACTIONAL_IDS,
+    TRANSACTIONS,
+)
 
 __all__ = [
     "BATCHES",
@@ -55,6 +61,7 @@ __all__ = [
     "TIMESTAMP",
     "TOP_KEYS",
     "TRANSACTIONAL_IDS",
+    "TRANSACTIONS",
     "VERDICTS",
     "WRITES",
     "TableSchema",

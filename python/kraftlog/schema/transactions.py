@@ -6,9 +6,40 @@ import pyarrow as pa
 
 from kraftlog.schema.table import PARTITION, TIMESTAMP, TableSchema
 
+_PART = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("first_offset", pa.int64()),
+        ("marker_offset", pa.int64()),
+        ("state", pa.string()),
+        ("records_count", pa.int64()),
+    ]
+)
+_INPUT_OFFSET = pa.struct(
+    [("group", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+)
+
+TRANSACTIONS = TableSchema(
+    "transactions",
+    "a transaction of a producer, over all its partitions",
+    {
+        "transactional_id": pa.string(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "state": pa.string(),
+        "decision_timestamp": TIMESTAMP,
+        "ended_by": pa.string(),
+        "identified_by": pa.string(),
+        "partitions": pa.list_(_PART),
+        "input_offsets": pa.list_(_INPUT_OFFSET),
+    },
+    {"contradiction": pa.string(), "decision_timestamp_ms": pa.int64()},
+)
+
 PARTITION_TRANSACTIONS = TableSchema(
     "partition_transactions",
-    "a producer's transaction in a partition",
+    "what a partition has of a producer's transaction",
     {
         **PARTITION,
         "producer_id": pa.int64(),

@@ -97,6 +97,17 @@ TABLES = {
             example="kraftlog messages sample/metadata --columns offset,type,value --limit 3",
         ),
         Table(
+            name="transactions",
+            columns="TRANSACTIONS",
+            rows="transactions.transaction_rows",
+            options=NoOptions,
+            cut=Cut.WHOLE,
+            task="Transactions",
+            command="transactions",
+            summary="Show what became of each transaction of producers, over all its partitions.",
+            example="kraftlog transactions sample/broker --columns transactional_id,producer_id,producer_epoch,state",
+        ),
+        Table(
             name="partition_transactions",
             columns="PARTITION_TRANSACTIONS",
             rows="transaction_tables.partition_transaction_rows",

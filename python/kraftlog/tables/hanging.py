@@ -18,20 +18,15 @@ from kraftlog import schema
 from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
-from kraftlog.disk.disk import disk
-from kraftlog.disk.remote_path import LogPath
-from kraftlog.errors import Fault, error_from_fault
-from kraftlog.layout.discover import Discovery, discover
-from kraftlog.layout.names import parse_partition_folder
+from kraftlog.errors import Fault
 from kraftlog.layout.segment import Segment
-from kraftlog.layout.unread import Unread
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.stream import rows_of
+from kraftlog.tables.coordinator_segments import coordinator_segments, listed_segments
 from kraftlog.tables.coordinator_tables import last_transactional_ids, partitions_of_topic
 from kraftlog.tables.lines import line_segments
 from kraftlog.tables.producer_tables import producer_states
 from kraftlog.tables.read import Read
-from kraftlog.tables.unread_files import unreadable
 from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions.producer_state import ProducerState
 
@@ -68,28 +63,7 @@ def _whole(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> l
     """Return all segments of a partition, whichever of them are asked for."""
     if group[0].state or group[0].topic is None or any(segment.stored for segment in group):
         return group  # of a remote tier, it is not in one folder
-    return _listed([group[0].folder.absolute()], options, faults)
-
-
-def _listed(folders: list[LogPath], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
-    """Return the segments of folders; a folder that cannot be listed is a fault, as it is for every table."""
-    found = Discovery()
-    for folder in folders:
-        try:
-            one = discover(folder)
-        except OSError as error:  # of a folder that is named it is raised; of one that was found it is a fault
-            topic, partition = parse_partition_folder(folder.name) or (None, None)
-            reason = str(error.strerror or error)
-            found.unread.append(Unread(folder, 0, reason, topic, partition, error="unreadable_file"))
-        else:
-            found.segments += one.segments
-            found.unread += one.unread
-    for fault in unreadable(found):
-        if options.strict:
-            raise error_from_fault(fault)
-        if fault not in faults:
-            faults.append(fault)
-    return found.segments
+    return listed_segments([group[0].folder.absolute()], options, faults)
 
 
 def _transactional_ids(
@@ -99,10 +73,7 @@ def _transactional_ids(
 
     Also returns how many partitions of ``__transaction_state`` were found there.
     """
-    directories = sorted({segment.folder.absolute().parent for segment in segments if segment.topic is not None})
-    folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
-    listed = line_segments(_listed(folders, options, faults))
-    partitions = partitions_of_topic(listed, TRANSACTION_STATE)
+    partitions = partitions_of_topic(coordinator_segments(segments, options, faults), TRANSACTION_STATE)
     found: dict[int, TransactionalId] = {}
     for group in partitions:
         rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)

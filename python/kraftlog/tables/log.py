@@ -218,6 +218,43 @@ class Log(RecordTables):
             raise error_from_fault(faults[0])
         return replace(found, faults=tuple(faults))
 
+    def transactions(
+        self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
+    ) -> pa.Table:
+        """Return producers' transactions, each over all its partitions.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+            ``contradiction`` on request: what a torn transaction has where, and what was expected.
+        strict, faults
+            As ``Log`` says.
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each transaction, by producer id and epoch. ``producer_epoch`` is the epoch of its markers, or
+            that they will have. ``state`` is committed or aborted; open where a partition has no marker yet; torn
+            where some partitions have COMMIT and others ABORT, or where they contradict ``__transaction_state`` of
+            their log directory. ``partitions`` lists what each partition has. Its state is null where the partition is
+            not among the files, or may have lost its records to retention or compaction, and ``missing`` where a
+            whole log lacks a marker that its coordinator completed. ``decision_timestamp`` is that of the
+            coordinator's decision, or else of the first marker. ``ended_by`` is client, timeout, newer producer or
+            admin, null where records do not tell. ``input_offsets`` are the offsets that it committed.
+            ``identified_by`` says how its partitions were found: by ``marker_epoch``, which under transaction version
+            2 (KIP-890) no other transaction has, by ``transaction_state``, or not at all: by ``partition``, each of
+            which has a row of its own then.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log")
+        >>> rows = log.transactions(["transactional_id", "producer_epoch", "state", "ended_by"])
+        >>> rows.filter(pa.compute.field("transactional_id") == "tx-h").to_pylist()
+        [{'transactional_id': 'tx-h', 'producer_epoch': 1, 'state': 'aborted', 'ended_by': 'timeout'}]
+        """
+        return self._table("transactions", columns, {"strict": strict}, faults)
+
     def partition_transactions(
         self,
         columns: Sequence[str] | None = None,

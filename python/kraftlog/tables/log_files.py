@@ -105,6 +105,7 @@ class LogFiles:
         typed: TypedOptions | ResolvedTypes | None = None,
         redaction: Redaction | None = None,
         filters_redacted: bool = False,
+        transaction: tuple[int, int] | None = None,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -135,6 +136,8 @@ class LogFiles:
         filters_redacted : bool
             Whether the filter, too, sees what is left, so that nothing can be learned by filters. With ``typed`` it
             always does.
+        transaction : (int, int), optional
+            Only the ``records`` of the transaction with this producer id and epoch.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
@@ -146,6 +149,8 @@ class LogFiles:
             raise ValueError(f"redaction is of the table records, not of {table}")
         if typed is not None and table != "records":
             raise ValueError(f"keys and values of the table records have formats, not those of {table}")
+        if transaction is not None and table != "records":
+            raise ValueError(f"records of one transaction are of the table records, not of {table}")
         definition = table_named(table, self.catalog)
         wanted = names(columns)
         once = None if wanted is None else list(dict.fromkeys(wanted))
@@ -161,6 +166,11 @@ class LogFiles:
             stages += [*redacted, Typed(types)]
         elif filters_redacted:
             stages += redacted
+        if transaction is not None:
+            from kraftlog.tables.transaction_records import OfTransaction
+            from kraftlog.transactions.transaction import ProducerIdAndEpoch
+
+            stages.insert(0, OfTransaction(ProducerIdAndEpoch(*transaction), self.lines.found.segments))
         if filter is not None:
             from kraftlog.tables.filtered import Filtered
 

@@ -52,6 +52,7 @@ class RecordTables(LogFiles):
         batch_bytes: int = ReadOptions.batch_bytes,
         max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
         filter: Expression | None = None,
+        transaction: tuple[int, int] | None = None,
         value_format: str | None = None,
         key_format: str | None = None,
         value_schema: str | None = None,
@@ -101,6 +102,9 @@ class RecordTables(LogFiles):
         filter : pyarrow.compute.Expression, optional
             Only rows for which it is true; it may name columns that are not returned, and fields of typed values.
             Partitions, offsets and times that it rules out are not read.
+        transaction : (int, int), optional
+            Only records of the transaction with this producer id and epoch, as the table ``transactions`` shows them:
+            of all its partitions, also where it is open or aborted.
         value_format, key_format : str, optional
             What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
             base64, bytes. One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has
@@ -163,7 +167,16 @@ class RecordTables(LogFiles):
 
             typed = TypedOptions.of(*given, schemas=schemas)
         redaction = _redaction(redact, redact_key)
-        return self.scan("records", columns, options, workers=workers, filter=filter, typed=typed, redaction=redaction)
+        return self.scan(
+            "records",
+            columns,
+            options,
+            workers=workers,
+            filter=filter,
+            typed=typed,
+            redaction=redaction,
+            transaction=transaction,
+        )
 
     def grep(
         self,
@@ -259,6 +272,8 @@ class RecordTables(LogFiles):
     ) -> Iterator[Fault]:
         """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found.
 
+        Transactions that are torn, over all their partitions, come last.
+
         Parameters
         ----------
         options : ReadOptions
@@ -268,10 +283,17 @@ class RecordTables(LogFiles):
             Receives where a torn tail is, which is no fault.
         """
         from kraftlog.check.partitions import check_segments
+        from kraftlog.tables.transactions import TransactionCheck
 
         yield from self.unreadable()
         yield from self.not_needed()
-        yield from check_segments(self.found.segments, options, on_progress=on_progress, notes=notes)
+        notes = [] if notes is None else notes
+        transactions = TransactionCheck(self.lines.found.segments)
+        yield from check_segments(
+            self.found.segments, options, on_progress=on_progress, notes=notes, observe=transactions.observe
+        )
+        if not (options.bounds_offsets or options.bounds_timestamps):
+            yield from transactions.torn()
 
     def stats(
         self,

@@ -1,0 +1,54 @@
+"""Segments beside those that were asked for: of whole partitions, and of the transaction coordinators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraftlog.codec.options import ReadOptions
+from kraftlog.disk.disk import disk
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery, discover
+from kraftlog.layout.names import parse_partition_folder
+from kraftlog.layout.segment import Segment
+from kraftlog.layout.unread import Unread
+from kraftlog.tables.lines import line_segments
+from kraftlog.tables.unread_files import unreadable
+from kraftlog.topics import TRANSACTION_STATE
+
+
+def coordinator_segments(segments: Iterable[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
+    """Return the segments of ``__transaction_state`` of the log directories that segments are in.
+
+    Parameters
+    ----------
+    segments : iterable of Segment
+        Of whichever topics were asked for.
+    options : ReadOptions
+    faults : list of Fault
+        Receives folders that cannot be listed.
+    """
+    directories = sorted({segment.folder.absolute().parent for segment in segments if segment.topic is not None})
+    folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
+    return line_segments(listed_segments(folders, options, faults))
+
+
+def listed_segments(folders: list[LogPath], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
+    """Return the segments of folders; a folder that cannot be listed is a fault, as it is for every table."""
+    found = Discovery()
+    for folder in folders:
+        try:
+            one = discover(folder)
+        except OSError as error:  # of a folder that is named it is raised; of one that was found it is a fault
+            topic, partition = parse_partition_folder(folder.name) or (None, None)
+            reason = str(error.strerror or error)
+            found.unread.append(Unread(folder, 0, reason, topic, partition, error="unreadable_file"))
+        else:
+            found.segments += one.segments
+            found.unread += one.unread
+    for fault in unreadable(found):
+        if options.strict:
+            raise error_from_fault(fault)
+        if fault not in faults:
+            faults.append(fault)
+    return found.segments

@@ -1,0 +1,398 @@
+"""The table ``transactions``: each transaction over all its partitions, from headers and the coordinators' topics."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kraftlog.codec import headers as batch_headers
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import ReadOptions
+from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG
+from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.segment import Segment
+from kraftlog.read.messages import typed_chunks
+from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.records import Progress
+from kraftlog.read.segment_reader import segment_headers
+from kraftlog.stream import rows_of
+from kraftlog.tables.coordinator_segments import coordinator_segments
+from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, partitions_of_topic
+from kraftlog.tables.read import Read
+from kraftlog.tables.transaction_tables import PartitionTransactions
+from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
+from kraftlog.transactions.producer import NONE, STATES, TRANSACTION_DTYPE, Transactions
+from kraftlog.transactions.transaction import (
+    CoordinatorLog,
+    CoordinatorTransaction,
+    Part,
+    StateRecord,
+    Transaction,
+    joined,
+)
+
+TORN_TRANSACTION = "torn_transaction"
+ROWS_AT_ONCE = 1 << 13
+
+Commits = dict[tuple[TopicPartition, int], list[tuple[int, str, str, int, int]]]
+"""By partition of ``__consumer_offsets`` and producer id: offset of the record, group, topic, partition and offset."""
+
+
+def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the table transactions."""
+    options = ReadOptions(strict=read.options.strict)  # a part of a log would tear transactions
+    found = transactions_of_segments(read.segments, options, read.faults, read.on_progress)
+    wants_offsets = "input_offsets" in read.schema.names
+    commits = _commits(read.segments, options, read.faults) if wants_offsets else {}
+    rows: list[Transaction] = []
+    for transactions in found:
+        rows += transactions
+        if len(rows) >= ROWS_AT_ONCE:
+            yield _columns(rows, commits, read.schema)
+            rows = []
+    if rows:
+        yield _columns(rows, commits, read.schema)
+
+
+def transactions_of_segments(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
+) -> Iterator[list[Transaction]]:
+    """Return the transactions of each producer id.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Of one replica of each partition.
+    options : ReadOptions
+        Whether to raise at the first fault.
+    faults : list of Fault
+        Receives what cannot be read.
+    on_progress : callable, optional
+    """
+    found = TransactionsOfLog()
+    for group in by_partition(segments):
+        if _has_transactions(group[0]):
+            found.read(group, faults, strict=options.strict, on_progress=on_progress)
+    return found.transactions(coordinator_transactions(segments, options, faults))
+
+
+class TransactionCheck:
+    """Finds transactions that are torn, from the headers that another pass reads.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Those that count: of one replica of each partition.
+    """
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self._segments = segments
+        self._wanted = {segment.path for segment in segments if _has_transactions(segment)}
+        self._found = TransactionsOfLog()
+
+    def observe(self, segment: Segment, unread: list[Fault], headers: Headers) -> None:
+        """Take the next headers of a segment, and what could not be read of it."""
+        if segment.path in self._wanted:
+            self._found.observe(segment, unread, headers)
+
+    def torn(self) -> Iterator[Fault]:
+        """Return a fault for each torn transaction, of the partition that is not as expected."""
+        known = coordinator_transactions(self._segments, ReadOptions(), [])  # the other pass reports their faults
+        for transactions in self._found.transactions(known):
+            for one in transactions:
+                contradiction = one.contradiction()
+                if contradiction is not None:
+                    part, what = contradiction
+                    offset = part.marker_offset if part.has_ended else part.first_offset
+                    at = None if offset == NONE else offset
+                    yield Fault(
+                        TORN_TRANSACTION,
+                        f"{part.of}: {_name(one)} is torn: {what}",
+                        base_offset=at,
+                        topic=part.of.topic,
+                        partition=part.of.partition,
+                    )
+
+
+def _has_transactions(segment: Segment) -> bool:
+    is_live = not segment.state and segment.base_offset is not None and segment.topic_partition is not None
+    return is_live and not is_metadata(segment)
+
+
+def _name(one: Transaction) -> str:
+    of = "" if one.transactional_id is None else f" of transactional id {one.transactional_id}"
+    return f"transaction {one.producer_id}:{one.producer_epoch}{of}"
+
+
+@dataclass
+class _PartitionLog:
+    """What the headers of one partition's log say.
+
+    Attributes
+    ----------
+    is_whole : bool
+        Whether it has every batch from offset 0 on, and all of them could be read.
+    first_timestamp : int or None
+        Of the first batch.
+    """
+
+    of: TopicPartition
+    fold: PartitionTransactions
+    segment: Segment
+    ended: list[Transactions] = field(default_factory=list)
+    is_whole: bool = True
+    is_unread: bool = False
+    next_offset: int = 0
+    first_timestamp: int | None = None
+
+    def begin(self, segment: Segment | None) -> None:
+        """Take the next segment; behind one that could not be read to its end, its snapshot says what is open."""
+        if self.is_unread:
+            self.ended.append(self.fold.lose(segment, []))
+            self.is_unread = self.is_whole = False
+        if segment is not None:
+            self.segment = segment
+
+    def add(self, headers: Headers) -> None:
+        """Take the next headers."""
+        if self.first_timestamp is None:
+            self.first_timestamp = int(headers["max_timestamp"][0])
+        ends = last_offsets(headers) + 1
+        begins = np.append(self.next_offset, ends[:-1])
+        self.is_whole &= bool((headers["base_offset"] == begins).all() and (headers["crc_ok"] != 0).all())
+        self.next_offset = int(ends[-1])
+        self.ended.append(self.fold.add(headers))
+
+    def holds(self, known: CoordinatorTransaction) -> bool:
+        """Whether it has all that a transaction wrote; a topic that was deleted and made again does not."""
+        return self.is_whole and self.first_timestamp is not None and self.first_timestamp <= known.decided_at
+
+    @property
+    def rows(self) -> Transactions:
+        """The transactions: those that ended, by marker, then open ones."""
+        return np.concatenate([*self.ended, self.fold.open])
+
+
+class TransactionsOfLog:
+    """Takes the headers of partitions' logs, and joins what they say to transactions."""
+
+    def __init__(self) -> None:
+        self._logs: dict[TopicPartition, _PartitionLog] = {}
+
+    def read(self, group: list[Segment], faults: list[Fault], *, strict: bool, on_progress: Progress | None) -> None:
+        """Read the headers of a partition, with each crc compared; what cannot be read is in ``faults``."""
+        for segment in group:
+            unread: list[Fault] = []
+            self.observe(segment, [], None, faults)
+            for headers in segment_headers(segment, unread, check_crc=True):
+                self.observe(segment, [], headers)
+            self.observe(segment, unread, None)
+            if unread and strict:
+                raise error_from_fault(unread[0])
+            faults += unread
+            if on_progress:
+                on_progress(segment.size)
+
+    def observe(
+        self, segment: Segment, unread: list[Fault], headers: Headers | None, faults: list[Fault] | None = None
+    ) -> None:
+        """Take the next headers of a segment, and what could not be read of it.
+
+        Parameters
+        ----------
+        segment : Segment
+        unread : list of Fault
+        headers : numpy.ndarray or None
+            Each crc was compared.
+        faults : list of Fault, optional
+            Receives a snapshot that cannot be read.
+        """
+        of = segment.topic_partition
+        if of is None:
+            return
+        log = self._logs.get(of)
+        if log is None:
+            log = _PartitionLog(of, PartitionTransactions(segment, [] if faults is None else faults), segment)
+            self._logs[of] = log
+        elif log.segment is not segment:
+            log.begin(segment)
+        if headers is not None and len(headers):
+            log.add(headers)
+        log.is_whole &= not unread
+        log.is_unread |= any(fault.error == "unreadable_file" for fault in unread)
+
+    def transactions(self, known: Iterable[CoordinatorTransaction]) -> Iterator[list[Transaction]]:
+        """Return the transactions of each producer id; nothing can be observed after it.
+
+        Parameters
+        ----------
+        known : iterable of CoordinatorTransaction
+        """
+        by_producer: dict[int, list[CoordinatorTransaction]] = defaultdict(list)
+        for one in known:
+            by_producer[one.producer_id].append(one)
+        logs = list(self._logs.values())
+        for log in logs:
+            log.begin(None)
+        each = [log.rows for log in logs]
+        rows = np.concatenate([_NO_ROWS, *each])
+        places = np.repeat(np.arange(len(each)), [len(one) for one in each])
+        order = np.argsort(rows["producer_id"], kind="stable")
+        rows, places = rows[order], places[order]
+        producers, starts = np.unique(rows["producer_id"], return_index=True)
+        spans = dict(zip(producers.tolist(), pairwise([*starts.tolist(), len(rows)]), strict=True))
+
+        def holds(of: TopicPartition, one: CoordinatorTransaction) -> bool:
+            return self._logs[of].holds(one)
+
+        for producer_id in sorted(spans.keys() | by_producer.keys()):
+            span = slice(*spans.get(producer_id, (0, 0)))
+            ofs = [logs[place].of for place in places[span].tolist()]
+            parts = _parts(ofs, rows[span])
+            yield joined(producer_id, parts, by_producer.get(producer_id, ()), self._logs, holds)
+
+
+_NO_ROWS = np.empty(0, TRANSACTION_DTYPE)
+_OF_PART = (
+    "producer_id",
+    "producer_epoch",
+    "marker_epoch",
+    "state",
+    "first_offset",
+    "last_offset",
+    "marker_offset",
+    "records_count",
+    "start_timestamp",
+    "end_timestamp",
+)
+
+
+def _parts(ofs: list[TopicPartition], rows: Transactions) -> list[Part]:
+    columns = [rows[name].tolist() for name in _OF_PART]
+    columns[3] = [STATES[state] for state in columns[3]]
+    return [Part(of, *values) for of, *values in zip(ofs, *columns, strict=True)]
+
+
+def coordinator_transactions(
+    segments: list[Segment], options: ReadOptions, faults: list[Fault]
+) -> list[CoordinatorTransaction]:
+    """Return the transactions that ``__transaction_state`` has, in the log directories that segments are in.
+
+    Parameters
+    ----------
+    segments : list of Segment
+    options : ReadOptions
+    faults : list of Fault
+        Receives what cannot be read.
+    """
+    log = CoordinatorLog()
+    for group in partitions_of_topic(coordinator_segments(segments, options, faults), TRANSACTION_STATE):
+        for chunk in typed_chunks(group, ["timestamp_ms"], options, faults):
+            typed = chunk.messages.typed(TRANSACTION_LOG)
+            stamps = chunk.records.column("timestamp_ms").take(pa.array(typed.rows)).to_pylist()
+            for row, timestamp in zip(typed.fields.to_pylist(), stamps, strict=True):
+                log.add(_state_record(row, timestamp))
+            chunk.take_faults(faults, strict=options.strict)
+    return log.transactions
+
+
+def _state_record(row: Mapping[str, Any], timestamp: int | None) -> StateRecord:
+    if row["transaction_status"] is None:
+        return StateRecord(row["transactional_id"], None)
+    return StateRecord(
+        row["transactional_id"],
+        row["transaction_status"],
+        row["producer_id"],
+        row["previous_producer_id"],
+        row["producer_epoch"],
+        row["client_transaction_version"],
+        frozenset(
+            TopicPartition(each["topic"], partition)
+            for each in row["transaction_partitions"] or ()
+            for partition in each["partition_ids"]
+        ),
+        row["transaction_last_update_timestamp_ms"],
+        row["transaction_start_timestamp_ms"],
+        row["transaction_timeout_ms"],
+        NONE if timestamp is None else timestamp,
+    )
+
+
+def _commits(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> Commits:
+    """Return the offsets that transactions have committed, or would, by the producer that wrote them."""
+    found: Commits = defaultdict(list)
+    for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
+        of = group[0].topic_partition
+        assert of is not None
+        for chunk in typed_chunks(group, ["producer_id", "is_transactional"], options, faults):
+            typed = chunk.messages.typed(OFFSET_COMMIT)
+            records = chunk.records.take(pa.array(typed.rows))
+            where = (records.column(name).to_pylist() for name in ("offset", "producer_id", "is_transactional"))
+            fields = ("group", "key_topic", "key_partition", "value_offset")
+            commits = zip(*(typed.fields.column(name).to_pylist() for name in fields), strict=True)
+            for at, producer_id, is_in, commit in zip(*where, commits, strict=True):
+                if is_in and commit[-1] is not None:
+                    found[of, producer_id].append((at, *commit))
+            chunk.take_faults(faults, strict=options.strict)
+    return found
+
+
+def _input_offsets(one: Transaction, commits: Commits) -> list[dict[str, Any]]:
+    """Return the offsets that a transaction committed, the last one of each group and partition."""
+    last: dict[tuple[str, str, int], int] = {}
+    for part in one.parts:
+        rows = commits.get((part.of, part.producer_id), [])
+        begin = bisect_left(rows, part.first_offset, key=itemgetter(0))
+        for at, group, topic, partition, offset in islice(rows, begin, None):
+            if at > part.last_offset:
+                break
+            last[group, topic, partition] = offset
+    return [
+        {"group": group, "topic": topic, "partition": partition, "offset": offset}
+        for (group, topic, partition), offset in sorted(last.items())
+    ]
+
+
+def _shown_part(part: Part) -> dict[str, Any]:
+    return {
+        "topic": part.of.topic,
+        "partition": part.of.partition,
+        "first_offset": None if part.first_offset == NONE else part.first_offset,
+        "marker_offset": None if part.marker_offset == NONE else part.marker_offset,
+        "state": part.state,
+        "records_count": None if part.state is None else part.records_count,
+    }
+
+
+def _contradiction(one: Transaction) -> str | None:
+    found = one.contradiction()
+    return None if found is None else f"{found[0].of}: {found[1]}"
+
+
+def _columns(rows: list[Transaction], commits: Commits, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    columns = []
+    for field_ in arrow_schema:
+        name = field_.name
+        if name == "decision_timestamp":
+            columns.append(batch_headers.timestamps(np.array([one.decided_at for one in rows], np.int64)))
+            continue
+        if name == "decision_timestamp_ms":
+            values: list[Any] = [None if one.decided_at == NONE else one.decided_at for one in rows]
+        elif name == "partitions":
+            values = [[_shown_part(part) for part in one.parts] for one in rows]
+        elif name == "input_offsets":
+            values = [_input_offsets(one, commits) for one in rows]
+        elif name == "contradiction":
+            values = [_contradiction(one) for one in rows]
+        else:
+            values = [getattr(one, name) for one in rows]
+        columns.append(pa.array(values, field_.type))
+    return rows_of(columns, arrow_schema, len(rows))

@@ -1,0 +1,520 @@
+"""``Transaction``: what a producer wrote in one transaction, over all its partitions.
+
+A partition knows its own part: batches of a producer up to a marker. Parts of one transaction are found by the epoch
+of their markers where that epoch is new for each transaction: transaction version 2 (KIP-890) raises it at each end,
+and so does the coordinator of any version when it fences a producer. Where epochs stay, the records of
+``__transaction_state`` say which partitions a transaction has and when it was decided. Without them each part stands
+alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import NamedTuple
+
+from kraftlog.topics import TopicPartition
+
+OPEN, COMMITTED, ABORTED, TORN, MISSING = "open", "committed", "aborted", "torn", "missing"
+MARKER_EPOCH, TRANSACTION_STATE, PARTITION = "marker_epoch", "transaction_state", "partition"
+CLIENT, TIMEOUT, NEWER_PRODUCER, ADMIN = "client", "timeout", "newer producer", "admin"
+NONE = -1
+LAST_EPOCH = 2**15 - 1
+RAISES_EPOCHS = 2  # the transaction version since which each end of a transaction raises the epoch
+EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT = range(6)
+_DECISIONS = {
+    PREPARE_COMMIT: COMMITTED,
+    PREPARE_ABORT: ABORTED,
+    COMPLETE_COMMIT: COMMITTED,
+    COMPLETE_ABORT: ABORTED,
+}
+_MARKERS = {COMMITTED: "COMMIT", ABORTED: "ABORT"}
+_MAX = 2**63 - 1
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """A transaction, as the table ``transactions`` names it.
+
+    Attributes
+    ----------
+    producer_id : int
+    producer_epoch : int
+        Of its markers, or of those that it will have.
+
+    Examples
+    --------
+    >>> from kraftlog.transactions.transaction import ProducerIdAndEpoch
+    >>> print(ProducerIdAndEpoch.parse("7:1"))
+    7:1
+    """
+
+    producer_id: int
+    producer_epoch: int
+
+    @classmethod
+    def parse(cls, text: str) -> ProducerIdAndEpoch:
+        """Read ``PID:EPOCH``.
+
+        Raises
+        ------
+        ValueError
+        """
+        parts = text.split(":")
+        if len(parts) != 2 or not all(part.isascii() and part.isdecimal() for part in parts):
+            raise ValueError(f"transaction {text!r} is not PID:EPOCH, such as 7:1")
+        return cls(int(parts[0]), int(parts[1]))
+
+    def __str__(self) -> str:
+        return f"{self.producer_id}:{self.producer_epoch}"
+
+
+class Part(NamedTuple):
+    """What one partition has of a transaction.
+
+    Attributes
+    ----------
+    of : TopicPartition
+    producer_id : int
+    data_epoch, marker_epoch : int
+        -1 without data, or without a marker.
+    state : str or None
+        committed, aborted or open; ``missing`` where a marker has to be and is not; None where nothing is known.
+    first_offset, last_offset, marker_offset : int
+        -1 where there is none.
+    records_count : int
+    start_timestamp, marker_timestamp : int
+        Of the first record, and of the marker, in milliseconds.
+    """
+
+    of: TopicPartition
+    producer_id: int
+    data_epoch: int
+    marker_epoch: int
+    state: str | None
+    first_offset: int = NONE
+    last_offset: int = NONE
+    marker_offset: int = NONE
+    records_count: int = 0
+    start_timestamp: int = NONE
+    marker_timestamp: int = NONE
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has a marker."""
+        return self.marker_epoch != NONE
+
+
+class StateRecord(NamedTuple):
+    """A record of ``__transaction_state``; ``status`` is None in a tombstone, ``timestamp`` that of the record."""
+
+    transactional_id: str
+    status: int | None
+    producer_id: int = NONE
+    previous_producer_id: int = NONE
+    producer_epoch: int = NONE
+    version: int = 0
+    partitions: frozenset[TopicPartition] = frozenset()
+    last_update: int = NONE
+    start: int = NONE
+    timeout_ms: int = 0
+    timestamp: int = NONE
+
+
+@dataclass(slots=True, eq=False)
+class CoordinatorTransaction:
+    """A transaction as its coordinator recorded it.
+
+    Attributes
+    ----------
+    epoch : int
+        That its markers have, or will have.
+    data_epoch : int or None
+        That its batches have; None where the record that says so was compacted away.
+    partitions : frozenset of TopicPartition or None
+        None where only the last record is left, which does not list them.
+    decision : str or None
+        committed or aborted; None as long as it is under way.
+    decided_at, completed_at : int
+        In milliseconds: when it was decided, and when all markers had been written.
+    goes_on : bool
+        Whether the same producer began its next transaction without being initialized again.
+    """
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    data_epoch: int | None
+    version: int
+    partitions: frozenset[TopicPartition] | None
+    start: int
+    timeout_ms: int
+    decision: str | None = None
+    decided_at: int = NONE
+    completed_at: int = NONE
+    goes_on: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all markers had been written."""
+        return self.completed_at != NONE
+
+    @property
+    def raises_epoch(self) -> bool:
+        """Whether its markers have an epoch that no other transaction has."""
+        return self.version >= RAISES_EPOCHS or (self.data_epoch is not None and self.epoch > self.data_epoch)
+
+    def may_have(self, of: TopicPartition) -> bool:
+        """Whether a partition can be one of the transaction."""
+        return self.partitions is None or of in self.partitions
+
+
+class CoordinatorLog:
+    """Folds the records of ``__transaction_state`` into transactions.
+
+    Attributes
+    ----------
+    transactions : list of CoordinatorTransaction
+        In the order in which they begin in the log.
+    """
+
+    def __init__(self) -> None:
+        self.transactions: list[CoordinatorTransaction] = []
+        self._last: dict[str, CoordinatorTransaction] = {}
+
+    def add(self, record: StateRecord) -> None:
+        """Take the next record of a partition."""
+        last = self._last.get(record.transactional_id)
+        if record.status == ONGOING:
+            if last is None or last.decision is not None or not _is_of(record, last):
+                if last is not None and last.decision is not None:
+                    last.goes_on = (last.producer_id, last.epoch) == (record.producer_id, record.producer_epoch)
+                last = self._begin(record)
+                last.data_epoch = record.producer_epoch
+                last.epoch = record.producer_epoch + (record.version >= RAISES_EPOCHS)
+            last.partitions = record.partitions
+        elif record.status in (PREPARE_COMMIT, PREPARE_ABORT):
+            if last is None or last.decision is not None or not _is_of(record, last):
+                last = self._begin(record)
+            last.partitions, last.epoch, last.version = record.partitions, record.producer_epoch, record.version
+            last.decision, last.decided_at = _DECISIONS[record.status], record.last_update
+        elif record.status in (COMPLETE_COMMIT, COMPLETE_ABORT):
+            decision = _DECISIONS[record.status]
+            if last is None or last.is_complete or last.decision != decision or last.start != record.start:
+                last = self._begin(record)
+                last.partitions, last.decision, last.decided_at = None, decision, record.last_update
+                if record.producer_epoch == 0 and record.previous_producer_id not in (NONE, record.producer_id):
+                    last.producer_id, last.epoch = record.previous_producer_id, LAST_EPOCH  # its epochs were exhausted
+            last.completed_at = record.timestamp
+        else:
+            self._last.pop(record.transactional_id, None)
+
+    def _begin(self, record: StateRecord) -> CoordinatorTransaction:
+        begun = CoordinatorTransaction(
+            record.transactional_id,
+            record.producer_id,
+            record.producer_epoch,
+            None,
+            record.version,
+            record.partitions,
+            record.start,
+            record.timeout_ms,
+        )
+        self.transactions.append(begun)
+        self._last[record.transactional_id] = begun
+        return begun
+
+
+def _is_of(record: StateRecord, last: CoordinatorTransaction) -> bool:
+    return (record.producer_id, record.start) == (last.producer_id, last.start)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction over all partitions that are known of it.
+
+    Attributes
+    ----------
+    producer_epoch : int
+        Of its markers; of one that is open, the epoch that they will have.
+    parts : list of Part
+        What each partition has of it.
+    known : CoordinatorTransaction or None
+        What its coordinator recorded.
+    identified_by : str
+        How its parts were joined: by ``marker_epoch``, by ``transaction_state``, or not at all: ``partition``.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    identified_by: str
+    parts: list[Part] = field(default_factory=list)
+    known: CoordinatorTransaction | None = None
+
+    @property
+    def transactional_id(self) -> str | None:
+        """As the coordinator has it."""
+        return None if self.known is None else self.known.transactional_id
+
+    @property
+    def state(self) -> str:
+        """Return committed, aborted, open, or torn: partitions contradict each other, or their coordinator."""
+        if self.contradiction() is not None:
+            return TORN
+        if any(part.state == OPEN for part in self.parts):
+            return OPEN
+        return self.decision or OPEN
+
+    @property
+    def decision(self) -> str | None:
+        """Return committed or aborted, as the coordinator says, or else the markers; None while it is not decided."""
+        if self.known is not None and self.known.decision is not None:
+            return self.known.decision
+        return next((part.state for part in self.parts if part.has_ended), None)
+
+    @property
+    def decided_at(self) -> int:
+        """When it was decided, in milliseconds; of what has no other record, when the first marker was written."""
+        if self.known is not None and self.known.decision is not None:
+            return self.known.decided_at
+        return min((part.marker_timestamp for part in self.parts if part.has_ended), default=NONE)
+
+    @property
+    def ended_by(self) -> str | None:
+        """Return client, timeout, newer producer or admin; None where records do not tell."""
+        if self.decision != ABORTED:
+            return CLIENT if self.decision == COMMITTED else None
+        data = [part.data_epoch for part in self.parts if part.data_epoch != NONE]
+        markers = {part.marker_epoch for part in self.parts if part.has_ended}
+        if self.known is None:
+            # only WriteTxnMarkers of an administrator keeps the epoch under transaction version 2
+            kept = self.identified_by == MARKER_EPOCH and data and markers == {max(data)}
+            return ADMIN if kept else None
+        if self.known.goes_on and self.known.raises_epoch:
+            return CLIENT
+        epoch = self.known.data_epoch if self.known.data_epoch is not None else max(data, default=None)
+        raised = None if epoch is None else self.known.epoch - epoch
+        if self.known.version < RAISES_EPOCHS and raised == 0:
+            return CLIENT
+        if self.known.version < RAISES_EPOCHS and raised is None:
+            return None
+        if 0 <= self.known.start < self.known.decided_at - self.known.timeout_ms:
+            return TIMEOUT
+        # with version 2 a client raises the epoch by one, as fencing does; Kafka 4.0.0 fences by two (KAFKA-19367)
+        is_fenced = raised is not None and raised > (self.known.version >= RAISES_EPOCHS)
+        return NEWER_PRODUCER if is_fenced else None
+
+    def contradiction(self) -> tuple[Part, str] | None:
+        """Return the first part that is not as the others or the coordinator say, and what is wrong."""
+        expected, says = self.known.decision if self.known is not None else None, "its coordinator decided"
+        first = next((part for part in self.parts if part.has_ended), None)
+        if expected is None and first is not None:
+            expected, says = first.state, f"{first.of} has at offset {first.marker_offset}"
+        for part in self.parts:
+            if part.has_ended and part.state != expected:
+                found = f"found {_MARKERS[part.state or '']} at offset {part.marker_offset}"
+            elif self.known is not None and self.known.is_complete and part.state in (OPEN, MISSING):
+                found, says = "found no marker", "its coordinator completed"
+            else:
+                continue
+            return part, f"expected {_MARKERS[expected or '']}, as {says}; {found}"
+        return None
+
+
+Holds = Callable[[TopicPartition, CoordinatorTransaction], bool]
+"""Whether the log of a partition is given from before a transaction to its end, without gaps."""
+
+
+def joined(
+    producer_id: int,
+    parts: Sequence[Part],
+    known: Sequence[CoordinatorTransaction],
+    given: Iterable[TopicPartition],
+    holds: Holds,
+) -> list[Transaction]:
+    """Join the parts of one producer id.
+
+    Parameters
+    ----------
+    producer_id : int
+    parts : sequence of Part
+        Of each partition in the order of its log.
+    known : sequence of CoordinatorTransaction
+        In the order of their log.
+    given : iterable of TopicPartition
+        The partitions whose logs are there.
+    holds : callable
+
+    Returns
+    -------
+    list of Transaction
+        By epoch; those of one epoch in the order of their markers, open ones last.
+    """
+    join = _Join(producer_id, parts, known)
+    there = frozenset(given)
+    for transaction in join.transactions:
+        transaction.parts += _absent(transaction, there, holds)
+        transaction.parts.sort(key=lambda part: part.of)
+    return sorted(join.transactions, key=_order)
+
+
+def _order(transaction: Transaction) -> tuple[int, bool, int]:
+    decided_at = transaction.decided_at
+    return transaction.producer_epoch, decided_at == NONE, decided_at
+
+
+def _absent(transaction: Transaction, given: frozenset[TopicPartition], holds: Holds) -> Iterator[Part]:
+    """Return the partitions that the coordinator lists and that have nothing of the transaction."""
+    known = transaction.known
+    if known is None:
+        return
+    for of in sorted((known.partitions or frozenset()) - {part.of for part in transaction.parts}):
+        if of not in given:
+            state = None
+        elif not known.is_complete:
+            state = OPEN
+        else:
+            state = MISSING if holds(of, known) else None
+        yield Part(of, transaction.producer_id, NONE, NONE, state)
+
+
+class _Join:
+    """The parts of one producer id as they are joined."""
+
+    def __init__(self, producer_id: int, parts: Sequence[Part], known: Sequence[CoordinatorTransaction]) -> None:
+        self._producer_id = producer_id
+        self._by_epoch: dict[int, Transaction] = {}
+        self._by_state: list[Transaction] = []
+        self._alone: list[Transaction] = []
+        self._marker_epochs: dict[int, int] = {}  # by the epoch of the data
+        self._waiting: dict[int, dict[TopicPartition, list[Part]]] = defaultdict(lambda: defaultdict(list))
+        rest = [part for part in parts if not self._take_raised(part)]
+        self._raises_from = self._first_raised(parts, known)
+        ends = [_latest_marker(one, following) for one, following in zip_longest(known, known[1:])]
+        sequenced = [pair for pair in zip(known, ends, strict=True) if not self._take_known(pair[0])]
+        rest = self._take_sequenced(sequenced, rest)
+        for part in rest:
+            self._take_other(part)
+
+    @property
+    def transactions(self) -> list[Transaction]:
+        """Those that have a part, or that a coordinator lists partitions of."""
+        every = (*self._by_epoch.values(), *self._by_state, *self._alone)
+        return [one for one in every if one.parts or (one.known is not None and one.known.partitions)]
+
+    def _of_epoch(self, epoch: int) -> Transaction:
+        return self._by_epoch.setdefault(epoch, Transaction(self._producer_id, epoch, MARKER_EPOCH))
+
+    def _take_raised(self, part: Part) -> bool:
+        """Take a part whose marker has a higher epoch than its data: no other transaction has such markers."""
+        if not NONE < part.data_epoch < part.marker_epoch:
+            return False
+        transaction = self._of_epoch(part.marker_epoch)
+        if _states(transaction, part.of):
+            return False
+        transaction.parts.append(part)
+        self._marker_epochs.setdefault(part.data_epoch, part.marker_epoch)
+        return True
+
+    @staticmethod
+    def _first_raised(parts: Sequence[Part], known: Sequence[CoordinatorTransaction]) -> int | None:
+        """Return the epoch of data from which on each end raises it; only version 2 does so at a COMMIT."""
+        epochs = [
+            part.data_epoch for part in parts if part.state == COMMITTED and NONE < part.data_epoch < part.marker_epoch
+        ]
+        epochs += [
+            one.epoch - 1 if one.data_epoch is None else one.data_epoch for one in known if one.version >= RAISES_EPOCHS
+        ]
+        return min(epochs, default=None)
+
+    def _take_known(self, one: CoordinatorTransaction) -> bool:
+        """Take a transaction of the coordinator whose epoch says which markers are its own."""
+        is_fence = one.decision == ABORTED and one.data_epoch is None and one.epoch in self._by_epoch
+        if not (one.raises_epoch or is_fence):
+            return False
+        transaction = self._of_epoch(one.epoch)
+        if transaction.known is not None:
+            return False
+        transaction.known = one
+        if one.data_epoch is not None:
+            self._marker_epochs.setdefault(one.data_epoch, one.epoch)
+        return True
+
+    def _take_sequenced(self, known: Sequence[tuple[CoordinatorTransaction, int]], parts: list[Part]) -> list[Part]:
+        """Join parts by the records of the coordinator, from the last one back; return those that are left.
+
+        Epochs do not tell, as several transactions have the same. A marker is written between the decision of its
+        transaction and the record that all markers are written. Logs are aligned from their ends since the beginning
+        of each may have been deleted.
+        """
+        rest = []
+        for part in parts:
+            is_of_sequence = part.has_ended and part.data_epoch in (part.marker_epoch, NONE)
+            if is_of_sequence and not (part.data_epoch == NONE and part.marker_epoch in self._by_epoch):
+                self._waiting[part.marker_epoch][part.of].append(part)
+            else:
+                rest.append(part)
+        for one, latest in reversed(known):
+            transaction = Transaction(self._producer_id, one.epoch, TRANSACTION_STATE, known=one)
+            self._by_state.append(transaction)
+            if one.decision is None:
+                continue
+            for of, stack in self._waiting[one.epoch].items():
+                while one.may_have(of) and stack and stack[-1].marker_timestamp > latest:
+                    rest.append(stack.pop())
+                if one.may_have(of) and stack and stack[-1].marker_timestamp >= one.decided_at:
+                    transaction.parts.append(stack.pop())
+        return [*(part for stacks in self._waiting.values() for stack in stacks.values() for part in stack), *rest]
+
+    def _take_other(self, part: Part) -> None:
+        """Take a part that is open, or whose marker alone does not tell."""
+        transaction = self._of_epochs(part)
+        if transaction is None and part.state == OPEN:
+            transaction = self._sequenced_with(part)
+        if transaction is None:
+            shown = part.marker_epoch if part.has_ended else part.data_epoch
+            transaction = Transaction(self._producer_id, shown, PARTITION)
+            self._alone.append(transaction)
+        if not (part.data_epoch == NONE and _states(transaction, part.of) == {part.state}):
+            transaction.parts.append(part)  # else it is a marker that a coordinator wrote again after it had moved
+
+    def _of_epochs(self, part: Part) -> Transaction | None:
+        """Return the transaction that a part is of as epochs tell; None where they do not."""
+        since, epoch = self._raises_from, part.marker_epoch
+        if part.data_epoch == NONE:
+            is_own = epoch in self._by_epoch or (since is not None and epoch > since)
+            return self._of_epoch(epoch) if is_own else None
+        if part.has_ended and (epoch != part.data_epoch or since is None or part.data_epoch <= since):
+            return None
+        following = self._marker_epochs.get(part.data_epoch)
+        known = None if following is None else self._of_epoch(following).known
+        if known is None and (since is None or part.data_epoch < since):
+            return None  # it may be of an earlier transaction of a producer that was fenced
+        transaction = self._of_epoch(part.data_epoch + 1 if following is None else following)
+        is_free = not _states(transaction, part.of) and (known is None or known.may_have(part.of))
+        return transaction if is_free else None
+
+    def _sequenced_with(self, part: Part) -> Transaction | None:
+        """Return the last transaction of the coordinator that an open part can be of."""
+        for transaction in self._by_state:  # from the last one back
+            known = transaction.known
+            if known is None or known.epoch != part.data_epoch or not known.may_have(part.of):
+                continue
+            is_later = known.is_complete and (
+                part.start_timestamp > known.completed_at or bool(self._waiting[part.data_epoch][part.of])
+            )
+            is_free = known.partitions is not None and not is_later and not _states(transaction, part.of)
+            return transaction if is_free else None
+        return None
+
+
+def _latest_marker(known: CoordinatorTransaction, following: CoordinatorTransaction | None) -> int:
+    """Return the time behind which a marker is not of a transaction."""
+    if known.is_complete:
+        return known.completed_at
+    return _MAX if following is None else following.start
+
+
+def _states(transaction: Transaction, of: TopicPartition) -> set[str | None]:
+    return {part.state for part in transaction.parts if part.of == of}

@@ -1,0 +1,265 @@
+"""Transactions over all their partitions, against a twin that knows what belongs together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transaction_histories import PARTITIONS, STEPS, History, TrueTransaction, changed, without_data, without_marker
+
+from kraftlog.topics import TopicPartition
+from kraftlog.transactions.transaction import CoordinatorLog, Part, StateRecord, Transaction, joined
+
+VERSIONS = st.tuples(st.sampled_from([0, 2]), st.sampled_from([0, 1, 2]))
+
+
+def transactions_of(
+    logs: dict[TopicPartition, list[Part]], records: Iterable[StateRecord], *, whole: Iterable[TopicPartition] = ()
+) -> list[Transaction]:
+    """Join what logs and coordinator have; the logs of ``whole`` lack nothing."""
+    coordinator, whole = CoordinatorLog(), frozenset(whole)
+    for record in records:
+        coordinator.add(record)
+    parts, known = defaultdict(list), defaultdict(list)
+    for log in logs.values():
+        for part in log:
+            parts[part.producer_id].append(part)
+    for one in coordinator.transactions:
+        known[one.producer_id].append(one)
+    return [
+        transaction
+        for producer_id in sorted(parts.keys() | known.keys())
+        for transaction in joined(producer_id, parts[producer_id], known[producer_id], logs, lambda of, _: of in whole)
+    ]
+
+
+def held(transaction: Transaction) -> frozenset[tuple[TopicPartition, int, int]]:
+    """Return what a transaction has in logs, by which parts are told apart."""
+    parts = (part for part in transaction.parts if part.has_ended or part.records_count)
+    return frozenset((part.of, part.first_offset, part.marker_offset) for part in parts)
+
+
+def true_parts(true: TrueTransaction) -> frozenset[tuple[TopicPartition, int, int]]:
+    return frozenset((of, part.first_offset, part.marker_offset) for of, part in true.parts.items())
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, VERSIONS)
+def test_whole_logs(steps, versions):
+    """With all records each transaction is one row, and how it ended is what happened."""
+    history = History(steps, versions)
+    rows = transactions_of(history.logs, history.records, whole=PARTITIONS)
+    assert {held(row) for row in rows} == {true_parts(true) for true in history.truth}
+    assert len(rows) == len(history.truth)
+    by_parts = {held(row): row for row in rows}
+    for true in history.truth:
+        row = by_parts[true_parts(true)]
+        assert (row.transactional_id, row.producer_epoch, row.state) == (
+            true.transactional_id,
+            true.marker_epoch,
+            true.state,
+        )
+        is_raised = true.marker_epoch > next(iter(true.parts.values())).data_epoch
+        assert row.identified_by == ("marker_epoch" if is_raised else "transaction_state")
+        unclear = history.producers[true.producer_id].version == 2 and true.ended_by in ("client", "newer producer")
+        assert row.ended_by in ((true.ended_by, None) if unclear and true.state == "aborted" else (true.ended_by,))
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, VERSIONS)
+def test_without_a_coordinator(steps, versions):
+    """Epochs that are raised join the parts; others stand alone, and say so."""
+    history = History(steps, versions)
+    rows = transactions_of(history.logs, [])
+    expected = set()
+    for true in history.truth:
+        parts = list(true.parts.values())
+        is_raised = parts[0].marker_epoch > parts[0].data_epoch
+        expected |= {true_parts(true)} if is_raised else {frozenset([one]) for one in true_parts(true)}
+    assert {held(row) for row in rows} == expected
+    assert {row.state for row in rows} <= {"committed", "aborted"}
+    for row in rows:
+        assert row.identified_by == (
+            "partition" if row.parts[0].marker_epoch == row.parts[0].data_epoch else "marker_epoch"
+        )
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS, VERSIONS, st.data())
+def test_logs_of_which_parts_are_gone(steps, versions, data):
+    """Retention, compaction and compacted coordinators tear nothing and join nothing that does not belong together."""
+    history = History(steps, versions)
+    logs = {}
+    for of, log in history.logs.items():
+        kept = log[data.draw(st.integers(0, len(log))) :]
+        cleaned = data.draw(st.integers(0, len(kept)))
+        logs[of] = [without_data(part) for part in kept[:cleaned]] + kept[cleaned:]
+    given_logs = {of: log for of, log in logs.items() if of.partition != data.draw(st.integers(0, len(PARTITIONS)))}
+    records = history.compacted(data.draw(st.integers(0, len(history.records))))
+    rows = transactions_of(given_logs, records)
+    of_marker = {
+        (of, part.marker_offset): number for number, true in enumerate(history.truth) for of, part in true.parts.items()
+    }
+    seen = set()
+    for row in rows:
+        numbers = {of_marker[part.of, part.marker_offset] for part in row.parts if part.has_ended}
+        assert len(numbers) <= 1
+        if numbers:
+            (number,) = numbers
+            true = history.truth[number]
+            assert row.state == true.state
+            assert row.transactional_id in (None, true.transactional_id)
+            assert {part.of for part in row.parts} <= true.parts.keys()
+            assert row.ended_by in (true.ended_by, None)
+        seen |= {(part.of, part.marker_offset) for part in row.parts if part.has_ended}
+    assert seen == {(of, part.marker_offset) for of, log in given_logs.items() for part in log}
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, VERSIONS, st.data())
+def test_another_marker_tears(steps, versions, data):
+    """A marker that says the opposite is found where the coordinator, or the marker of another partition, tells."""
+    history = History(steps, versions)
+    number = data.draw(st.integers(0, len(history.truth) - 1))
+    true = history.truth[number]
+    of = data.draw(st.sampled_from(sorted(true.parts)))
+    opposite = "aborted" if true.state == "committed" else "committed"
+    logs = {
+        one: [changed(part, state=opposite) if part == true.parts[of] else part for part in log]
+        for one, log in history.logs.items()
+    }
+    has_coordinator = data.draw(st.booleans())
+    rows = transactions_of(logs, history.records if has_coordinator else [], whole=PARTITIONS)
+    torn = [row for row in rows if row.state == "torn"]
+    is_raised = true.parts[of].marker_epoch > true.parts[of].data_epoch
+    if not (has_coordinator or (is_raised and len(true.parts) > 1)):
+        assert torn == []
+        return
+    (row,) = torn
+    assert held(row) == true_parts(true)
+    part, what = row.contradiction()
+    if has_coordinator:
+        assert part.of == of
+        assert what == (
+            f"expected {'COMMIT' if true.state == 'committed' else 'ABORT'}, as its coordinator decided; "
+            f"found {'COMMIT' if true.state == 'aborted' else 'ABORT'} at offset {part.marker_offset}"
+        )
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, VERSIONS, st.data())
+def test_a_marker_that_is_gone(steps, versions, data):
+    """The last marker of a log is cut off: with a coordinator that completed it is torn, else open."""
+    history = History(steps, versions)
+    of = data.draw(st.sampled_from([one for one, log in history.logs.items() if log]))
+    last = history.logs[of][-1]
+    true = next(one for one in history.truth if one.parts.get(of) == last)
+    logs = history.logs | {of: [*history.logs[of][:-1], without_marker(last)]}
+    case = data.draw(st.sampled_from(["complete", "prepared", "none"]))
+    records = history.records
+    if case == "prepared":
+        records = [one for one in records if one.timestamp < last.marker_timestamp]
+    rows = transactions_of(logs, [] if case == "none" else records, whole=PARTITIONS)
+    (row,) = [row for row in rows if any(part.of == of and part.state == "open" for part in row.parts)]
+    assert row.state == ("torn" if case == "complete" else "open")
+    if case == "complete":
+        assert row.contradiction()[1].endswith("as its coordinator completed; found no marker")
+    if case != "none":
+        assert row.transactional_id == true.transactional_id
+    whole = {one for one, part in true.parts.items() if one != of}
+    if case == "complete":
+        assert {part.of for part in row.parts if part.has_ended} == whole
+
+
+@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_partition_that_has_nothing(version: int, is_whole: bool):
+    """Only a log that lacks nothing shows that a marker was never written; one that is not given shows nothing."""
+    history = History([(0, frozenset([0, 1, 2]), "commit")], (version, 0))
+    first, second, third = PARTITIONS
+    logs = {first: history.logs[first], second: []}
+    (row,) = transactions_of(logs, history.records, whole=[second] if is_whole else [])
+    assert [part.state for part in row.parts] == ["committed", "missing" if is_whole else None, None]
+    assert row.state == ("torn" if is_whole else "committed")
+    assert row.parts[2].of == third
+
+
+def test_epochs_of_several_kinds():
+    """A producer that changes to transaction version 2 has both kinds of markers at one epoch."""
+    first, second = PARTITIONS[:2]
+    old = [Part(of, 1, 0, 0, "committed", 0, 0, 1, 1, 10, 20) for of in (first, second)]
+    new = [Part(of, 1, 0, 1, "committed", 2, 2, 3, 1, 30, 40) for of in (first, second)]
+    rows = transactions_of({first: [old[0], new[0]], second: [old[1], new[1]]}, [])
+    assert [(row.producer_epoch, row.identified_by, len(row.parts)) for row in rows] == [
+        (0, "partition", 1),
+        (0, "partition", 1),
+        (1, "marker_epoch", 2),
+    ]
+
+
+def test_open_parts_of_version_2():
+    """Epochs that rise at COMMIT show the version, so that open parts of one epoch are one transaction."""
+    first, second = PARTITIONS[:2]
+    ended = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
+    opened = [Part(of, 1, 1, -1, "open", 2, 2, -1, 1, 30) for of in (first, second)]
+    one, other = transactions_of({first: [ended, opened[0]], second: [opened[1]]}, [])
+    assert (one.state, other.state, other.producer_epoch, len(other.parts)) == ("committed", "open", 2, 2)
+    alone = transactions_of({first: [opened[0]], second: [opened[1]]}, [])
+    assert [(row.state, row.identified_by) for row in alone] == [("open", "partition")] * 2
+
+
+def test_an_administrator_aborts_a_part():
+    """WriteTxnMarkers of an administrator has the epoch of the data: under version 2 no coordinator writes that."""
+    first, second = PARTITIONS[:2]
+    before = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
+    aborted = [Part(of, 1, 1, 1, "aborted", 2, 2, 3, 1, 30, 40) for of in (first, second)]
+    rows = transactions_of({first: [before, aborted[0]], second: [aborted[1]]}, [])
+    assert [(row.state, row.ended_by, len(row.parts)) for row in rows] == [
+        ("committed", "client", 1),
+        ("aborted", "admin", 2),
+    ]
+    committed = Part(second, 1, 1, 2, "committed", 2, 2, 3, 1, 30, 40)
+    torn = transactions_of({first: [before, aborted[0]], second: [committed]}, [])[1]
+    assert torn.state == "torn"
+
+
+def test_markers_that_are_written_twice():
+    """A coordinator that moved may write a marker again; one that says the opposite tears."""
+    first, second = PARTITIONS[:2]
+    part = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
+    again = Part(first, 1, -1, 1, "committed", marker_offset=2, marker_timestamp=30)
+    (row,) = transactions_of({first: [part, again], second: []}, [])
+    assert [one.marker_offset for one in row.parts] == [1]
+    (row,) = transactions_of({first: [part, changed(again, state="aborted")]}, [])
+    assert row.state == "torn"
+
+
+def test_exhausted_epochs():
+    """The last epoch ends a transaction, and the record of its completion names the next producer id."""
+    first = PARTITIONS[0]
+    part = Part(first, 1, 32766, 32767, "committed", 0, 0, 1, 1, 10, 20)
+    complete = StateRecord("tx", 4, 2, 1, 0, 2, frozenset(), 15, 9, 1000, 25)
+    (row,) = transactions_of({first: [part]}, [complete])
+    assert (row.transactional_id, row.producer_id, row.producer_epoch) == ("tx", 1, 32767)
+
+
+def test_kafka_4_0_0_fences_by_two():
+    """KAFKA-19367: InitProducerId raised the epoch, and so did the abort that followed."""
+    first = PARTITIONS[0]
+    ongoing = StateRecord("tx", 1, 1, 1, 0, 2, frozenset([first]), 10, 10, 1000, 11)
+    prepared = StateRecord("tx", 3, 1, 1, 2, 2, frozenset([first]), 20, 10, 1000, 21)
+    part = Part(first, 1, 0, 2, "aborted", 0, 0, 1, 1, 10, 22)
+    (row,) = transactions_of({first: [part]}, [ongoing, prepared])
+    assert (row.producer_epoch, row.ended_by) == (2, "newer producer")
+
+
+def test_an_open_part_that_came_later():
+    """An open part that began when the last known transaction was complete is of one that is not known."""
+    first = PARTITIONS[0]
+    history = History([(0, frozenset([0]), "commit")], (0, 0))
+    later = Part(first, 0, 0, -1, "open", 9, 9, -1, 1, history.now + 5)
+    rows = transactions_of({first: [later]}, history.records)
+    assert {(row.state, row.identified_by) for row in rows if held(row)} == {("open", "partition")}
