@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import warnings
@@ -18,12 +19,15 @@ from kraftlog.spark import register
 from kraftlog.spark.session import local_session
 
 sys.path.append(str(Path(__file__).parent / "releases"))  # where files of releases are made
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+)  # of drivers as well; jobs are short
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what says how long random logs are compared with Kafka, and which."""
     group = parser.getgroup("random logs")
-    group.addoption("--random-seconds", type=float, default=20.0, help="how long each test of random logs runs")
+    group.addoption("--random-seconds", type=float, default=8.0, help="how long each test of random logs runs")
     group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
     group.addoption("--random-counts", type=Path, help="a file for what was drawn and found, a line each minute")
 

@@ -15,6 +15,7 @@ from maven import run_maven
 
 HERE = Path(__file__).parent
 OLDEST_JAVA = 17
+BROKER = "Node"
 QUICK_TO_START = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 Line = dict[str, Any]
@@ -38,15 +39,18 @@ class Jvm:
     """Builds the clients below ``home`` and runs them, or any other main class of the class path."""
 
     def __init__(self, home: Path, options: Sequence[str] = QUICK_TO_START) -> None:
-        self._home = home
+        self.home = home
         self._options = options
         target = home / "target"
         run_maven(HERE / "pom.xml", target, "compile")
-        self._class_path = f"{target / 'classes'}{os.pathsep}{(target / 'classpath').read_text()}"
+        own = shutil.make_archive(str(target / "own"), "zip", target / "classes")  # no class of a folder is archived
+        self._class_path = f"{own}{os.pathsep}{(target / 'classpath').read_text()}"
+        self._archive = home / "classes.jsa"
+        self._archives = True
 
     def command(self, main: str, *arguments: str) -> list[str]:
         """Build a main class's command line: native libraries are unpacked below ``home``."""
-        options = [*self._options, f"-Djava.io.tmpdir={self._home}"]
+        options = [*self._options, f"-Djava.io.tmpdir={self.home}", *self._class_data(main)]
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         return [str(_tool("java")), *options, *logging, "-cp", self._class_path, main, *arguments]
 
@@ -63,6 +67,15 @@ class Jvm:
         )
         assert done.returncode == 0, f"{main} failed:\n{done.stdout}{done.stderr}"
         return done.stdout.splitlines()
+
+    def _class_data(self, main: str) -> list[str]:
+        """Return the options for class data sharing: the first broker leaves what it has loaded to all that follow."""
+        if self._archive.exists():
+            return [f"-XX:SharedArchiveFile={self._archive}", "-Xlog:cds*=off"]
+        if main != BROKER or not self._archives:
+            return []
+        self._archives = False
+        return [f"-XX:ArchiveClassesAtExit={self._archive}", "-Xlog:cds*=off"]
 
 
 def _tool(name: str) -> str | None:

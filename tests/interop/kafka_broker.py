@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from jvm import Jvm, Line
+from jvm import BROKER, Jvm, Line
 
 NODE = 1
 CLUSTER = "a3JhZnRsb2ctaW50ZXJvcA"  # any 16 bytes in base64
@@ -51,8 +52,7 @@ class Node:
         lines = [f"{name}={value}\n" for name, value in {"log.dirs": self.log_dir, **properties}.items()]
         self._properties.write_text("".join(lines))
         if not (self.log_dir / "meta.properties").exists():
-            command = ["format", "-t", CLUSTER, "-c", str(self._properties), "-g", *format_options]
-            jvm.run("kafka.tools.StorageTool", *command)
+            self._format(properties["node.id"], [*format_options])
 
     def __enter__(self) -> Self:
         self.start()
@@ -66,7 +66,7 @@ class Node:
     def start(self) -> None:
         """Start the process, and wait until it listens."""
         with self._output.open("ab") as output:
-            command = self._jvm.command("Node", str(self._properties))
+            command = self._jvm.command(BROKER, str(self._properties))
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=output)
         try:
             self._wait_until_it_listens()
@@ -95,6 +95,17 @@ class Node:
     def output(self) -> str:
         """Read what Kafka has said so far: its warnings and errors."""
         return self._output.read_text(errors="replace")
+
+    def _format(self, node: object, options: list[str]) -> None:
+        """Format the log directory; one that Kafka has formatted for the node with the same options is copied."""
+        kept = self._jvm.home / "-".join(["formatted", str(node), *options])
+        if kept.exists():
+            shutil.copytree(kept, self.log_dir, dirs_exist_ok=True)
+            return
+        is_new = not self.log_dir.exists()
+        self._jvm.run("kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c", str(self._properties), "-g", *options)
+        if is_new:
+            shutil.copytree(self.log_dir, kept)
 
     def _wait_until_it_listens(self) -> None:
         assert self._process is not None

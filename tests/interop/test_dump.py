@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -80,10 +80,11 @@ def check(ours: Ran, kafka: Ran, what: object) -> None:
 
 
 @pytest.mark.parametrize("options", OF_LOGS, ids=" ".join)
-def test_logs(java: Jvm, golden: Path, options: list[str]) -> None:
+def test_logs(java: Jvm, golden: Path, options: list[str], sampled: Callable[..., list[list[str]]]) -> None:
     """Batches, records, control records, keys and values, and jumps of offsets on standard error."""
     runs = [["--files", file, *options] for file in files(golden, LOGS)]
     assert len(runs) > LEAST_LOGS
+    runs = sampled(runs, LEAST_LOGS // 4)
     answers = run_tool(java, TOOL, runs)
     assert sum(answer.code == 0 for answer in answers) > len(runs) // 3
     for run, kafka in zip(runs, answers, strict=True):
@@ -91,10 +92,11 @@ def test_logs(java: Jvm, golden: Path, options: list[str]) -> None:
 
 
 @pytest.mark.parametrize("options", OF_INDEXES, ids=" ".join)
-def test_index_files(java: Jvm, golden: Path, options: list[str]) -> None:
+def test_index_files(java: Jvm, golden: Path, options: list[str], sampled: Callable[..., list[list[str]]]) -> None:
     """Entries and producers, and on standard error what differs from the log."""
     runs = [["--files", file, *options] for file in files(golden, INDEXES)]
     assert len(runs) > LEAST_INDEXES
+    runs = sampled(runs, LEAST_INDEXES // 4)
     for run, kafka in zip(runs, run_tool(java, TOOL, runs), strict=True):
         check(run_ours(run), kafka, run)
 

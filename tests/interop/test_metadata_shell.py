@@ -143,6 +143,7 @@ def test_globs_and_lists(shells: Shells) -> None:
     assert shells.kraftlog(*GLOBS_AND_LISTS) == shells.kafka(*GLOBS_AND_LISTS)
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("offset", OFFSETS)
 def test_image_that_kraftlog_reads(java: Jvm, tmp_path: Path, offset: int, capsys: pytest.CaptureFixture[str]) -> None:
     """The whole way from the log's bytes: `kraftlog shell` at an offset, and Kafka's shell on the log cut there."""

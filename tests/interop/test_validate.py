@@ -190,6 +190,7 @@ def differences(running: Broker, topic: str, batches: Iterable[bytes]) -> tuple[
     return different, seen
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.parametrize("compression", CODECS)
 def test_mutated_batches(running: Broker, topic: str, compression: str):
@@ -201,6 +202,7 @@ def test_mutated_batches(running: Broker, topic: str, compression: str):
     assert len(seen) >= 3
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("compression", [name for name in CODECS if name != "none"])
 def test_damaged_payloads(running: Broker, compression: str):
     """What is damaged is what was compressed, in a batch that is sound as far as its header tells."""
@@ -215,6 +217,7 @@ def test_damaged_payloads(running: Broker, compression: str):
     assert seen["NONE"] > DAMAGED // 10
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("compression", [name for name in CODECS if name != "none"])
 def test_short_payloads(running: Broker, compression: str):
     """Of what was compressed, only some first bytes are there, or none."""
