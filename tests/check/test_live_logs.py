@@ -240,6 +240,7 @@ def test_wrong_contents_of_index_files_are_found(whole: Path, tmp_path: Path, na
     assert all(path.name in fault.message or kind == "txnindex" for fault in found)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_a_txnindex_behind_what_was_cleaned(tmp_path: Path, seed: int):
     """Its entries are of the log as it was; that one is missing, or names no ABORT, is found all the same."""

@@ -58,6 +58,7 @@ PLACES = (
 )
 
 
+@pytest.mark.sweep(26)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("command", [*FILES, *FOLDERS])
 def test_is_refused_before_anything_is_written(command: str, place: str, home: Path, kraftlog_command: Command) -> None:

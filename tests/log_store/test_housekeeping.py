@@ -283,6 +283,7 @@ def test_the_cleaner_notes_what_it_has_done(opened: Opened, without_waiting: Fau
         assert read_offset_checkpoint(store.path / "cleaner-offset-checkpoint") == {("t", 0): 16, ("u", 0): 16}
 
 
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("step", range(0, 60, 2))
 def test_a_clean_that_is_stopped(opened: Opened, without_waiting: FaultyDisk, step: int):
     """Whatever step it is stopped at, the next store has the same last values."""

@@ -44,6 +44,7 @@ def expected(logs: Path, columns: list[str]) -> list[dict[str, object]]:
     return rows.to_table().to_pylist()
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("handed_down", ["true", "false"])
 def test_rows_and_filters(spark, logs, options, handed_down):
     spark.conf.set(PUSHDOWN, handed_down)

@@ -135,6 +135,7 @@ def left(store: LogStore, **settings: Any) -> Row:
     return row
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_what_compaction_leaves_is_what_the_cleaner_leaves(
     opened: Callable[..., LogStore], clock: StandingClock, seed: int
@@ -164,6 +165,7 @@ def test_compaction_without_rolling_and_with_a_lag(opened: Callable[..., LogStor
     assert freed.size_before > freed.size_after == expected["compacted_bytes"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     "limits", [{"retention_ms": 9_000}, {"retention_bytes": 2_500}, {"retention_ms": 15_000, "retention_bytes": 6_000}]
 )
