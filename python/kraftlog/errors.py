@@ -86,11 +86,21 @@ class Fault:
         partition: int | None,
         segment_base_offset: int | None,
         replica: str | None = None,
+        first_byte: int = 0,
     ) -> Fault:
-        """Return the same fault with the file it was found in, which also opens the message."""
+        """Return the same fault with the file it was found in, which also opens the message.
+
+        ``first_byte`` is where in the file the bytes begin in which it was found.
+        """
+        message, position = self.message, self.position
+        if first_byte:
+            behind = (position or 0) + first_byte
+            message = message.replace(f"at byte {position or 0}", f"at byte {behind}", 1)
+            position = behind
         return replace(
             self,
-            message=f"{where}: {self.message}",
+            message=f"{where}: {message}",
+            position=position,
             topic=topic,
             partition=partition,
             segment_base_offset=segment_base_offset,

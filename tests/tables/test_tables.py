@@ -44,6 +44,7 @@ VALUES: dict[str, list[Any]] = {
     "show_secrets": [True],
     "at": [12],
     "include_image": [True],
+    "heal": [False],
 }
 OF_SPARK = {"start_offset": "startingOffsets", "end_offset": "endingOffsets", "at": "endingOffsets"}
 EVERY = sorted(VALUES)
@@ -85,6 +86,9 @@ def differs(log: kraftlog.Log, table: Table, option: str) -> bool:
 OPTIONS = [(name, option) for name, table in TABLES.items() for option in table.option_names if option != "strict"]
 # tables/test_log_start_offset.py has a log in which it is a producer's last batch that was deleted
 BY_ANOTHER_TEST = {("producers", "include_deleted"), ("messages", "show_secrets"), ("metadata_changes", "show_secrets")}
+BY_ANOTHER_TEST |= {
+    (name, option) for name, option in OPTIONS if option == "heal"
+}  # tables/test_healing.py has replicas
 
 
 @pytest.mark.parametrize(("table", "option"), [one for one in OPTIONS if one not in BY_ANOTHER_TEST])

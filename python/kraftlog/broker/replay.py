@@ -49,6 +49,7 @@ def replay(
     rate: int | str | None = None,
     compression: str | None = None,
     include_deleted: bool = False,
+    heal: bool = True,
     strict: bool = False,
     client_settings: Mapping[str, str] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
@@ -93,6 +94,8 @@ def replay(
         Of what is sent; by default none.
     include_deleted : bool
         Also what lies before the log start offset.
+    heal : bool
+        Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
     strict : bool
         Raise at the first fault; what was committed before stays.
     client_settings : mapping of str to str, optional
@@ -136,6 +139,7 @@ def replay(
         end_timestamp=end_timestamp,
         isolation_level=READ_COMMITTED,
         include_deleted=include_deleted,
+        heal=heal,
         strict=strict,
     )
     redaction = Redaction.of(redact, redact_key)
@@ -180,9 +184,10 @@ def replay_log(
     ``whole`` has all partitions, also those that are not replayed; ``is_chosen`` says whether topics were named.
     """
     pace = Pace(target.rate)
-    groups = chosen_partitions(log, rename, is_chosen=is_chosen)
+    notes = list(log.lines.notes(heals=options.heal))
+    groups = chosen_partitions(log, rename, options, notes, is_chosen=is_chosen)
     _check_names(groups)
-    done = Replay(notes=list(log.lines.notes))
+    done = Replay(notes=notes)
     note_unreadable(log.found, done.faults, strict=options.strict)
     found = State.read(target.mapping)
     redact = [] if target.redaction is None else target.redaction.identity

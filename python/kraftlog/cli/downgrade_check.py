@@ -94,6 +94,8 @@ def command(
     if not any(format_of(segment) for segment in log.found.segments):
         report_faults(faults)
         raise ValueError(f"no internal topic among {', '.join(topics_of(log.found.segments))}; nothing was checked")
+    notes: list[str] = []
+    log.line_files(notes)
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         counts = count_records(log, faults, bar)
     tables = [downgrade_check(name, counted, release) for name, counted in counts.items()]
@@ -102,7 +104,8 @@ def command(
     with output.open(shown) as writer:
         writer.write(found.select(shown.names))
     for line in [
-        *log.lines.notes,
+        *log.lines.notes(),
+        *notes,
         *(() if faults else _summary(found, release)),
         *(line for report in reports for line in verdict_lines(report)),
     ]:
@@ -117,7 +120,7 @@ def command(
 def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = None) -> Counts:
     """Count the records of internal topics: by format, and by topic and partition."""
     counts: Counts = {name: {} for name in FORMATS}
-    internal = [one for one in log.lines.found.segments if not one.state and format_of(one) in counts]
+    internal = [one for one in log.line_files().segments if not one.state and format_of(one) in counts]
     for chunk in typed_chunks(internal, [], ReadOptions(), faults, on_progress=on_progress):
         name = format_of(chunk.segment) or METADATA
         where = chunk.segment.topic or CLUSTER_METADATA, chunk.segment.partition
@@ -128,7 +131,7 @@ def count_records(log: Log, faults: list[Fault], on_progress: Progress | None = 
 
 def _reports(log: Log, level: int, faults: list[Fault]) -> Iterator[DowngradeReport]:
     """Return what a downgrade would do to each metadata log that is at a higher level."""
-    metadata = [segment for segment in log.lines.found.segments if format_of(segment) == METADATA]
+    metadata = [segment for segment in log.line_files().segments if format_of(segment) == METADATA]
     live = [segment for segment in metadata if not segment.state]
     for segments in by_partition(live or metadata):  # a log, or snapshots alone
         unread: list[Fault] = []

@@ -35,6 +35,7 @@ COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 @options.WHICH
 @options.BOUNDS
 @options.INCLUDE_DELETED
+@options.HEAL
 @options.RECORDS_ONLY
 @TYPED
 @redacts
@@ -71,7 +72,7 @@ def export(
     if not wanted:
         raise click.UsageError(f"no topics but internal ones: --topic names those to write, of {', '.join(log.topics)}")
     faults: list[Fault] = []
-    notes = list(log.lines.notes)
+    notes = list(log.lines.notes(heals=rows.heal))
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         how = {"workers": workers, "on_progress": bar, "redaction": redaction}
         written = [_export(log, topic, output, columns, rows, typed, how, faults, notes) for topic in wanted]

@@ -26,6 +26,7 @@ from kraftlog.tables.user_options import read_options
 @options.WHICH
 @options.BOUNDS
 @options.INCLUDE_DELETED
+@options.HEAL
 @options.RENAME
 @click.option(
     "--committed", is_flag=True, help="Leave out records of aborted and open transactions, as read_committed does."

@@ -235,6 +235,12 @@ _OF_TABLES: dict[str, Callable[[Any], Any]] = {
         is_flag=True,
         help="Also what lies before the log start offset, which consumers do not see.",
     ),
+    "heal": click.option(
+        "--heal/--no-heal",
+        default=ReadOptions.heal,
+        show_default=True,
+        help="Read what the chosen replica lacks, or has damaged, from others that agree with it.",
+    ),
     "isolation_level": click.option(
         "--isolation-level",
         type=click.Choice(ISOLATION_LEVELS),
@@ -277,6 +283,7 @@ def of_table(table: Table) -> Callable[[Command], Command]:
 
 
 BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
+HEAL = _OF_TABLES["heal"]
 INCLUDE_DELETED = _OF_TABLES["include_deleted"]
 RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_control"]])
 

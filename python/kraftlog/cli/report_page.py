@@ -58,7 +58,7 @@ def command(
     with open_target(output, force=force) as file:
         for piece in made.pieces():
             file.write(piece)
-    for note in log.lines.notes:
+    for note in log.lines.notes(heals=False):
         print(shown(note), file=sys.stderr)
     segments = counted(log.segments_count, "segment", "segments")
     beside = sys.stderr if is_standard_output(output) else sys.stdout

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kraftlog.cli.options import IDENTITY, OUTPUT, TIER, given_identity, given_tier
+from kraftlog.cli.options import HEAL, IDENTITY, OUTPUT, TIER, given_identity, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
@@ -32,6 +32,7 @@ EXIT_ERROR = 1
 @click.argument("query", required=False)
 @click.option("--isolation-level", type=click.Choice(ISOLATION_LEVELS), default=ISOLATION_LEVELS[0], show_default=True)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
+@HEAL
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
 @TYPED
 @redacts
@@ -46,6 +47,7 @@ def sql(
     query: str | None,
     isolation_level: IsolationLevel,
     show_secrets: bool,
+    heal: bool,
     bytes_read: bool,
     output: Output,
     **given: Any,
@@ -73,6 +75,7 @@ def sql(
     how: dict[str, Any] = {
         "isolation_level": isolation_level,
         "show_secrets": show_secrets,
+        "heal": heal,
         "redaction": redaction_of(given.pop("rules"), given.pop("key_file")),
         "typed": typed_options(given),
     }

@@ -80,7 +80,9 @@ def _stats(
     if missing:
         raise click.UsageError(f"--columns {', '.join(missing)}: --compaction, --retention-ms or --retention-bytes")
     faults: list[Fault] = []
-    notes = list(log.lines.notes)
+    heal = bool(given["heal"])
+    notes = list(log.lines.notes(heals=heal))
+    log.line_files(notes, heal=heal)
     with progress_bar(log.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar:
         table = _table(log, given, housekeeping, faults, notes, bar)
     with output.open(shown) as writer:
@@ -127,20 +129,21 @@ def _wanted(given: dict[str, Any]) -> tuple[schema.TableSchema, Any]:
 def _table(
     log: Log, given: dict[str, Any], housekeeping: Any, faults: list[Fault], notes: list[str], bar: Progress | None
 ) -> pa.Table:
+    heal = bool(given["heal"])
     if not any(given[name] for name in ("wants_space", "wants_keys", "top_keys", "by_time")):
         by_producer = given["by"] == "producer"
-        return log.stats(faults, by_producer=by_producer, decompress=given["decompress"], on_progress=bar)
+        return log.stats(faults, by_producer=by_producer, decompress=given["decompress"], heal=heal, on_progress=bar)
     faults += log.unreadable()
     if given["wants_space"]:
-        return log.space(faults, housekeeping, on_progress=bar)
+        return log.space(faults, housekeeping, heal=heal, on_progress=bar)
     if given["by_time"]:
         from kraftlog.tables.writes import writes
 
-        return writes(log.lines.found, given["by_time"], ReadOptions(), faults, notes, bar)
+        return writes(log.line_files(heal=heal), given["by_time"], ReadOptions(), faults, notes, bar)
     from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats, top_keys
 
     most = MOST_BYTES if given["key_memory"] is None else given["key_memory"] << 20
-    counted = count_keys(log.lines.found, ReadOptions(), faults, notes, most_bytes=most, on_progress=bar)
+    counted = count_keys(log.line_files(heal=heal), ReadOptions(), faults, notes, most_bytes=most, on_progress=bar)
     return key_stats(counted) if given["wants_keys"] else top_keys(counted, given["top_keys"])
 
 
@@ -154,6 +157,7 @@ def _command() -> click.Command:
         click.option("--decompress", is_flag=True, help="Decompress the batches, for compression_ratio."),
         *_SPACE,
         *_KEYS,
+        options.HEAL,
         options.OUTPUT,
         click.option("--no-progress", is_flag=True, help="No progress bar on a terminal."),
     ]

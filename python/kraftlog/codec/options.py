@@ -17,7 +17,16 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS = get_args(IsolationLevel)
 MOST_DECOMPRESSED_BYTES = 2**31 - 1  # no batch holds more, as Arrow counts the bytes of a column in 32 bits
-_FLAGS = ("include_control", "strict", "check_crc", "include_deleted", "salvage", "show_secrets", "include_image")
+_FLAGS = (
+    "include_control",
+    "strict",
+    "check_crc",
+    "include_deleted",
+    "salvage",
+    "show_secrets",
+    "include_image",
+    "heal",
+)
 _BOUNDS = {
     "batch_rows": (1, 2**31 - 2),
     "batch_bytes": (1, 512 << 20),
@@ -91,6 +100,8 @@ class ReadOptions:
         in the log; its redaction hides more.
     include_image : bool
         Whether changes of a metadata log begin with the image that they start from, as what was added.
+    heal : bool
+        Whether what the replica that is read lacks, or has damaged, is read from others that agree with it.
     holds : HeldTexts, optional
         Batches that do not hold these texts may be left out: their records are not looked at.
     """
@@ -110,6 +121,7 @@ class ReadOptions:
     salvage: bool = False
     show_secrets: bool = False
     include_image: bool = False
+    heal: bool = True
     holds: HeldTexts | None = None
 
     def __post_init__(self) -> None:

@@ -64,7 +64,10 @@ class Segment:
         where the broker was stopped in order, or a remote tier holds it. Its own files are believed where its end is
         not behind that, its ``.snapshot``, which is of its beginning, where its base offset is not.
     stored : tuple of (kind, path)
-        Where its files are, the log by the kind ``log``, when a remote tier holds them.
+        Where its files are, the log by the kind ``log``, when a remote tier or another replica holds them.
+    first_byte : int or None
+        Of a part of a segment, which is read for itself: where in the file it begins. Positions in it count from there,
+        and ``base_offset`` is that of its first batch.
     """
 
     folder: LogPath
@@ -79,6 +82,13 @@ class Segment:
     is_closed: bool = False
     settled_offset: int = 0
     stored: tuple[tuple[str, LogPath], ...] = ()
+    first_byte: int | None = None
+
+    @property
+    def file_base_offset(self) -> int | None:
+        """The base offset that its file is named by."""
+        parsed = None if self.first_byte is None else names.parse_segment_file(self.file_name)
+        return self.base_offset if parsed is None else parsed.base_offset
 
     @property
     def path(self) -> LogPath:

@@ -89,6 +89,7 @@ def extract(
     committed: bool = False,
     compression: str | None = None,
     include_deleted: bool = False,
+    heal: bool = True,
     strict: bool = False,
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
@@ -121,6 +122,8 @@ def extract(
         Of all batches; by default each keeps its own.
     include_deleted : bool
         Also what lies before the log start offset.
+    heal : bool
+        Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
     strict : bool
         Raise at the first fault; nothing is written then.
     redact : iterable of str
@@ -161,6 +164,7 @@ def extract(
         end_timestamp=end_timestamp,
         isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
         include_deleted=include_deleted,
+        heal=heal,
         strict=strict,
     )
     redaction = Redaction.of(redact, redact_key)
@@ -182,10 +186,11 @@ def extract_log(
 ) -> Extract:
     """Do what ``extract`` does, with a log that was opened; ``is_chosen`` says whether topics were named."""
     codec = None if compression is None else compression_type(compression)
-    groups = chosen_partitions(log, rename, is_chosen=is_chosen)
+    notes = list(log.lines.notes(heals=options.heal))
+    groups = chosen_partitions(log, rename, options, notes, is_chosen=is_chosen)
     _check_target(target, log)
     temporary = target.with_name(target.name + UNFINISHED)
-    done = Extract(notes=list(log.lines.notes))
+    done = Extract(notes=notes)
     note_unreadable(log.found, done.faults, strict=options.strict)
     if disk().entry(temporary) is not None:
         raise ValueError(f"{temporary} is there: another extract is writing it, or was stopped; remove it then")
@@ -222,8 +227,10 @@ def extract_log(
     return done
 
 
-def chosen_partitions(log: Log, rename: Mapping[str, str], *, is_chosen: bool) -> dict[tuple[str, int], list[Segment]]:
-    """Return the segments of each partition, by what it is to be called."""
+def chosen_partitions(
+    log: Log, rename: Mapping[str, str], options: ReadOptions, notes: list[str], *, is_chosen: bool
+) -> dict[tuple[str, int], list[Segment]]:
+    """Return the segments of each partition, by what it is to be called; notes receive what is of other replicas."""
     for old, new in rename.items():
         if old not in log.topics:
             raise ValueError(f"rename: there is no topic {old!r}, only {', '.join(log.topics)}")
@@ -232,7 +239,8 @@ def chosen_partitions(log: Log, rename: Mapping[str, str], *, is_chosen: bool) -
         except InvalidTopicError as error:
             raise ValueError(f"rename {old}={new}: {error}") from None
     found: dict[tuple[str, int], list[Segment]] = {}
-    live = [one for one in log.lines.found.segments if not one.state and one.base_offset is not None]
+    files = log.healed(log.lines.found, options, notes)
+    live = [one for one in files.segments if not one.state and one.base_offset is not None]
     for group in by_partition(live):
         topic, partition = group[0].topic, group[0].partition
         if topic is None or partition is None or (topic in INTERNAL_TOPICS and not is_chosen):

@@ -137,14 +137,14 @@ class MetadataLog:
             return None
         if newest.end_offset <= self.end_offset:
             return None
-        folder = self.segments[-1].path.absolute().parent
+        folder = self.segments[-1].folder.absolute()
         is_last = is_last_segment(self.segments[-1], (entry.name for entry in disk().entries(folder)))
         return newest if is_last else None
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         """The finished snapshots beside the segments, the latest first."""
-        folder = self.segments[0].path.absolute().parent
+        folder = self.segments[0].folder.absolute()
         paths = [path for path in disk().matches(folder, "*") if names.parse_checkpoint_file(path.name) == ""]
         numbered = [path for path in paths if path.name[0].isdigit()]
         found = [snapshot_of(segment) for segment in discover(numbered).segments] if numbered else []

@@ -135,7 +135,7 @@ def _identity(batch: Headers) -> tuple[str, int, int]:
 
 def _cluster_of(log: MetadataLog) -> str:
     """Return the cluster's id, from the log directory; a fixed word where a log lies elsewhere."""
-    path = log.segments[0].path.absolute().parent.parent / "meta.properties"
+    path = log.segments[0].folder.absolute().parent / "meta.properties"
     with suppress(OSError, CorruptRecordError):
         cluster = read_properties(path).get("cluster.id", "")
         if cluster and all(letter.isalnum() or letter in "-_" for letter in cluster):

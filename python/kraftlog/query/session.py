@@ -46,6 +46,8 @@ class SqlSession:
         Of records and messages.
     on_progress : callable, optional
         Is called with the bytes of log that were read since the last call.
+    heal : bool
+        Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
     show_secrets : bool
         Whether salt and keys of SCRAM credentials, and passwords in configs, are shown in messages and the image.
     typed : TypedOptions, optional
@@ -85,13 +87,14 @@ class SqlSession:
         isolation_level: IsolationLevel = "read_uncommitted",
         on_progress: Progress | None = None,
         show_secrets: bool = ReadOptions.show_secrets,
+        heal: bool = ReadOptions.heal,
         typed: TypedOptions | None = None,
         redaction: Redaction | None = None,
     ) -> None:
         self._log = log
         self._schema_faults: list[Fault] = []
         self._typed = None if typed is None else typed.with_schemas_of(log.lines.found, self._schema_faults)
-        self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets)
+        self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets, heal=heal)
         self._on_progress = on_progress
         self._redaction = redaction
         self._streams: list[Stream] = []
@@ -137,7 +140,10 @@ class SqlSession:
     @property
     def notes(self) -> list[str]:
         """What a reader of the last query's rows should know of what it has read."""
-        notes = [*self._log.lines.notes, *(note for stream in self._streams for note in stream.notes)]
+        notes = [
+            *self._log.lines.notes(heals=self._options.heal),
+            *(note for stream in self._streams for note in stream.notes),
+        ]
         return list(dict.fromkeys(notes))
 
     def close(self) -> None:
@@ -192,7 +198,7 @@ class SqlSession:
 
     @cached_property
     def _image(self) -> Image:
-        at = self._log.image(strict=False)
+        at = self._log.image(strict=False, heal=self._options.heal)
         self._image_faults = list(at.faults)
         return at.image
 

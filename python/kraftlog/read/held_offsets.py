@@ -69,6 +69,10 @@ class OffsetSet:
         at = np.searchsorted(self._firsts, offsets, side="right") - 1
         return np.asarray((at >= 0) & (offsets < self._ends[at]))
 
+    def has(self, first_offset: int, end_offset: int) -> bool:
+        """Whether all of [first_offset, end_offset) are in it; of nothing, False."""
+        return self.within(first_offset, end_offset) == [Stretch(first_offset, end_offset)]
+
     def until(self, end: int) -> OffsetSet:
         """Return those before an offset."""
         return OffsetSet(self._firsts, np.minimum(self._ends, end))

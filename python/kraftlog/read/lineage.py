@@ -68,6 +68,32 @@ class Lineage:
         """Return the start offset of the first epoch that is larger than one, or the end of the log."""
         return next((one.start_offset for one in self.epochs if one.epoch > epoch), self.end_offset)
 
+    def common_epoch(self, other: Lineage) -> int:
+        """Return the largest epoch that both have; -1 when there is none."""
+        return max({one.epoch for one in self.epochs} & {one.epoch for one in other.epochs}, default=NO_EPOCH)
+
+    def continued(self, other: Lineage, until: int) -> Lineage:
+        """Return this lineage with what another one has from before it begins.
+
+        Parameters
+        ----------
+        other : Lineage
+            One that shares an epoch with this one.
+        until : int
+            Where they part.
+
+        Examples
+        --------
+        >>> from kraftlog.read.lineage import LeaderEpoch, Lineage
+        >>> late, early = Lineage((LeaderEpoch(3, 20),), 30), Lineage((LeaderEpoch(1, 0), LeaderEpoch(3, 15)), 25)
+        >>> [tuple(one) for one in late.continued(early, 25).epochs]
+        [(1, 0), (3, 15)]
+        """
+        first = self.epochs[0]
+        start = min(one.start_offset for one in (first, *other.epochs) if one.epoch == first.epoch)
+        before = [one for one in other.epochs if one.epoch < first.epoch and one.start_offset < min(start, until)]
+        return Lineage((*before, LeaderEpoch(first.epoch, start), *self.epochs[1:]), self.end_offset)
+
     def agrees_until(self, other: Lineage) -> int | None:
         """Return the offset up to which two replicas hold the same records.
 
@@ -87,9 +113,8 @@ class Lineage:
         """
         if not self.epochs or not other.epochs:
             return None
-        common = {one.epoch for one in self.epochs} & {one.epoch for one in other.epochs}
-        if common:
-            largest = max(common)
+        largest = self.common_epoch(other)
+        if largest != NO_EPOCH:
             return min(self.end_of(largest), other.end_of(largest))
         earlier, later = sorted((self, other), key=lambda lineage: lineage.epochs[0].epoch)
         first = later.epochs[0]

@@ -161,7 +161,7 @@ class MetadataDecisions:
 
     @cached_property
     def _names(self) -> list[str]:
-        folder = self.segments[0].path.absolute().parent
+        folder = self.segments[0].folder.absolute()
         try:
             return [entry.name for entry in disk().entries(folder)]
         except OSError as error:
@@ -171,7 +171,7 @@ class MetadataDecisions:
     @cached_property
     def _snapshots(self) -> list[tuple[int, LogPath]]:
         """Where the finished snapshots beside the segments end, in order, and their files."""
-        folder = self.segments[0].path.absolute().parent
+        folder = self.segments[0].folder.absolute()
         found = self._names
         finished = sorted(name for name in found if names.parse_checkpoint_file(name) == "" and name[0].isdigit())
         return [(int(name.split("-")[0]), folder / name) for name in finished]

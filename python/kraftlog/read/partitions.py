@@ -155,6 +155,8 @@ class Partition:
         In the order in which they were listed.
     leader : int, optional
         Node id of the leader, where a metadata log names it.
+    line : Replica, optional
+        The one that counts whatever the others have.
 
     Attributes
     ----------
@@ -162,8 +164,9 @@ class Partition:
     partition : int or None
     """
 
-    def __init__(self, replicas: Sequence[Replica], leader: int | None = None) -> None:
+    def __init__(self, replicas: Sequence[Replica], leader: int | None = None, line: Replica | None = None) -> None:
         self.replicas = tuple(replicas)
+        self._line = line
         self.topic, self.partition = self.replicas[0].segments[0].topic, self.replicas[0].segments[0].partition
         self._leader = leader
 
@@ -175,11 +178,39 @@ class Partition:
         epoch and end offset, as an unclean election would take it. Of several that end alike it is the one that begins
         first. Folders that Kafka moves or removes count only when there are no others.
         """
-        if len(self.replicas) == 1:
-            return self.replicas[0]
+        if self._line is not None or len(self.replicas) == 1:
+            return self._line or self.replicas[0]
         read = [one for one in self.replicas if one.is_read] or self.replicas
         named = [one for one in read if self._leader is not None and one.node_id == self._leader]
         return max(named or read, key=lambda one: (one.end, -one.start_offset))
+
+    @cached_property
+    def agreeing(self) -> tuple[tuple[Replica, int], ...]:
+        """Other replicas that share a leader epoch with the line, each with the offset at which it parts from the line.
+
+        The one that shares the largest epoch comes first. What it has from before the line begins is of the line's
+        history, so that the next ones may share an epoch of that. Folders that Kafka moves or removes are left out.
+        """
+        line = self.line
+        others = [one for one in self.replicas if one is not line and one.is_read and line.is_read]
+        rest = [one for one in others if (one.topic_id or line.topic_id) == (line.topic_id or one.topic_id)]
+        same = [one for one in rest if one.end.last_epoch == line.end.last_epoch != NO_EPOCH]
+        found = [(one, min(one.end.end_offset, line.end.end_offset)) for one in same]
+        rest = [one for one in rest if one not in same]
+        if rest:
+            lineage = line.lineage
+            for one, until in found:
+                lineage = lineage.continued(one.lineage, until)
+            while rest:
+                one = max(rest, key=lambda one: lineage.common_epoch(one.lineage))
+                if lineage.common_epoch(one.lineage) == NO_EPOCH:
+                    break
+                parts_at = lineage.agrees_until(one.lineage)
+                if parts_at is not None:
+                    lineage = lineage.continued(one.lineage, parts_at)
+                    found.append((one, parts_at))
+                rest.remove(one)
+        return tuple(found)
 
     @property
     def folder(self) -> LogPath:
@@ -214,14 +245,20 @@ class Partition:
         count = "1 segment" if len(self.segments) == 1 else f"{len(self.segments)} segments"
         return f"<Partition {name}: {count}, {self.size_in_bytes} bytes>"
 
-    def notes(self) -> list[str]:
-        """Return notes of replicas: what those that are not read hold that the line does not, and what is damaged."""
+    def notes(self, *, heals: bool) -> list[str]:
+        """Return notes of replicas: what those that are not read hold that the line does not, and what is damaged.
+
+        Parameters
+        ----------
+        heals : bool
+            Whether what the others have before the line begins is read from there, which has its own note.
+        """
         others = [one for one in self.replicas if one is not self.line]
-        found = [note for one in others if (note := self._note(one))]
+        found = [note for one in others if (note := self._note(one, heals=heals))]
         damaged = [(one.directory, one.faults) for one in self.replicas if one.faults]
         return found + [f"{directory}: {faults[0].message}" for directory, faults in damaged]
 
-    def _note(self, other: Replica) -> str:
+    def _note(self, other: Replica, *, heals: bool) -> str:
         line, where = self.line, f"{self.topic}-{self.partition}: read from {self.line.directory}; {other.directory}"
         if line.is_read and not other.is_read:
             return f"{where} has a folder that Kafka marked {other.kind}, which is not read"
@@ -232,7 +269,7 @@ class Partition:
         if until < end.end_offset:
             parts = f"parts from it at offset {until} and ends at offset {end.end_offset}"
             return f"{where} {parts} in leader epoch {end.last_epoch}"
-        if other.start_offset <= before:
+        if not heals and other.start_offset <= before:
             return f"{where} also has offsets {other.start_offset} to {before}"
         return ""
 

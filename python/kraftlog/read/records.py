@@ -69,7 +69,7 @@ def read_range(
         decoder = RecordDecoder(file, part.start, part.end, plan, follows=follows)
         try:
             for batch in decoder.batches(found, observe):
-                yield batch
+                yield _in_its_file(batch, segment) if segment.first_byte else batch
                 if on_progress:
                     on_progress(decoder.position - position)
                     position = decoder.position
@@ -155,6 +155,16 @@ def _bytes_of(result: Range | pa.RecordBatch | _Remarks) -> int:
     return int(result.nbytes) if isinstance(result, pa.RecordBatch) else 0
 
 
+def _in_its_file(batch: pa.RecordBatch, part: Segment) -> pa.RecordBatch:
+    """Return rows of a part of a file with positions in the file."""
+    import pyarrow.compute as pc  # of the few that read a part
+
+    at = batch.schema.get_field_index("position")
+    if at < 0:
+        return batch
+    return batch.set_column(at, batch.schema.field(at), pc.add(batch.column(at), part.first_byte))
+
+
 def cut_off_batch(segment: Segment, torn_at: int, file: ReadableFile) -> Fault | None:
     """Return the batch that a closed segment ends in: its records are missing, and those of batches behind it.
 
@@ -186,6 +196,7 @@ def torn_tail_note(segment: Segment, torn_at: int, file: ReadableFile) -> Iterat
         if batch_length:  # else nothing was written there yet
             left = file.size - torn_at
             yield (
-                f"{segment.name}: {left} bytes at byte {torn_at}, the end of the file, hold no complete batch; "
+                f"{segment.name}: {left} bytes at byte {torn_at + (segment.first_byte or 0)}, the end of the file, "
+                "hold no complete batch; "
                 "a broker that recovers the log cuts them off, and `kraftlog recover` shows it"
             )

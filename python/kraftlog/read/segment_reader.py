@@ -161,7 +161,8 @@ def _note_unreadable(segment: Segment, position: int, error: OSError, faults: li
 
 def located(segment: Segment, fault: Fault) -> Fault:
     """Say in which file a fault was found."""
-    return fault.located(segment.name, segment.topic, segment.partition, segment.base_offset, replica_of(segment))
+    of = segment.topic, segment.partition, segment.file_base_offset
+    return fault.located(segment.name, *of, replica_of(segment), segment.first_byte or 0)
 
 
 def relocated(segment: Segment, error: RecordError) -> RecordError:

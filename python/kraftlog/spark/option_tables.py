@@ -61,6 +61,11 @@ READING = (
     ),
     Option("includeControl", "false", "Whether there are rows for the records of control batches."),
     Option("includeDeleted", "false", "Whether to read what lies before the log start offset."),
+    Option(
+        "heal",
+        "true",
+        "Whether what the chosen replica of a partition lacks, or has damaged, is read from others that agree with it.",
+    ),
     Option("includeImage", "false", "Of `metadata_changes`: whether the first rows are what the log's snapshot holds."),
     Option("salvage", "false", "Whether to search for batches behind damage that leaves no header to go on with."),
     Option("showSecrets", "false", "Of messages: whether passwords and SCRAM credentials are shown."),

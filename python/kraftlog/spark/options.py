@@ -107,6 +107,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             end_timestamp=_moment(given, "endTimestamp"),
             include_control=flag(given, "includeControl", default=False),
             include_deleted=flag(given, "includeDeleted", default=False) or definition.is_of_files,
+            heal=flag(given, "heal", default=ReadOptions.heal),
             salvage=flag(given, "salvage", default=False),
             show_secrets=flag(given, "showSecrets", default=ReadOptions.show_secrets),
             include_image=flag(given, "includeImage", default=False),

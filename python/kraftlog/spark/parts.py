@@ -9,6 +9,7 @@ from itertools import chain, islice
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.committed_ranges import PartitionRanges, needs_transactions
 from kraftlog.read.end_offset import end_offset
@@ -21,7 +22,7 @@ from kraftlog.spark.request import Request
 from kraftlog.spark.tables import library_columns
 from kraftlog.tables.log import Log
 from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
-from kraftlog.tables.table import Cut
+from kraftlog.tables.table import Cut, Replicas
 
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
@@ -32,9 +33,16 @@ SMALL_RANGE_BYTES = 4096  # less than that is tried once, a batch at a time
 
 @dataclass(frozen=True)
 class WholePartition:
-    """The segments of a partition, or of all, for what is only known of them together."""
+    """The segments of a partition, or of all, for what is only known of them together.
+
+    Attributes
+    ----------
+    segments, metadata_log : tuple of Segment
+        As of a ``Discovery``; the metadata log where the table chooses among replicas.
+    """
 
     segments: tuple[Segment, ...]
+    metadata_log: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,9 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     table = request.definition
     if table.cut is Cut.WHOLE:  # topics have names in any partition
         options = request.interval.of_fold(request.options, table)
-        parts.append(Part(WholePartition(tuple(log.files_of(table).segments)), options))
+        files = _files(request, log)
+        metadata_log = files.metadata_log if table.replicas is Replicas.CHOSEN_BY_TABLE else ()
+        parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
     elif table.cut is Cut.REPLICAS:
         options, faults = request.interval.of_fold(request.options, table), list[Fault]()
         for of_partition in partition_replicas(log.found, request.columns, faults, []):
@@ -111,11 +121,20 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
 def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOptions]]:
     request.interval.check_start(request.definition)
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
-    for group in by_partition(log.files_of(request.definition).segments):
-        if request.narrowing.wants(group[0].topic, group[0].partition):
-            options = request.interval.within(request.options, group)
-            _check_is_there(request, group, options)
-            yield group, request.narrowing.within(options)
+    for group in by_partition(_files(request, log).segments):
+        options = request.interval.within(request.options, group)
+        _check_is_there(request, group, options)
+        yield group, request.narrowing.within(options)
+
+
+def _files(request: Request, log: Log) -> Discovery:
+    """Return the files of what is asked for, with what lines lack from other replicas."""
+    table = request.definition
+    found = log.files_of(table)
+    if table.cut is not Cut.WHOLE:
+        wanted = [one for one in found.segments if request.narrowing.wants(one.topic, one.partition)]
+        found = replace(found, segments=wanted)
+    return log.healed(found, request.options, []) if table.replicas is Replicas.LINE else found
 
 
 def _plan_partitions(request: Request, wanted: Wanted, fold: Fold) -> list[Part]:

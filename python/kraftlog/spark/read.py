@@ -88,7 +88,8 @@ def _read_partition(
         note_bad_messages(segments, part.options, faults, 1, catalog_of(request.definitions))
         yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
-        yield from _scan(Log(Discovery(segments), catalog_of(request.definitions)), request, part, faults)
+        found = Discovery(segments=segments, metadata_log=list(work.metadata_log))
+        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults)
 
 
 def _read_replicas(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import replace
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.disk import disk
@@ -17,20 +17,22 @@ from kraftlog.tables.unread_files import unreadable
 from kraftlog.topics import TRANSACTION_STATE
 
 
-def coordinator_segments(segments: Iterable[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
-    """Return the segments of ``__transaction_state`` of the log directories that segments are in.
+def coordinator_segments(files: Discovery, options: ReadOptions, faults: list[Fault]) -> list[Segment]:
+    """Return the segments of ``__transaction_state`` of the log directories that files are in.
 
     Parameters
     ----------
-    segments : iterable of Segment
-        Of whichever topics were asked for.
+    files : Discovery
+        All replicas, of whichever topics were asked for.
     options : ReadOptions
+        Whether to raise at the first fault, and to heal.
     faults : list of Fault
         Receives folders that cannot be listed.
     """
-    directories = sorted({segment.folder.absolute().parent for segment in segments if segment.topic is not None})
+    directories = sorted({segment.folder.absolute().parent for segment in files.segments if segment.topic is not None})
     folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
-    return line_segments(listed_segments(folders, options, faults))
+    listed = replace(files, segments=listed_segments(folders, options, faults))
+    return line_segments(listed, [], heals=options.heal)
 
 
 def listed_segments(folders: list[LogPath], options: ReadOptions, faults: list[Fault]) -> list[Segment]:

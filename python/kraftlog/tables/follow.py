@@ -167,7 +167,7 @@ class Follower:
     def _look_at_partitions(self) -> Iterator[pa.RecordBatch]:
         lines = self._log.lines
         found = lines.found if self._search is None else self._search.of(lines.found)
-        self._note_new(lines.notes)
+        self._note_new(lines.notes(heals=self._options.heal))
         self._note_faults(self._log.unreadable())
         groups = {_key(group[0]): group for group in by_partition(found.segments) if _is_of_log(group[0])}
         if self._looks == 1 and (others := [one for one in found.segments if not _is_of_log(one)]):
@@ -210,7 +210,7 @@ class Follower:
 
     def _read(self, group: list[Segment], start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Return the rows of one partition at offsets [start, end)."""
-        log = self._log.of_files(Discovery(segments=group))
+        log = self._healed(group) if self._looks == 1 else Log(Discovery(segments=group), self._log.catalog)
         options = replace(self._options, start_offset=start, end_offset=end)
         names = self.schema.names
         how: dict[str, Any] = {"workers": self._workers, "search": self._search, "redaction": self._redaction}
@@ -222,16 +222,23 @@ class Follower:
             for note in stream.notes if self._redaction else ():
                 self._note(note)
 
+    def _healed(self, segments: list[Segment]) -> Log:
+        """Return a log of segments of lines, with what these lack; of what comes later each look would go over all."""
+        notes: list[str] = []
+        found = self._log.healed(Discovery(segments=segments), self._options, notes)
+        self._note_new(notes)
+        return Log(found, self._log.catalog)
+
     def _look_at_folded(self) -> Iterator[pa.RecordBatch]:
         topic, key = self._definition.topic, self._definition.key
-        self._note_new(self._log.lines.notes)
+        self._note_new(self._log.lines.notes(heals=self._options.heal))
         segments = [segment for segment in self._log.lines.found.segments if segment.topic == topic]
         files = [(segment.path, segment.size) for segment in segments]
         if self._looks > 1 and files == self._files:
             return
         self._files = files
         names = list(dict.fromkeys([*key, *self._definition.schema.shown, *self.schema.names]))
-        stream = self._log.of_files(Discovery(segments=segments)).scan(self._table, names, self._options)
+        stream = self._healed(segments).scan(self._table, names, self._options)
         table = stream.to_table()
         self._note_faults([*self._log.unreadable(), *stream.faults])
         before, self._folded = self._folded, {tuple(row[name] for name in key): row for row in table.to_pylist()}

@@ -19,6 +19,7 @@ from kraftlog.codec import headers as batch_headers
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import transactional_id_columns
 from kraftlog.errors import Fault
+from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition, is_metadata
 from kraftlog.stream import rows_of
@@ -39,12 +40,12 @@ TransactionalId = dict[str, Any]
 
 def hanging_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions, of all replicas: coordinators may be in the directory of another one."""
-    segments, faults = read.segments, read.faults
+    faults = read.faults
     # a part of a log would tell of transactions that have long ended
-    everything = ReadOptions(strict=read.options.strict)
-    by_producer, partitions = _transactional_ids(segments, everything, faults)
+    everything = ReadOptions(strict=read.options.strict, heal=read.options.heal)
+    by_producer, partitions = _transactional_ids(read.files, everything, faults)
     rows = []
-    for group in by_partition(line_segments(segments)):
+    for group in by_partition(line_segments(read.files, read.notes, heals=everything.heal)):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
         whole = _whole(group, everything, faults)
@@ -67,13 +68,13 @@ def _whole(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> l
 
 
 def _transactional_ids(
-    segments: list[Segment], options: ReadOptions, faults: list[Fault]
+    files: Discovery, options: ReadOptions, faults: list[Fault]
 ) -> tuple[dict[int, TransactionalId], int]:
-    """Return the transactional ids, by producer id, of the log directories that segments are in.
+    """Return the transactional ids, by producer id, of the log directories that files are in.
 
     Also returns how many partitions of ``__transaction_state`` were found there.
     """
-    partitions = partitions_of_topic(coordinator_segments(segments, options, faults), TRANSACTION_STATE)
+    partitions = partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE)
     found: dict[int, TransactionalId] = {}
     for group in partitions:
         rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)

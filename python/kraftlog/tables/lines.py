@@ -11,7 +11,9 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
+from kraftlog.read.healing import HealedLine, healed_line
 from kraftlog.read.partitions import Partition, Replica, ReplicaKind, replicas_of
+from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.topics import CLUSTER_METADATA
 
 
@@ -36,6 +38,8 @@ class Lines:
         _check_topic_ids(each)
         self._metadata = _Metadata(found.metadata_log)
         self.partitions = [Partition(some, self._metadata.leader_of(some)) for some in each]
+        self._checkpoints = ReplicaCheckpoints([])  # the table replicas names those that cannot be read
+        self._healed: dict[tuple[Partition, bool, bool], HealedLine] = {}
 
     def isr_of(self, partition: Partition) -> frozenset[int] | None:
         """Return the node ids of the in-sync replicas; None where no metadata log among the files has the partition."""
@@ -62,11 +66,58 @@ class Lines:
             return self._all
         return replace(self._all, segments=[one for one in self._all.segments if one.path not in others])
 
+    def healed(
+        self, found: Discovery, notes: list[str], *, check_crc: bool = True, salvages: bool = False
+    ) -> Discovery:
+        """Return files with what the lines of their partitions lack, or have damaged, from replicas that agree.
+
+        Parameters
+        ----------
+        found : Discovery
+            Files of lines, of some or all partitions.
+        notes : list of str
+            Receives what is read from where.
+        check_crc, salvages : bool
+            As of ``healed_line``.
+        """
+        if all(len(partition.replicas) == 1 for partition in self.partitions):
+            return found
+        segments: list[Segment] = []
+        taken = set[LogPath]()
+        for segment in found.segments:
+            partition = self._by_path.get(segment.path)
+            if partition is None:
+                segments.append(segment)
+            elif partition.folder not in taken:
+                taken.add(partition.folder)
+                line = self._healed_line(partition, check_crc, salvages)
+                notes.extend(line.notes())
+                segments += line.segments
+        return replace(found, segments=segments)
+
     @cached_property
-    def notes(self) -> list[str]:
-        """Where replicas part from the line of their partition; and how many partitions have others that agree."""
+    def _by_path(self) -> dict[LogPath, Partition]:
+        """The partitions that have other replicas to read from, by the paths of the segments of their lines."""
         several = [partition for partition in self.partitions if len(partition.replicas) > 1]
-        each = [partition.notes() for partition in several]
+        return {segment.path: partition for partition in several for segment in partition.segments}
+
+    def _healed_line(self, partition: Partition, check_crc: bool, salvages: bool) -> HealedLine:
+        known = partition, check_crc, salvages
+        if known not in self._healed:
+            cleaned = {one: self._checkpoints.cleaned_until(one) for one in partition.replicas}
+            self._healed[known] = healed_line(partition, cleaned, check_crc=check_crc, salvages=salvages)
+        return self._healed[known]
+
+    def notes(self, *, heals: bool = True) -> list[str]:
+        """Return where replicas part from the line of their partition, and how many partitions have others that agree.
+
+        Parameters
+        ----------
+        heals : bool
+            Whether what the line lacks is read from the others: else it is noted that they have it.
+        """
+        several = [partition for partition in self.partitions if len(partition.replicas) > 1]
+        each = [partition.notes(heals=heals) for partition in several]
         agree = sum(not notes for notes in each)
         found = [note for notes in each for note in notes]
         found += self.metadata_notes
@@ -76,9 +127,20 @@ class Lines:
         return found
 
 
-def line_segments(segments: Iterable[Segment]) -> list[Segment]:
-    """Return the segments of the line of each partition."""
-    return Lines(Discovery(segments=list(segments))).found.segments
+def line_segments(found: Discovery, notes: list[str], *, heals: bool) -> list[Segment]:
+    """Return the segments of the line of each partition.
+
+    Parameters
+    ----------
+    found : Discovery
+        Files of all replicas.
+    notes : list of str
+        Receives what is read from other replicas.
+    heals : bool
+        Whether that is done.
+    """
+    lines = Lines(found)
+    return (lines.healed(lines.found, notes) if heals else lines.found).segments
 
 
 class _State(NamedTuple):

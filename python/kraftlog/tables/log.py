@@ -12,6 +12,7 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream, raising
@@ -20,7 +21,9 @@ from kraftlog.tables.options import (
     BatchOptions,
     ChangeOptions,
     FoldOptions,
+    LineOptions,
     MessageOptions,
+    MetadataTransactionOptions,
     OffsetBounds,
     ProducerOptions,
     ReplicaOptions,
@@ -29,7 +32,7 @@ from kraftlog.tables.options import (
 from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import given_numbers
-from kraftlog.topics import names
+from kraftlog.topics import CONSUMER_OFFSETS, names
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
@@ -174,7 +177,9 @@ class Log(RecordTables):
             table = check_type(type, self.catalog)
         return self._stream(table, columns, {**options, "strict": strict}, workers=workers)
 
-    def image(self, offset: int | None = None, *, strict: bool = True, cache: bool = True) -> ImageAt:
+    def image(
+        self, offset: int | None = None, *, strict: bool = True, cache: bool = True, heal: bool = True
+    ) -> ImageAt:
         """Return the metadata image at an offset, from the metadata log among the files.
 
         Parameters
@@ -187,6 +192,8 @@ class Log(RecordTables):
         cache : bool
             Keep the image of a log of more than a million records below ``$XDG_CACHE_HOME/kraftlog``, and start from
             such an image where the log still has the batch that it ends with.
+        heal : bool
+            Read what the chosen replica lacks, or has damaged, from others that agree with it.
 
         Returns
         -------
@@ -212,14 +219,20 @@ class Log(RecordTables):
         from kraftlog.metadata_log.image_cache import ImageCache
 
         faults: list[Fault] = []
-        log = MetadataLog([one for one in self.lines.found.segments if is_metadata(one)])
+        metadata = Discovery(segments=[one for one in self.lines.found.segments if is_metadata(one)])
+        log = MetadataLog(self.healed(metadata, ReadOptions(heal=heal), []).segments)
         found = image_at(log, offset, faults, cache=ImageCache() if cache else None)
         if faults and strict:
             raise error_from_fault(faults[0])
         return replace(found, faults=tuple(faults))
 
     def transactions(
-        self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **options: Unpack[LineOptions],
     ) -> pa.Table:
         """Return producers' transactions, each over all its partitions.
 
@@ -229,6 +242,8 @@ class Log(RecordTables):
             ``contradiction`` on request: what a torn transaction has where, and what was expected.
         strict, faults
             As ``Log`` says.
+        **options
+            Of ``LineOptions``.
 
         Returns
         -------
@@ -253,7 +268,7 @@ class Log(RecordTables):
         >>> rows.filter(pa.compute.field("transactional_id") == "tx-h").to_pylist()
         [{'transactional_id': 'tx-h', 'producer_epoch': 1, 'state': 'aborted', 'ended_by': 'timeout'}]
         """
-        return self._table("transactions", columns, {"strict": strict}, faults)
+        return self._table("transactions", columns, {**options, "strict": strict}, faults)
 
     def partition_transactions(
         self,
@@ -275,7 +290,7 @@ class Log(RecordTables):
         *,
         strict: bool = True,
         faults: list[Fault] | None = None,
-        **options: Unpack[OffsetBounds],
+        **options: Unpack[MetadataTransactionOptions],
     ) -> pa.Table:
         """Return the transactions of the metadata log (KIP-868).
 
@@ -351,13 +366,18 @@ class Log(RecordTables):
         return self._table("producers", columns, {**options, "strict": strict}, faults)
 
     def hanging_transactions(
-        self, columns: Sequence[str] | None = None, *, strict: bool = True, faults: list[Fault] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **options: Unpack[LineOptions],
     ) -> pa.Table:
         """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files.
 
         ``strict`` and ``faults`` are as ``Log`` says.
         """
-        return self._table("hanging_transactions", columns, {"strict": strict}, faults)
+        return self._table("hanging_transactions", columns, {**options, "strict": strict}, faults)
 
     def offsets(
         self,
@@ -424,19 +444,22 @@ class Log(RecordTables):
         """
         return self._table("schemas", columns, {**options, "strict": strict}, faults)
 
-    def last_stable_offsets(self, *, strict: bool = True, faults: list[Fault] | None = None) -> pa.Table:
+    def last_stable_offsets(
+        self, *, strict: bool = True, heal: bool = True, faults: list[Fault] | None = None
+    ) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
 
         It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
         record. A broker's own is never behind its high watermark, which the log does not hold. ``strict`` and
-        ``faults`` are as ``Log`` says; without ``strict`` it is null where it is not known.
+        ``faults`` are as ``Log`` says; without ``strict`` it is null where it is not known. ``heal`` is as ``records``
+        has it.
         """
         from kraftlog.tables.partition_offsets import last_stable_offset_rows
 
         def produce(found: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, found, strict=strict)
-            stream.notes.extend(self.lines.notes)
-            rows = last_stable_offset_rows(self.lines.found.segments, found)
+            stream.notes.extend(self.lines.notes(heals=heal))
+            rows = last_stable_offset_rows(self.line_files(stream.notes, heal=heal).segments, found)
             return raising(rows, found) if strict else rows
 
         stream = Stream(schema.LAST_STABLE_OFFSETS.select(), produce)
@@ -487,7 +510,7 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            stream.notes.extend(self.lines.notes)
+            stream.notes.extend(self.lines.notes(heals=False))
             rows = partition_offset_rows(self.lines.found.segments, at, arrow_schema, options, faults, on_progress)
             return raising(rows, faults) if strict else rows
 
@@ -501,6 +524,7 @@ class Log(RecordTables):
         groups: Sequence[str] | None = None,
         topics: Sequence[str] | None = None,
         strict: bool = True,
+        heal: bool = True,
         on_progress: Progress | None = None,
     ) -> Stream:
         """Stream what groups have committed against the ends of the logs, as kafka-consumer-groups describes it.
@@ -513,6 +537,8 @@ class Log(RecordTables):
             Only these.
         strict : bool
             Raise at the first fault while rows are read. Without it, faults are on the stream.
+        heal : bool
+            Read what the chosen replicas of ``__consumer_offsets`` lack, or have damaged, from others that agree.
         on_progress : callable, optional
 
         Returns
@@ -532,13 +558,16 @@ class Log(RecordTables):
         """
         from kraftlog.tables.lag import Wanted, lag_rows
 
-        arrow_schema, options = schema.LAG.select(columns), ReadOptions(strict=strict)
+        arrow_schema, options = schema.LAG.select(columns), ReadOptions(strict=strict, heal=heal)
         wanted = Wanted(*(None if one is None else frozenset(names(one)) for one in (groups, topics)))
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            stream.notes.extend(self.lines.notes)
-            rows = lag_rows(self.lines.found.segments, wanted, arrow_schema, options, faults, on_progress)
+            stream.notes.extend(self.lines.notes(heals=heal))
+            found = self.lines.found
+            committed = self.healed(found.only(lambda topic, _: topic == CONSUMER_OFFSETS), options, stream.notes)
+            segments = [one for one in found.segments if one.topic != CONSUMER_OFFSETS] + committed.segments
+            rows = lag_rows(segments, wanted, arrow_schema, options, faults, on_progress)
             return raising(rows, faults) if strict else rows
 
         stream = Stream(arrow_schema, produce)

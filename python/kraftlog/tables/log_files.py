@@ -69,6 +69,7 @@ class LogFiles:
     def __init__(self, found: Discovery, catalog: Catalog = BUILT_IN) -> None:
         self.found = found
         self.catalog = catalog
+        self._whole: LogFiles | None = None
 
     @cached_property
     def lines(self) -> Lines:
@@ -88,7 +89,27 @@ class LogFiles:
 
     def of_files(self, found: Discovery) -> Self:
         """Return a log of some of the files, which reads messages as this one does."""
-        return type(self)(found, self.catalog)
+        some = type(self)(found, self.catalog)
+        some._whole = self._whole or self
+        return some
+
+    def line_files(self, notes: list[str] | None = None, *, heal: bool = True) -> Discovery:
+        """Return the files that readers of data take: those of lines, and of others what the lines lack.
+
+        Parameters
+        ----------
+        notes : list of str, optional
+            Receives what is read from which replica.
+        heal : bool
+        """
+        return self.healed(self.lines.found, ReadOptions(heal=heal), [] if notes is None else notes)
+
+    def healed(self, found: Discovery, options: ReadOptions, notes: list[str]) -> Discovery:
+        """Return files of lines with what they lack from other replicas, unless the options say otherwise."""
+        lines = (self._whole or self).lines
+        if not options.heal:
+            return found
+        return lines.healed(found, notes, check_crc=options.check_crc, salvages=options.searches)
 
     def scan(
         self,
@@ -170,7 +191,7 @@ class LogFiles:
             from kraftlog.tables.transaction_records import OfTransaction
             from kraftlog.transactions.transaction import ProducerIdAndEpoch
 
-            stages.insert(0, OfTransaction(ProducerIdAndEpoch(*transaction), self.lines.found.segments))
+            stages.insert(0, OfTransaction(ProducerIdAndEpoch(*transaction), self.found))
         if filter is not None:
             from kraftlog.tables.filtered import Filtered
 
@@ -194,11 +215,12 @@ class LogFiles:
                 range_bytes=range_bytes,
                 on_progress=on_progress,
                 where=where,
+                healed=self.healed if definition.replicas is Replicas.LINE else None,
             )
             if definition.replicas is Replicas.EACH:
                 stream.notes.extend(self._note_of_replicas(definition, arrow_schema))
             else:
-                stream.notes.extend(self.lines.notes)
+                stream.notes.extend(self.lines.notes(heals=options.heal))
             if types is not None:
                 faults.extend(types.faults)
             rows = through(stages, Read.rows)(read)

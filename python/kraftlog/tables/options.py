@@ -15,8 +15,16 @@ from kraftlog.types import IsolationLevel
 Moment = datetime | str | int
 
 
-class NoOptions(TypedDict, total=False):
-    """Of tables that are only whole."""
+class LineOptions(TypedDict, total=False):
+    """Of tables that are read from one of several replicas of a partition.
+
+    Attributes
+    ----------
+    heal : bool
+        Read what that replica lacks, or has damaged, from others that agree with it.
+    """
+
+    heal: bool
 
 
 class OffsetBounds(TypedDict, total=False):
@@ -91,7 +99,11 @@ class BatchOptions(Bounds, total=False):
     check_crc: bool
 
 
-class TransactionOptions(Bounds, total=False):
+class MetadataTransactionOptions(OffsetBounds, LineOptions, total=False):
+    """Of the table ``metadata_transactions``."""
+
+
+class TransactionOptions(Bounds, LineOptions, total=False):
     """Of the table ``partition_transactions``.
 
     Attributes
@@ -103,7 +115,7 @@ class TransactionOptions(Bounds, total=False):
     include_deleted: bool
 
 
-class ProducerOptions(TypedDict, total=False):
+class ProducerOptions(LineOptions, total=False):
     """Of the table ``producers``.
 
     Attributes
@@ -118,7 +130,7 @@ class ProducerOptions(TypedDict, total=False):
     include_deleted: bool
 
 
-class FoldOptions(TypedDict, total=False):
+class FoldOptions(LineOptions, total=False):
     """Of tables that are folded from a compacted topic.
 
     Attributes
@@ -133,7 +145,7 @@ class FoldOptions(TypedDict, total=False):
     include_deleted: bool
 
 
-class ChangeOptions(Bounds, total=False):
+class ChangeOptions(Bounds, LineOptions, total=False):
     """Of the table ``metadata_changes``.
 
     Attributes

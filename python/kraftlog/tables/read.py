@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
@@ -49,6 +49,8 @@ class Read:
         Is called with the bytes of log that were read since the last call.
     where : ChangeFilter or None
         Which rows of ``metadata_changes`` are wanted.
+    healed : callable or None
+        Of tables of data: returns files with what they lack from other replicas; notes receive what that is.
     """
 
     table: Table
@@ -62,6 +64,7 @@ class Read:
     range_bytes: int | None = None
     on_progress: Progress | None = None
     where: ChangeFilter | None = None
+    healed: Callable[[Discovery, ReadOptions, list[str]], Discovery] | None = None
 
     @classmethod
     def of_segments(
@@ -89,17 +92,18 @@ class Read:
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Return the rows; folders that could not be listed are faults of every table."""
         table, options = self.table, self.options
+        files = self.files if self.healed is None else self.healed(self.files, options, self.notes)
         if table.is_of_files:
             options = replace(options, include_deleted=True)
-        note_unreadable(self.files, self.faults, strict=options.strict)
+        note_unreadable(files, self.faults, strict=options.strict)
         if table.has_records:
-            self.notes.extend(notes_of_deleted(self.segments, options))
+            self.notes.extend(notes_of_deleted(files.segments, options))
         if options.salvage and not options.searches:
             self.notes.append("nothing is salvaged: what is found behind damage is never part of read_committed")
-        missing = missing_topic(table, self.segments)
+        missing = missing_topic(table, files.segments)
         if missing is not None:
-            self.notes.append(f"no {missing} among {', '.join(topics_of(self.segments))}")
-        return table.rows_of(replace(self, options=options))
+            self.notes.append(f"no {missing} among {', '.join(topics_of(files.segments))}")
+        return table.rows_of(replace(self, options=options, files=files))
 
 
 def missing_topic(table: Table, segments: Iterable[Segment]) -> str | None:

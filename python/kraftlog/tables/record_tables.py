@@ -47,6 +47,7 @@ class RecordTables(LogFiles):
         salvage: bool = False,
         strict: bool = False,
         check_crc: bool = True,
+        heal: bool = True,
         workers: int = 1,
         batch_rows: int = ReadOptions.batch_rows,
         batch_bytes: int = ReadOptions.batch_bytes,
@@ -93,6 +94,9 @@ class RecordTables(LogFiles):
             Raise at the first fault instead of noting it in ``errors``.
         check_crc : bool
             Whether the checksum of each batch is compared.
+        heal : bool
+            Of a partition with several replicas: whether what the one that is read lacks, or has damaged, is read from
+            others that agree with it; ``notes`` says what that is. Without it, damage is in ``errors``.
         workers : int
             Threads; rows and their order do not depend on it.
         batch_rows, batch_bytes : int
@@ -156,6 +160,7 @@ class RecordTables(LogFiles):
             salvage=salvage,
             strict=strict,
             check_crc=check_crc,
+            heal=heal,
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
@@ -288,7 +293,7 @@ class RecordTables(LogFiles):
         yield from self.unreadable()
         yield from self.not_needed()
         notes = [] if notes is None else notes
-        transactions = TransactionCheck(self.lines.found.segments)
+        transactions = TransactionCheck(self.lines.found.segments, self.found)
         yield from check_segments(
             self.found.segments, options, on_progress=on_progress, notes=notes, observe=transactions.observe
         )
@@ -301,23 +306,27 @@ class RecordTables(LogFiles):
         *,
         by_producer: bool = False,
         decompress: bool = False,
+        heal: bool = True,
         on_progress: Progress | None = None,
     ) -> pa.Table:
-        """Add up batches, records and bytes; see ``kraftlog.tables.stats.collect``."""
+        """Add up batches, records and bytes; see ``kraftlog.tables.stats.collect``.
+
+        ``heal`` is as ``records`` has it.
+        """
         from kraftlog.tables.stats import collect
 
-        return collect(
-            self.lines.found.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress
-        )
+        files = self.line_files(heal=heal)
+        return collect(files.segments, faults, by_producer=by_producer, decompress=decompress, on_progress=on_progress)
 
     def space(
         self,
         faults: list[Fault],
         housekeeping: Housekeeping | None = None,
         *,
+        heal: bool = True,
         on_progress: Progress | None = None,
     ) -> pa.Table:
-        """Add up bytes by what they are; see ``kraftlog.tables.space.space``.
+        """Add up bytes by what they are; see ``kraftlog.tables.space.space``; ``heal`` is as ``records`` has it.
 
         Examples
         --------
@@ -329,7 +338,7 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.space import space
 
-        return space(self.lines.found.segments, faults, housekeeping, on_progress=on_progress)
+        return space(self.line_files(heal=heal).segments, faults, housekeeping, on_progress=on_progress)
 
     def key_stats(
         self, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
@@ -349,7 +358,9 @@ class RecordTables(LogFiles):
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
         read = TABLES["records"].read_options(options)
-        return key_stats(count_keys(self.lines.found, read, faults, [], most_bytes=most_bytes or MOST_BYTES))
+        return key_stats(
+            count_keys(self.healed(self.lines.found, read, []), read, faults, [], most_bytes=most_bytes or MOST_BYTES)
+        )
 
     def top_keys(
         self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
@@ -366,13 +377,17 @@ class RecordTables(LogFiles):
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
 
         read = TABLES["records"].read_options(options)
-        return top_keys(count_keys(self.lines.found, read, faults, [], most_bytes=most_bytes or MOST_BYTES), count)
+        return top_keys(
+            count_keys(self.healed(self.lines.found, read, []), read, faults, [], most_bytes=most_bytes or MOST_BYTES),
+            count,
+        )
 
     def writes(self, unit: str, faults: list[Fault], **options: Unpack[RecordOptions]) -> pa.Table:
         """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
-        return writes(self.lines.found, unit, TABLES["records"].read_options(options), faults, [])
+        read = TABLES["records"].read_options(options)
+        return writes(self.healed(self.lines.found, read, []), unit, read, faults, [])
 
 
 def _redaction(rules: Iterable[str], key: bytes | None) -> Redaction | None:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.errors import CorruptRecordError, Fault
-from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, read_offset_checkpoint
+from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery, discover
 from kraftlog.layout.names import printable, transition_of
 from kraftlog.layout.replica_directory import folder_of
@@ -21,10 +20,11 @@ from kraftlog.read.held_offsets import OffsetSet, held_offsets
 from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
 from kraftlog.read.records import Progress
+from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.stream import rows_of
 from kraftlog.tables.lines import Lines
 from kraftlog.tables.read import Read
-from kraftlog.topics import COORDINATOR_TOPICS, TopicPartition
+from kraftlog.topics import TopicPartition
 
 ROWS_AT_ONCE = 1 << 12
 
@@ -108,7 +108,7 @@ def partition_replicas(
     ValueError
         When the directories are of several clusters, or a name is that of several topics.
     """
-    lines, checkpoints = Lines(found), _Checkpoints(faults)
+    lines, checkpoints = Lines(found), ReplicaCheckpoints(faults)
     known: dict[TopicPartition, tuple[list[Replica], int | None, frozenset[int] | None]] = {}
     for partition in lines.partitions:
         first = partition.segments[0]
@@ -147,52 +147,6 @@ def _marked(found: Discovery, faults: list[Fault]) -> Iterator[Replica]:
         for replicas in replicas_of(segments):
             if replicas[0].segments[0].base_offset is not None:
                 yield from replicas
-
-
-class _Checkpoints:
-    """Offsets that files of log directories have for partitions; each file is read once."""
-
-    def __init__(self, faults: list[Fault]) -> None:
-        self._faults = faults
-        self._known: dict[LogPath, dict[tuple[str, int], int] | None] = {}
-
-    def high_watermark(self, replica: Replica) -> int | None:
-        """Return what the broker last knew to be replicated; None where no file says it."""
-        return self._of(replica, HIGH_WATERMARKS)[1]
-
-    def cleaned_until(self, replica: Replica) -> int:
-        """Return the offset up to which a log may have been compacted.
-
-        Of a topic that Kafka itself compacts, in a directory without that checkpoint, it is the last segment, which no
-        cleaner reads.
-        """
-        is_there, offset = self._of(replica, CLEANER_OFFSETS)
-        last = replica.segments[-1]
-        if not is_there and last.topic in COORDINATOR_TOPICS:
-            return last.base_offset or 0
-        return offset or 0
-
-    def _of(self, replica: Replica, name: str) -> tuple[bool, int | None]:
-        """Return whether there is such a file, and what it says of the log that the broker writes."""
-        of = replica.segments[0].topic_partition
-        if replica.kind is not ReplicaKind.LIVE or of is None:
-            return False, None
-        path = replica.directory / name
-        if path not in self._known:
-            self._known[path] = self._read(path)
-        offsets = self._known[path]
-        return offsets is not None, None if offsets is None else offsets.get(of)
-
-    def _read(self, path: LogPath) -> dict[tuple[str, int], int] | None:
-        try:
-            return read_offset_checkpoint(path)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            self._faults.append(Fault("unreadable_file", f"{path}: {error.strerror or error}"))
-        except CorruptRecordError as error:
-            self._faults.append(Fault("bad_checkpoint", f"{path.parent}: {error}"))
-        return None
 
 
 class _Content(NamedTuple):

@@ -162,7 +162,7 @@ class Table:
         42
         >>> TABLES["offsets"].read_options({"isolation_level": "read_committed"})
         Traceback (most recent call last):
-        TypeError: table offsets has no option isolation_level; it has at, include_deleted, strict
+        TypeError: table offsets has no option isolation_level; it has heal, at, include_deleted, strict
         """
         from kraftlog.codec.options import NO_BOUND, checked_integer
         from kraftlog.tables.user_options import read_options

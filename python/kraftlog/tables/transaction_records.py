@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.layout.discover import Discovery
-from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition
+from kraftlog.tables.lines import line_segments
 from kraftlog.tables.read import Read
 from kraftlog.tables.stage import Source
-from kraftlog.tables.transactions import transactions_of_segments
+from kraftlog.tables.transactions import coordinator_transactions, transactions_of_segments
 from kraftlog.transactions.transaction import Part, ProducerIdAndEpoch, Transaction
 
 EPOCHS_SHOWN = 10
@@ -27,12 +27,12 @@ class OfTransaction:
     Parameters
     ----------
     wanted : ProducerIdAndEpoch
-    segments : list of Segment
-        All that may tell which partitions it has.
+    files : Discovery
+        All that may tell which partitions it has, of all replicas.
     """
 
-    def __init__(self, wanted: ProducerIdAndEpoch, segments: list[Segment]) -> None:
-        self._wanted, self._segments = wanted, segments
+    def __init__(self, wanted: ProducerIdAndEpoch, files: Discovery) -> None:
+        self._wanted, self._files = wanted, files
 
     def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
         """Return its records, of one partition after another.
@@ -58,10 +58,12 @@ class OfTransaction:
 
     def _parts(self, read: Read) -> list[Part]:
         """Return what partitions have of it, and say what is not shown."""
-        strict = ReadOptions(strict=read.options.strict)
+        whole = ReadOptions(strict=read.options.strict, heal=read.options.heal)
+        segments = line_segments(self._files, [], heals=whole.heal)
+        known = coordinator_transactions(self._files, whole, read.faults)
         epochs: set[int] = set()
         found: list[Transaction] = []
-        for transactions in transactions_of_segments(self._segments, strict, read.faults):
+        for transactions in transactions_of_segments(segments, known, whole, read.faults):
             of_producer = [one for one in transactions if one.producer_id == self._wanted.producer_id]
             epochs |= {one.producer_epoch for one in of_producer}
             found += [one for one in of_producer if one.producer_epoch == self._wanted.producer_epoch]

@@ -18,6 +18,7 @@ from kraftlog.codec.headers import Headers, last_offsets
 from kraftlog.codec.options import ReadOptions
 from kraftlog.coordinator.transactional_ids import TRANSACTION_LOG
 from kraftlog.errors import Fault, error_from_fault
+from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.messages import typed_chunks
 from kraftlog.read.partitions import by_partition, is_metadata
@@ -26,6 +27,7 @@ from kraftlog.read.segment_reader import segment_headers
 from kraftlog.stream import rows_of
 from kraftlog.tables.coordinator_segments import coordinator_segments
 from kraftlog.tables.coordinator_tables import OFFSET_COMMIT, partitions_of_topic
+from kraftlog.tables.lines import line_segments
 from kraftlog.tables.read import Read
 from kraftlog.tables.transaction_tables import PartitionTransactions
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
@@ -48,10 +50,13 @@ Commits = dict[tuple[TopicPartition, int], list[tuple[int, str, str, int, int]]]
 
 def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table transactions."""
-    options = ReadOptions(strict=read.options.strict)  # a part of a log would tear transactions
-    found = transactions_of_segments(read.segments, options, read.faults, read.on_progress)
+    # a part of a log would tear transactions
+    options = ReadOptions(strict=read.options.strict, heal=read.options.heal)
+    segments = line_segments(read.files, read.notes, heals=options.heal)
+    known = coordinator_transactions(read.files, options, read.faults)
+    found = transactions_of_segments(segments, known, options, read.faults, read.on_progress)
     wants_offsets = "input_offsets" in read.schema.names
-    commits = _commits(read.segments, options, read.faults) if wants_offsets else {}
+    commits = _commits(segments, options, read.faults) if wants_offsets else {}
     rows: list[Transaction] = []
     for transactions in found:
         rows += transactions
@@ -63,7 +68,11 @@ def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
 
 def transactions_of_segments(
-    segments: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
+    segments: list[Segment],
+    known: list[CoordinatorTransaction],
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
 ) -> Iterator[list[Transaction]]:
     """Return the transactions of each producer id.
 
@@ -71,6 +80,8 @@ def transactions_of_segments(
     ----------
     segments : list of Segment
         Of one replica of each partition.
+    known : list of CoordinatorTransaction
+        Those of ``coordinator_transactions``.
     options : ReadOptions
         Whether to raise at the first fault.
     faults : list of Fault
@@ -81,7 +92,7 @@ def transactions_of_segments(
     for group in by_partition(segments):
         if _has_transactions(group[0]):
             found.read(group, faults, strict=options.strict, on_progress=on_progress)
-    return found.transactions(coordinator_transactions(segments, options, faults))
+    return found.transactions(known)
 
 
 class TransactionCheck:
@@ -91,10 +102,12 @@ class TransactionCheck:
     ----------
     segments : list of Segment
         Those that count: of one replica of each partition.
+    files : Discovery
+        Those of all replicas: in their directories are the coordinators.
     """
 
-    def __init__(self, segments: list[Segment]) -> None:
-        self._segments = segments
+    def __init__(self, segments: list[Segment], files: Discovery) -> None:
+        self._files = files
         self._wanted = {segment.path for segment in segments if _has_transactions(segment)}
         self._found = TransactionsOfLog()
 
@@ -105,7 +118,7 @@ class TransactionCheck:
 
     def torn(self) -> Iterator[Fault]:
         """Return a fault for each torn transaction, of the partition that is not as expected."""
-        known = coordinator_transactions(self._segments, ReadOptions(), [])  # the other pass reports their faults
+        known = coordinator_transactions(self._files, ReadOptions(), [])  # the other pass reports their faults
         for transactions in self._found.transactions(known):
             for one in transactions:
                 contradiction = one.contradiction()
@@ -282,19 +295,20 @@ def _parts(ofs: list[TopicPartition], rows: Transactions) -> list[Part]:
 
 
 def coordinator_transactions(
-    segments: list[Segment], options: ReadOptions, faults: list[Fault]
+    files: Discovery, options: ReadOptions, faults: list[Fault]
 ) -> list[CoordinatorTransaction]:
-    """Return the transactions that ``__transaction_state`` has, in the log directories that segments are in.
+    """Return the transactions that ``__transaction_state`` has, in the log directories that files are in.
 
     Parameters
     ----------
-    segments : list of Segment
+    files : Discovery
+        All replicas, of whichever topics were asked for.
     options : ReadOptions
     faults : list of Fault
         Receives what cannot be read.
     """
     log = CoordinatorLog()
-    for group in partitions_of_topic(coordinator_segments(segments, options, faults), TRANSACTION_STATE):
+    for group in partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE):
         for chunk in typed_chunks(group, ["timestamp_ms"], options, faults):
             typed = chunk.messages.typed(TRANSACTION_LOG)
             stamps = chunk.records.column("timestamp_ms").take(pa.array(typed.rows)).to_pylist()

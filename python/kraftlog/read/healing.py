@@ -1,0 +1,475 @@
+"""What the line of a partition lacks or cannot read, taken from replicas that agree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kraftlog.codec.header_scan import HeaderScan, ends
+from kraftlog.codec.headers import last_offsets
+from kraftlog.disk.in_order import SEGMENTS_AT_ONCE, in_order
+from kraftlog.disk.part_path import PartPath
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import Fault
+from kraftlog.layout.names import printable
+from kraftlog.layout.segment import Segment
+from kraftlog.read.held_offsets import OffsetSet, Stretch
+from kraftlog.read.lineage import NO_EPOCH
+from kraftlog.read.partitions import Partition, Replica
+from kraftlog.read.records import cut_off_batch
+from kraftlog.read.segment_reader import scanned, segment_file
+from kraftlog.topics import CLUSTER_METADATA
+
+_NAMES = ("segment", "start", "end", "first_offset", "end_offset", "first_epoch", "last_epoch")
+_RUN = np.dtype([(name, "i8") for name in _NAMES])
+Runs = npt.NDArray[np.void]
+"""Sound batches: the number of their segment, bytes [start, end), offsets [first_offset, end_offset), and the leader
+epochs of the first and of the last of them."""
+
+
+@dataclass(frozen=True)
+class Graft:
+    """Offsets that are read from another replica than the line.
+
+    Attributes
+    ----------
+    replica : Replica
+        Where they are read from.
+    segment : Segment
+        Of that replica.
+    start, end : int
+        Bytes.
+    offsets : Stretch
+    why : str
+        What is wrong with the line there.
+    """
+
+    replica: Replica
+    segment: Segment
+    start: int
+    end: int
+    offsets: Stretch
+    why: str
+
+
+@dataclass(frozen=True)
+class HealedLine:
+    """What readers of data read of a partition: its line, with stretches of other replicas where it lacks something.
+
+    Attributes
+    ----------
+    segments : tuple of Segment
+        In order. Those that are read whole are as they were listed; others are parts of files.
+    grafts : tuple of Graft
+        In order.
+    """
+
+    segments: tuple[Segment, ...]
+    grafts: tuple[Graft, ...] = ()
+
+    def notes(self) -> Iterator[str]:
+        """Return what is read from another replica, and why: a note for each stretch."""
+        joined: list[Graft] = []
+        for one in self.grafts:
+            before = joined[-1] if joined else None
+            if before is not None and (before.replica, before.offsets.end_offset, before.why) == (
+                one.replica,
+                one.offsets.first_offset,
+                one.why,
+            ):
+                joined[-1] = replace(before, offsets=Stretch(before.offsets.first_offset, one.offsets.end_offset))
+            else:
+                joined.append(one)
+        for one in joined:
+            first, last = one.offsets.first_offset, one.offsets.end_offset - 1
+            what = f"offset {first} is" if first == last else f"offsets {first} to {last} are"
+            where = printable(str(one.replica.directory))
+            yield f"{one.segment.topic_partition}: {what} read from {where}: {one.why}"
+
+
+def healed_line(
+    partition: Partition, cleaned_until: Mapping[Replica, int], *, check_crc: bool, salvages: bool
+) -> HealedLine:
+    """Return what readers of data read of a partition.
+
+    Where the line has a gap, batches of other replicas are read, up to the offset at which these part from it. Only
+    whole batches are, and none that overlaps one of the line: each offset is read once. What a cleaner may have removed
+    from the line is no gap, unless the line is damaged there.
+
+    Parameters
+    ----------
+    partition : Partition
+    cleaned_until : mapping
+        The offset up to which the log of a replica may have been compacted, by the checkpoints of its directory.
+    check_crc : bool
+        Whether a batch is damaged whose checksum does not match.
+    salvages : bool
+        Whether the reader searches damage for batches: it searches all of it, unless the other replicas have all of it.
+    """
+    others = partition.agreeing
+    if not others:
+        return HealedLine(tuple(partition.segments))
+    line = _Scan(partition.segments, cleaned_until.get(partition.line, 0), check_crc)
+    sources = [_Source(replica, until, cleaned_until.get(replica, 0), check_crc) for replica, until in others]
+    filled = [gap.filled(sources, salvages=salvages) for gap in [*line.gap_before(), *line.gaps()]]
+    return _joined(partition, [one for one in filled if one.grafts or one.is_healed])
+
+
+class _Content(NamedTuple):
+    """What the headers of a segment show."""
+
+    batches: Runs
+    """The sound ones, one by one."""
+    damaged: Runs
+    """Those whose checksum does not match, as their headers have them."""
+    faults: list[Fault]
+    cleaned_until: int
+    """Behind the last batch, where a batch lacks records: only a cleaner leaves such a batch, and it cleans from the
+    beginning of the log."""
+
+
+def _content_of(number: int, segment: Segment, check_crc: bool) -> _Content:
+    faults: list[Fault] = []
+    sound, damaged = [np.empty(0, _RUN)], [np.empty(0, _RUN)]
+    is_cleaned = False
+    with segment_file(segment, faults, strict=False) as file:
+        scan = HeaderScan(file, check_crc=check_crc)
+        for headers in scanned(segment, scan, faults):
+            is_sound = headers["crc_ok"] != 0
+            lacks = (headers["magic"] >= 2) & (headers["records_count"] <= headers["last_offset_delta"])
+            is_cleaned |= bool((is_sound & lacks).any())
+            batches = np.empty(len(headers), _RUN)
+            batches["segment"] = number
+            batches["start"], batches["end"] = headers["position"], ends(headers)
+            batches["first_offset"], batches["end_offset"] = headers["base_offset"], last_offsets(headers) + 1
+            batches["first_epoch"] = batches["last_epoch"] = headers["partition_leader_epoch"]
+            sound.append(batches[is_sound])
+            damaged.append(batches[~is_sound])
+        cut_off = cut_off_batch(segment, scan.torn_at, file)
+        if cut_off is not None:
+            faults.append(cut_off)
+    batches = np.concatenate(sound)
+    return _Content(batches, np.concatenate(damaged), faults, int(batches["end_offset"].max()) if is_cleaned else 0)
+
+
+def _runs_of(batches: Runs) -> Runs:
+    """Return batches as runs of those that follow one another in bytes and offsets."""
+    begins = np.ones(len(batches), bool)
+    for name, before in (("segment", "segment"), ("start", "end"), ("first_offset", "end_offset")):
+        begins[1:] &= batches[name][1:] == batches[before][:-1]
+    begins[1:] = ~begins[1:]
+    runs = batches[begins]
+    ended = np.append(begins[1:], True)[: len(batches)]
+    for name in ("end", "end_offset", "last_epoch"):
+        runs[name] = batches[name][ended]
+    return runs
+
+
+class _Scan:
+    """The sound runs of neighbouring segments of a replica, and the gaps between them.
+
+    Parameters
+    ----------
+    segments : sequence of Segment
+    cleaned_until : int
+        As checkpoints have it; where headers show more, that counts.
+    check_crc : bool
+    """
+
+    def __init__(self, segments: Sequence[Segment], cleaned_until: int, check_crc: bool) -> None:
+        self.segments = segments
+
+        def read(number: int) -> _Content:
+            content = _content_of(number, segments[number], check_crc)
+            return content._replace(batches=_runs_of(content.batches))
+
+        contents = list(in_order(read, range(len(segments)), SEGMENTS_AT_ONCE))
+        self.runs = np.concatenate([content.batches for content in contents])
+        self._damaged = np.concatenate([content.damaged for content in contents])
+        self._faults = [content.faults for content in contents]
+        self._cleaned_until = max([cleaned_until, *(content.cleaned_until for content in contents)])
+
+    def gap_before(self) -> Iterator[_Gap]:
+        """Return what may lie before the first segment; what a metadata log had there is in its snapshots."""
+        first = self.segments[0]
+        start, end = first.log_start_offset, first.base_offset or 0
+        if len(self.runs) and start < end and first.topic != CLUSTER_METADATA:
+            yield _Gap(Stretch(start, end), None, self.runs[0], "the line begins after them", is_before=True)
+
+    def gaps(self) -> Iterator[_Gap]:
+        """Return what is missing from the first segment to the last batch."""
+        if not len(self.runs):
+            return
+        named = self.segments[0].base_offset or 0
+        reached = np.maximum.accumulate(np.append(named, self.runs["end_offset"]))[:-1]
+        for at in np.flatnonzero(self.runs["first_offset"] > reached).tolist():
+            gap = self._gap(int(reached[at]), self.runs[at - 1] if at else None, self.runs[at])
+            if gap.offsets.first_offset < gap.offsets.end_offset:
+                yield gap
+
+    def _gap(self, first_offset: int, before: np.void | None, after: np.void) -> _Gap:
+        low, begin = (0, 0) if before is None else (int(before["segment"]), int(before["end"]))
+        high, end = int(after["segment"]), int(after["start"])
+        damage = [
+            fault
+            for number in range(low, high + 1)
+            for fault in self._faults[number]
+            if (low, begin) <= (number, fault.position or 0) < (high, end)
+        ]
+        if not damage:
+            first_offset = max(first_offset, self._cleaned_until)
+        numbers, starts = self._damaged["segment"], self._damaged["start"]
+        behind = (numbers > low) | ((numbers == low) & (starts >= begin))
+        ahead = (numbers < high) | ((numbers == high) & (starts < end))
+        why = damage[0].message if damage else "the line lacks them"
+        offsets = Stretch(first_offset, int(after["first_offset"]))
+        return _Gap(offsets, before, after, why, bool(damage), self._damaged[behind & ahead])
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """Offsets that a log lacks, between two runs; before the first run there is none.
+
+    Attributes
+    ----------
+    is_damaged : bool
+        Whether bytes between the runs cannot be read.
+    damaged : Runs
+        Batches among them, as their headers have them.
+    is_before : bool
+        Whether it lies before the first segment.
+    """
+
+    offsets: Stretch
+    before: np.void | None
+    after: np.void
+    why: str
+    is_damaged: bool = False
+    damaged: Runs = field(default_factory=lambda: np.empty(0, _RUN))
+    is_before: bool = False
+
+    def filled(self, sources: Sequence[_Source], *, salvages: bool) -> _Filled:
+        """Return it with what other replicas have of it."""
+        lacking = OffsetSet([self.offsets.first_offset], [self.offsets.end_offset])
+        removed, grafts = OffsetSet([], []), list[Graft]()
+        for source in sources:
+            wanted = lacking.within(source.replica.start_offset, source.until)
+            if not wanted:
+                continue
+            grafts += source.grafts(wanted, self)
+            lacking -= _offsets_of(grafts)
+            removed = OffsetSet.union([removed, source.removed(wanted)])
+        is_healed = self.is_damaged and not (lacking - removed).within(*self.offsets)
+        taken = _offsets_of(grafts)
+        replaced = [one for one in self.damaged if taken.has(int(one["first_offset"]), int(one["end_offset"]))]
+        if salvages and self.is_damaged and not is_healed:
+            grafts, replaced = [], []
+        return _Filled(self, sorted(grafts, key=lambda one: one.offsets), replaced, is_healed)
+
+
+def _offsets_of(grafts: Sequence[Graft]) -> OffsetSet:
+    return OffsetSet([one.offsets.first_offset for one in grafts], [one.offsets.end_offset for one in grafts])
+
+
+class _Filled(NamedTuple):
+    """A gap, and what is read in it.
+
+    Attributes
+    ----------
+    gap : _Gap
+    grafts : list of Graft
+        In order.
+    replaced : list of numpy.void
+        Batches of the line that are damaged, and whose offsets others have.
+    is_healed : bool
+        Whether others have all that may have been there: what the line has between its runs is not read then.
+    """
+
+    gap: _Gap
+    grafts: list[Graft]
+    replaced: list[np.void]
+    is_healed: bool
+
+
+class _Source:
+    """A replica that agrees with the line. Only those of its segments are looked at that may hold what is asked for.
+
+    Parameters
+    ----------
+    replica : Replica
+    until : int
+        The offset at which it parts from the line.
+    cleaned_until : int
+    check_crc : bool
+    """
+
+    def __init__(self, replica: Replica, until: int, cleaned_until: int, check_crc: bool) -> None:
+        self.replica = replica
+        self.until = until
+        self._how = cleaned_until, check_crc
+        self._last: tuple[int, Runs] = (-1, np.empty(0, _RUN))
+
+    def grafts(self, wanted: Sequence[Stretch], gap: _Gap) -> list[Graft]:
+        """Return runs of whole batches within stretches of a gap, which are in order.
+
+        Leader epochs never fall in a log: what does not lie between those around the gap is of another history. Before
+        the line begins, the first batch may be one in which the log start offset lies.
+        """
+        found: list[Graft] = []
+        firsts, limits = np.array(wanted, np.int64).T
+        if gap.is_before:
+            firsts[0] = 0
+        low, high = NO_EPOCH if gap.before is None else gap.before["last_epoch"], gap.after["first_epoch"]
+        reached = -1
+        for number in self._numbers(wanted):
+            batches = self._batches(number)
+            first, end = batches["first_offset"], batches["end_offset"]
+            at = np.searchsorted(limits, end, side="left").clip(max=len(limits) - 1)
+            inside = (first >= firsts[at]) & (end <= limits[at]) & (end > wanted[0].first_offset) & (first >= reached)
+            inside &= (batches["first_epoch"] >= low) & (batches["last_epoch"] <= high)
+            inside[1:] &= first[1:] >= np.maximum.accumulate(end)[:-1]
+            for run in _runs_of(batches[inside]):
+                offsets = Stretch(int(run["first_offset"]), int(run["end_offset"]))
+                reached = offsets.end_offset
+                segment = self.replica.segments[number]
+                found.append(Graft(self.replica, segment, int(run["start"]), int(run["end"]), offsets, gap.why))
+        return found
+
+    def removed(self, wanted: Sequence[Stretch]) -> OffsetSet:
+        """Return the offsets that its cleaner has removed, between its first and its last batch there."""
+        numbers = list(self._numbers(wanted))
+        if not numbers:
+            return OffsetSet([], [])
+        around = self.replica.segments[numbers[0] : numbers[-1] + 2]  # what was removed ends where the next one begins
+        scan = _Scan(around, *self._how)
+        if not len(scan.runs):
+            return OffsetSet([], [])
+        named = scan.segments[0].base_offset or 0
+        every = OffsetSet([named], [min(int(scan.runs["end_offset"].max()), self.until)])
+        gaps = [gap.offsets for gap in scan.gaps()]
+        held = OffsetSet(scan.runs["first_offset"], scan.runs["end_offset"])
+        return every - held - OffsetSet([one.first_offset for one in gaps], [one.end_offset for one in gaps])
+
+    def _numbers(self, wanted: Sequence[Stretch]) -> Iterator[int]:
+        """Return the numbers of the segments that may hold some offsets, by the names of their files."""
+        bases = [segment.base_offset or 0 for segment in self.replica.segments]
+        for number, base in enumerate(bases):
+            is_before_end = base < wanted[-1].end_offset
+            if is_before_end and (number + 1 == len(bases) or bases[number + 1] > wanted[0].first_offset):
+                yield number
+
+    def _batches(self, number: int) -> Runs:
+        if self._last[0] != number:
+            self._last = number, _content_of(number, self.replica.segments[number], self._how[1]).batches
+        return self._last[1]
+
+
+def _joined(partition: Partition, filled: Sequence[_Filled]) -> HealedLine:
+    pieces = _Pieces(partition, [graft for one in filled if one.gap.is_before for graft in one.grafts])
+    for gap, grafts, replaced, is_healed in filled:
+        if gap.before is not None:
+            pieces.read_to(gap.before)
+        pieces.add(grafts)
+        if is_healed:
+            pieces.skip_to(gap.after)
+            continue
+        for damaged in replaced:  # other damage is read as it is without other replicas: it is a fault
+            pieces.skip(damaged)
+    return HealedLine(pieces.all(), tuple(graft for one in filled for graft in one.grafts))
+
+
+class _Pieces:
+    """The segments of a line, cut where stretches of other replicas come between.
+
+    Parameters
+    ----------
+    partition : Partition
+    before : list of Graft
+        What is read before the first segment: the log starts where these replicas have it.
+    """
+
+    def __init__(self, partition: Partition, before: Sequence[Graft]) -> None:
+        self._segments, self._folder = partition.segments, partition.folder
+        self._found: list[Segment] = []
+        self._number, self._byte = 0, 0  # what comes next of the line
+        self._offset = 0
+        self._grafted = 0
+        self._log_start = self._segments[0].log_start_offset
+        if before:
+            start = min(graft.replica.start_offset for graft in before)
+            first = min(graft.offsets.first_offset for graft in before)
+            self._log_start = max(self._log_start, start if start > first else 0)
+
+    def read_to(self, run: np.void) -> None:
+        """Read the line up to the end of a run."""
+        number, byte = int(run["segment"]), int(run["end"])
+        self._read_segments(number)
+        self._piece(self._segments[number], self._byte, byte)
+        self._byte, self._offset = byte, int(run["end_offset"])
+
+    def skip_to(self, run: np.void) -> None:
+        """Go on with the line where a run begins."""
+        self._number, self._byte, self._offset = int(run["segment"]), int(run["start"]), int(run["first_offset"])
+
+    def skip(self, damaged: np.void) -> None:
+        """Read the line up to where a batch begins, and go on behind it."""
+        number = int(damaged["segment"])
+        self._read_segments(number)
+        self._piece(self._segments[number], self._byte, int(damaged["start"]))
+        self._byte = int(damaged["end"])
+
+    def add(self, grafts: Sequence[Graft]) -> None:
+        """Read stretches of other replicas."""
+        for graft in grafts:
+            self._take(graft.segment, graft.start, graft.end, graft.offsets.first_offset)
+            self._grafted = graft.offsets.end_offset
+        self._offset = max(self._offset, self._grafted)
+
+    def all(self) -> tuple[Segment, ...]:
+        """Return everything, with the rest of the line."""
+        self._read_segments(len(self._segments))
+        return tuple(self._found)
+
+    def _read_segments(self, behind: int) -> None:
+        while self._number < behind:
+            segment = self._segments[self._number]
+            self._piece(segment, self._byte, segment.size)
+            self._number, self._byte = self._number + 1, 0
+
+    def _piece(self, segment: Segment, start: int, end: int) -> None:
+        if start < end or end == segment.size == 0:
+            base_offset = self._offset if start else max(segment.base_offset or 0, self._grafted)
+            self._take(segment, start, end, base_offset)
+
+    def _take(self, segment: Segment, start: int, end: int, base_offset: int) -> None:
+        is_whole = start == 0 and end == segment.size
+        if not is_whole or base_offset > (segment.base_offset or 0):
+            segment = _part(segment, start, end, base_offset)
+        if segment.folder != self._folder:
+            segment = replace(segment, folder=self._folder, stored=segment.stored or _stored(segment), is_closed=True)
+        if segment.log_start_offset != self._log_start:
+            segment = replace(segment, log_start_offset=self._log_start)
+        self._found.append(segment)
+
+
+def _stored(segment: Segment) -> tuple[tuple[str, LogPath], ...]:
+    return ("log", segment.path), *segment.beside.items()
+
+
+def _part(segment: Segment, start: int, end: int, base_offset: int) -> Segment:
+    """Return a stretch of a segment; of the files beside it only a snapshot of its beginning is one of the stretch."""
+    path = PartPath.of(segment.path, start=start, end=end)
+    kinds = ("snapshot",) if base_offset == segment.base_offset and "snapshot" in segment.beside else ()
+    return replace(
+        segment,
+        size=end - start,
+        base_offset=base_offset,
+        kinds_beside=kinds,
+        is_closed=segment.is_closed or end < segment.size,
+        stored=(("log", path), *((kind, segment.beside[kind]) for kind in kinds)),
+        first_byte=start,
+    )

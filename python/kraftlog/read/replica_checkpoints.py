@@ -1,0 +1,61 @@
+"""What the checkpoints of log directories say of replicas."""
+
+from __future__ import annotations
+
+from kraftlog.disk.remote_path import LogPath
+from kraftlog.errors import CorruptRecordError, Fault
+from kraftlog.layout.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, read_offset_checkpoint
+from kraftlog.read.partitions import Replica, ReplicaKind
+from kraftlog.topics import COORDINATOR_TOPICS
+
+
+class ReplicaCheckpoints:
+    """Offsets that files of log directories have for partitions; each file is read once.
+
+    Parameters
+    ----------
+    faults : list of Fault
+        Receives files that cannot be read.
+    """
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self._faults = faults
+        self._known: dict[LogPath, dict[tuple[str, int], int] | None] = {}
+
+    def high_watermark(self, replica: Replica) -> int | None:
+        """Return what the broker last knew to be replicated; None where no file says it."""
+        return self._of(replica, HIGH_WATERMARKS)[1]
+
+    def cleaned_until(self, replica: Replica) -> int:
+        """Return the offset up to which a log may have been compacted.
+
+        Of a topic that Kafka itself compacts, in a directory without that checkpoint, it is the last segment, which no
+        cleaner reads.
+        """
+        is_there, offset = self._of(replica, CLEANER_OFFSETS)
+        last = replica.segments[-1]
+        if not is_there and last.topic in COORDINATOR_TOPICS:
+            return last.base_offset or 0
+        return offset or 0
+
+    def _of(self, replica: Replica, name: str) -> tuple[bool, int | None]:
+        """Return whether there is such a file, and what it says of the log that the broker writes."""
+        of = replica.segments[0].topic_partition
+        if replica.kind is not ReplicaKind.LIVE or of is None:
+            return False, None
+        path = replica.directory / name
+        if path not in self._known:
+            self._known[path] = self._read(path)
+        offsets = self._known[path]
+        return offsets is not None, None if offsets is None else offsets.get(of)
+
+    def _read(self, path: LogPath) -> dict[tuple[str, int], int] | None:
+        try:
+            return read_offset_checkpoint(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._faults.append(Fault("unreadable_file", f"{path}: {error.strerror or error}"))
+        except CorruptRecordError as error:
+            self._faults.append(Fault("bad_checkpoint", f"{path.parent}: {error}"))
+        return None

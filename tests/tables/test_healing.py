@@ -1,0 +1,178 @@
+"""What the line of a partition lacks is read from replicas that agree with it, beside a twin in plain Python."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kraftlog
+from golden_files import GOLDEN
+from held_replicas import Held, damaged_replicas, write
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan
+from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.tables.all_tables import TABLES
+from kraftlog.tables.table import Replicas
+
+History = dict[int, int]
+"""Where each leader epoch begins."""
+
+
+def history(held: Held) -> History:
+    found: History = {}
+    for one in held.records:
+        found.setdefault(one.epoch, one.offset)
+    return found
+
+
+def end_of(epoch: int, of: History, end: int) -> int:
+    return min((start for other, start in of.items() if other > epoch), default=end)
+
+
+def agreeing(each: Sequence[Held], line: Held) -> list[tuple[Held, int]]:
+    """Return the other replicas that share an epoch with the line, and the offset at which each parts from it."""
+    found: list[tuple[Held, int]] = []
+    known, rest = history(line), [held for held in each if held is not line]
+    while rest:
+        held = max(rest, key=lambda one: max(known.keys() & history(one).keys(), default=-1))
+        theirs = history(held)
+        common = max(known.keys() & theirs.keys(), default=None)
+        if common is None:
+            return found
+        until = min(end_of(common, known, line.end), end_of(common, theirs, held.end))
+        found.append((held, until))
+        rest.remove(held)
+        first = min(known)
+        known[first] = min(known[first], theirs.get(first, known[first]))
+        before = min(known[first], until)
+        known |= {epoch: start for epoch, start in theirs.items() if epoch < first and start < before}
+    return found
+
+
+def gaps(held: Held) -> list[tuple[set[int], bool]]:
+    """Return what a replica lacks between its first segment and its last sound record, and whether it is damaged."""
+    found: list[tuple[set[int], bool]] = []
+    reached = held.start
+    for offset in sorted(held.sound):
+        lacks = set(range(reached, offset))
+        is_damaged = not lacks.isdisjoint(held.damaged)
+        found.append((lacks if is_damaged else {one for one in lacks if one >= held.cleaned}, is_damaged))
+        reached = offset + 1
+    return found
+
+
+def removed(held: Held) -> set[int]:
+    """Return the offsets that a cleaner has removed."""
+    every = set(range(held.start, max(held.sound, default=held.start)))
+    return every - held.sound - {offset for lacks, _ in gaps(held) for offset in lacks}
+
+
+def twin(each: Sequence[Held]) -> tuple[dict[int, int], int]:
+    """Return the numbers of the records by offset, and how many batches are faults."""
+    line = max(each, key=lambda held: (held.last_epoch, held.end, -held.start))
+    sound = [one for one in line.records if one.offset in line.sound]
+    rows, faults = {one.offset: one.number for one in sound}, 0
+    before_it = [(set(range(line.start)), False)] if sound else []
+    for lacks, is_damaged in [*before_it, *gaps(line)]:
+        if not lacks:
+            continue
+        low = max((one.epoch for one in sound if one.offset < min(lacks)), default=-1)
+        high = min(one.epoch for one in sound if one.offset > max(lacks))
+        have: dict[int, int] = {}
+        gone: set[int] = set()
+        for held, until in agreeing(each, line):
+            for one in held.records:
+                if one.offset in lacks & held.sound and one.offset < until and low <= one.epoch <= high:
+                    have.setdefault(one.offset, one.number)
+            gone |= {offset for offset in removed(held) if offset < until}
+        rows |= have
+        if is_damaged and not lacks <= have.keys() | gone:
+            faults += len((lacks & line.damaged) - have.keys())
+    return dict(sorted(rows.items())), faults
+
+
+@settings(max_examples=60)
+@given(damaged_replicas(), st.integers(1, 4))
+def test_random_replicas(each: list[Held], rolls: int):
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in "abc"]
+        for path, held in zip(paths, each, strict=True):
+            write(path, held, rolls)
+        stream = kraftlog.open(paths).records(["offset", "value"])
+        rows = [(row["offset"], int(row["value"].split()[1])) for row in stream.to_table().to_pylist()]
+        numbers, faults = twin(each)
+        assert rows == list(numbers.items())
+        assert len(stream.faults) == faults
+
+
+def damage(folder: Path, numbers: Sequence[int]) -> None:
+    """Flip a bit of each batch with such a number, of every log file below a folder; not of its last batch."""
+    for path in folder.rglob("*.log"):
+        headers = np.concatenate([np.empty(0, HEADER_DTYPE), *HeaderScan(path.read_bytes()).headers()])
+        data = bytearray(path.read_bytes())
+        for header in headers[:-1]:
+            if int(header["base_offset"]) % 5 in numbers:
+                data[int(header["position"]) + 17] ^= 1  # of the checksum
+        path.write_bytes(data)
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> Callable[[Path], list[Path]]:
+    def copy(directory: Path) -> list[Path]:
+        """Return two copies of a log directory that are damaged in different places."""
+        found = [tmp_path / name / "log" for name in "ab"]
+        for folder, numbers in zip(found, ((0, 1), (2, 4)), strict=True):
+            shutil.copytree(directory, folder)
+            damage(folder, numbers)
+        return found
+
+    return copy
+
+
+NAMES = (
+    "transactions",
+    "groups",
+    "schema_registry/serializers",
+    "metadata_txn/controller_failover",
+    "compaction",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_damaged_copies_have_the_rows_of_a_sound_one(name: str, halves: Callable[[Path], list[Path]]):
+    directory = GOLDEN / name / "log"
+    sound, damaged = kraftlog.open(directory), kraftlog.open(halves(directory))
+    healed = 0
+    for table in TABLES.values():
+        if table.replicas is not Replicas.LINE:
+            continue
+        columns = [*table.schema.shown, *table.schema.on_request]
+        for level in READ_UNCOMMITTED, READ_COMMITTED:
+            how = columns, ReadOptions(isolation_level=level, strict=True, include_control=True)
+            stream = damaged.scan(table.name, *how)
+            assert stream.to_table().to_pylist() == sound.scan(table.name, *how).to_table().to_pylist(), table.name
+            assert stream.faults == []
+            healed += any(" read from " in note for note in stream.notes)
+    assert healed
+
+
+@pytest.mark.parametrize("name", NAMES[:4])
+def test_without_it_damage_is_a_fault(name: str, halves: Callable[[Path], list[Path]]):
+    directory = GOLDEN / name / "log"
+    log = kraftlog.open(halves(directory))
+    for table in TABLES.values():
+        if table.replicas is Replicas.LINE and kraftlog.open(directory).scan(table.name).to_table().num_rows:
+            stream = log.scan(table.name, None, table.read_options({"heal": False, "strict": False}))
+            rows = stream.to_table().to_pylist()
+            assert not any(" read from " in note and "are read from" in note for note in stream.notes)
+            alone = log.lines.found
+            expected = type(log)(alone).scan(table.name, None, table.read_options({"strict": False}))
+            assert rows == expected.to_table().to_pylist()
+            assert stream.faults == expected.faults
