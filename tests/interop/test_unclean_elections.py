@@ -90,20 +90,22 @@ def _fail(cluster: Cluster, drawn: random.Random) -> _Ending:
             assert cluster.produce(TOPIC, partition, values) > 0
 
     produce()
-    for _ in range(ROUNDS):
+    for left in reversed(range(ROUNDS)):
         # the last one that is left leads all and writes on; then one comes back that lacks what it wrote
-        running = drawn.sample(sorted(cluster.brokers), len(cluster.brokers))
-        for node in running[1:]:
+        last, *others = drawn.sample(sorted(cluster.brokers), len(cluster.brokers))
+        for node in others:
             cluster.kill(node)
             cluster.wait_for_leaders(TOPIC)
             produce()
-        if drawn.random() < 0.8:
-            cluster.kill(running[0])
-            cluster.start(drawn.choice([node for node in BROKERS if node != running[0]]))
+        if not left or drawn.random() < 0.8:
+            cluster.kill(last)
+            cluster.start(drawn.choice([node for node in BROKERS if node != last]))
             cluster.wait_for_leaders(TOPIC)
             produce()
-        if drawn.random() < 0.6:
-            cluster.start(drawn.choice([node for node in BROKERS if node not in cluster.brokers]))
+        if drawn.random() < 0.6:  # the one that was left stays away at the end, with what is lost
+            cluster.start(
+                drawn.choice([one for one in BROKERS if one not in cluster.brokers and (left or one != last)])
+            )
             produce()
     if is_alone := drawn.random() < 0.7:
         cluster.kill(*drawn.sample(sorted(cluster.brokers), len(cluster.brokers) - 1))
