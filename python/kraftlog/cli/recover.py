@@ -16,7 +16,7 @@ from kraftlog.cli.report import report_faults
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
-from kraftlog.layout.discover import expanded_paths, stopping_folders
+from kraftlog.layout.discover import discover, expanded_paths, stopping_folders
 from kraftlog.layout.partition_folder import PartitionFolder
 from kraftlog.schema import RECOVERY
 from kraftlog.write.recover import Recovery, file_of, partition_folders, recovery_table
@@ -28,6 +28,14 @@ ACTIONS_AT_ONCE = 1 << 10
 @click.command()
 @options.LOCAL_PATHS
 @options.WHICH
+@click.option(
+    "--from",
+    "sources",
+    metavar="PATH",
+    multiple=True,
+    type=click.Path(),
+    help="Another replica of the partitions: a log directory or a partition's folder; may be given several times.",
+)
 @click.option("--write", is_flag=True, help="Change files; by default actions are only shown.")
 @click.option("--cut-damage", is_flag=True, help="Cut at damage even if sound batches lie behind it, as Kafka does.")
 @click.option("--rebuild", is_flag=True, help="Read every segment, also those that a broker takes as they are.")
@@ -45,6 +53,7 @@ def recover(
     paths: tuple[str, ...],
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
+    sources: tuple[str, ...],
     write: bool,
     cut_damage: bool,
     rebuild: bool,
@@ -64,6 +73,10 @@ def recover(
     segments from the recovery point on (recovery-point-offset-checkpoint), and those without an .index; --rebuild reads
     all. Of the folder of a partition alone, without the files of its log directory, all segments are read.
 
+    With --from, what a folder lacks or has damaged is taken from other replicas first, up to the offset at which these
+    part from it: damaged batches, missing segments, and what lies before its first segment. Their directories are only
+    read; stop their brokers, too.
+
     .index, .timeindex, .txnindex, .snapshot and leader-epoch-checkpoint become what Kafka 2.8 to 4.3 makes of the log.
 
     \b
@@ -78,11 +91,12 @@ def recover(
     folders = partition_folders(given, topics or None, partitions or None)
     shown_columns = RECOVERY.select(output.columns)
     output.check([*folders, *given])
+    others = discover(sources).segments if sources else []
     faults: list[Fault] = []
     counts: Counter[str] = Counter()
     not_read = 0
     with (
-        Recovery(folders, RecoverOptions(write, cut_damage, rebuild, index_interval_bytes)) as recovery,
+        Recovery(folders, RecoverOptions(write, cut_damage, rebuild, index_interval_bytes), others) as recovery,
         progress_bar(recovery.size_in_bytes, wanted=not no_progress and not output.is_paged) as bar,
     ):
         actions = recovery.actions()

@@ -26,6 +26,7 @@ from kraftlog.topics import CLUSTER_METADATA
 
 _NAMES = ("segment", "start", "end", "first_offset", "end_offset", "first_epoch", "last_epoch")
 _RUN = np.dtype([(name, "i8") for name in _NAMES])
+LACKS = "the line lacks them"
 Runs = npt.NDArray[np.void]
 """Sound batches: the number of their segment, bytes [start, end), offsets [first_offset, end_offset), and the leader
 epochs of the first and of the last of them."""
@@ -198,7 +199,7 @@ class _Scan:
         first = self.segments[0]
         start, end = first.log_start_offset, first.base_offset or 0
         if len(self.runs) and start < end and first.topic != CLUSTER_METADATA:
-            yield _Gap(Stretch(start, end), None, self.runs[0], "the line begins after them", is_before=True)
+            yield _Gap(Stretch(start, end), None, self.runs[0], ("the line begins after them",), is_before=True)
 
     def gaps(self) -> Iterator[_Gap]:
         """Return what is missing from the first segment to the last batch."""
@@ -225,7 +226,7 @@ class _Scan:
         numbers, starts = self._damaged["segment"], self._damaged["start"]
         behind = (numbers > low) | ((numbers == low) & (starts >= begin))
         ahead = (numbers < high) | ((numbers == high) & (starts < end))
-        why = damage[0].message if damage else "the line lacks them"
+        why = tuple(fault.message for fault in damage) or (LACKS,)
         offsets = Stretch(first_offset, int(after["first_offset"]))
         return _Gap(offsets, before, after, why, bool(damage), self._damaged[behind & ahead])
 
@@ -247,10 +248,19 @@ class _Gap:
     offsets: Stretch
     before: np.void | None
     after: np.void
-    why: str
+    why: tuple[str, ...]
     is_damaged: bool = False
     damaged: Runs = field(default_factory=lambda: np.empty(0, _RUN))
     is_before: bool = False
+
+    def why_of(self, offsets: Stretch) -> str:
+        """Return what is wrong with the line at some offsets: where each fault is one of a batch, that of theirs."""
+        if len(self.damaged) != len(self.why):
+            return self.why[0]
+        overlaps = (self.damaged["first_offset"] < offsets.end_offset) & (
+            self.damaged["end_offset"] > offsets.first_offset
+        )
+        return self.why[int(overlaps.argmax())] if overlaps.any() else LACKS
 
     def filled(self, sources: Sequence[_Source], *, salvages: bool) -> _Filled:
         """Return it with what other replicas have of it."""
@@ -336,7 +346,9 @@ class _Source:
                 offsets = Stretch(int(run["first_offset"]), int(run["end_offset"]))
                 reached = offsets.end_offset
                 segment = self.replica.segments[number]
-                found.append(Graft(self.replica, segment, int(run["start"]), int(run["end"]), offsets, gap.why))
+                found.append(
+                    Graft(self.replica, segment, int(run["start"]), int(run["end"]), offsets, gap.why_of(offsets))
+                )
         return found
 
     def removed(self, wanted: Sequence[Stretch]) -> OffsetSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,10 @@ from kraftlog.disk.lock import lock_log_directories
 from kraftlog.disk.remote_path import LogPath, RemotePath
 from kraftlog.layout import names
 from kraftlog.layout.partition_folder import PartitionFolder
+from kraftlog.layout.segment import Segment
+from kraftlog.topics import TopicPartition
 from kraftlog.write.log_directory_state import LogDirectoryState
+from kraftlog.write.mending import Mending, write_pieces
 from kraftlog.write.recovery_action import Action, RecoverOptions, refuse
 from kraftlog.write.recovery_plan import RecoveryPlan
 
@@ -78,6 +81,9 @@ class Recovery:
         Of partitions: see ``partition_folders``.
     options : RecoverOptions
         Unless they say ``write``, nothing is written and nothing locked.
+    sources : sequence of Segment
+        Of other replicas: what a folder lacks or has damaged, and one of them has that agrees with it, is written into
+        it first. All segments of such a folder are read then, and the files beside them made anew.
 
     Attributes
     ----------
@@ -90,9 +96,10 @@ class Recovery:
         On entering, when a broker or another writer holds the lock of a log directory.
     """
 
-    def __init__(self, folders: list[Path], options: RecoverOptions) -> None:
+    def __init__(self, folders: list[Path], options: RecoverOptions, sources: Sequence[Segment] = ()) -> None:
         self._paths = folders
         self._options = options
+        self._sources = sources
         self._locks = ExitStack()
         self._folders: list[PartitionFolder] = []
         self._unread: list[Done] = []
@@ -120,7 +127,19 @@ class Recovery:
             directory = Path(str(folder.path)).absolute().parent
             if directory not in states:
                 states[directory] = LogDirectoryState.of(directory)
-            for action in RecoveryPlan(folder, states[directory], self._options).actions():
+            is_mended, state, options = False, states[directory], self._options
+            if self._sources:
+                log_start = state.log_starts.get(TopicPartition(folder.topic or "", folder.partition or 0), 0)
+                for action in Mending(folder, self._sources, log_start).actions():
+                    if options.write:
+                        _do(action)
+                    yield folder, replace(action, pieces=())
+                    is_mended = True
+            if is_mended and not options.write:
+                continue  # what there is to do beside the log files shows when these are written
+            if is_mended:
+                folder, options = PartitionFolder.of(folder.path), replace(options, rebuild=True)
+            for action in RecoveryPlan(folder, state, options).actions():
                 if self._options.write:
                     _do(action)
                 yield folder, replace(action, data=b"")  # actions that are collected need not hold files
@@ -128,7 +147,7 @@ class Recovery:
                 disk().sync_folder(Path(str(folder.path)))  # a recovery that was killed may have left it at that
 
 
-def recover(folders: list[Path], options: RecoverOptions) -> Iterator[Done]:
+def recover(folders: list[Path], options: RecoverOptions, sources: Sequence[Segment] = ()) -> Iterator[Done]:
     """Cut torn tails and rebuild index files and producer snapshots, or say what there is to do.
 
     Parameters
@@ -137,6 +156,8 @@ def recover(folders: list[Path], options: RecoverOptions) -> Iterator[Done]:
         Of partitions: see ``partition_folders``.
     options : RecoverOptions
         Unless they say ``write``, nothing is written and nothing locked.
+    sources : sequence of Segment
+        As those of ``Recovery``.
 
     Returns
     -------
@@ -149,12 +170,14 @@ def recover(folders: list[Path], options: RecoverOptions) -> Iterator[Done]:
     LogDirectoryLockedError
         When a broker or another writer holds the lock of a log directory; nothing has been written then.
     """
-    with Recovery(folders, options) as recovery:
+    with Recovery(folders, options, sources) as recovery:
         yield from recovery.actions()
 
 
 def _do(action: Action) -> None:
-    if action.action == "write":
+    if action.pieces:
+        write_pieces(action.path, action.pieces)
+    elif action.action == "write":
         durable.write_file(action.path, action.data)
     elif action.action == "cut":
         durable.write_again(action.path, 0, action.size_after or 0)

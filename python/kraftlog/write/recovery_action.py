@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraftlog.layout.build_index import INDEX_INTERVAL_BYTES
+from kraftlog.layout.segment import Segment
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Action:
         In bytes; None when there is no file.
     data : bytes
         What is written.
+    pieces : tuple of Segment
+        The same of a log file: the segments, or stretches of them, that it is made of.
     is_trusted : bool
         Whether it is a log file that a broker does not read when it starts, and that was not read here.
     """
@@ -53,6 +56,7 @@ class Action:
     size_after: int | None
     reason: str
     data: bytes = field(default=b"", repr=False)
+    pieces: tuple[Segment, ...] = field(default=(), repr=False)
     is_trusted: bool = False
 
     @property

@@ -1,0 +1,172 @@
+"""``recover --from``: what a folder lacks, or has damaged, comes from replicas that agree with it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kraftlog
+from faulty_disk import FaultyDisk, since
+from golden_files import GOLDEN
+from held_replicas import ORDERS, Held, damaged_replicas, write
+from kraftlog.cli import commands
+from kraftlog.disk.disk import use_disk
+from kraftlog.disk.lock import LogDirectoryLockedError, lock_log_directories
+from kraftlog.layout.discover import discover
+from kraftlog.write.recover import partition_folders, recover
+from kraftlog.write.recovery_action import Action, RecoverOptions
+
+WRITE = RecoverOptions(write=True, interval_bytes=1024)
+NAME = f"{ORDERS}-0"
+
+
+class Crash(BaseException):
+    """Ends the work as a power cut would: nothing is tidied up."""
+
+
+def mend(directory: Path, *sources: Path, options: RecoverOptions = WRITE) -> list[Action]:
+    others = discover(sources).segments if sources else []
+    return [action for _, action in recover(partition_folders([directory]), options, others) if action.action != "keep"]
+
+
+def rows(paths: Path | Sequence[Path]) -> tuple[list[tuple[int, bytes]], list[str]]:
+    stream = kraftlog.open(paths).records(["offset", "value"])
+    found = [(row["offset"], row["value"]) for row in stream.to_table().to_pylist()]
+    return found, [fault.error for fault in stream.faults]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@settings(max_examples=25)
+@given(damaged_replicas(), st.integers(1, 4))
+def test_the_line_becomes_what_is_read_of_all(each: list[Held], rolls: int):
+    line = max(each, key=lambda held: (held.last_epoch, held.end, -held.start))
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in "abc"]
+        for path, held in zip(paths, each, strict=True):
+            write(path, held, rolls)
+        target = paths[each.index(line)]
+        others = [path for path in paths if path != target]
+        before, expected = [contents(path) for path in paths], rows(paths)
+        mend(target, *others, options=RecoverOptions())
+        assert [contents(path) for path in paths] == before
+        mend(target, *others)
+        assert rows(target) == expected
+        assert all(contents(path) == before[paths.index(path)] for path in others)
+        log = kraftlog.open(target)
+        assert not any(fault.error == "offset_goes_back" for fault in log.verify())
+        again = [action for action in mend(target, *others) if action.action != "refuse"]
+        assert [action for action in again if action.path.suffix == ".log"] == []
+
+
+@settings(max_examples=25)
+@given(damaged_replicas(), st.integers(1, 4))
+def test_nothing_is_written_beyond_where_replicas_part(each: list[Held], rolls: int):
+    """Each folder is mended from the others, whichever of them is the line."""
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder) / name for name in "abc"]
+        for path, held in zip(paths, each, strict=True):
+            write(path, held, rolls)
+        for path, held in zip(paths, each, strict=True):
+            own = {one.offset: f"record {one.number}".encode() for one in held.records if one.offset in held.sound}
+            mend(path, *(other for other in paths if other != path))
+            found = dict(rows(path)[0])
+            assert own.items() <= found.items()
+            assert max(found, default=-1) <= max(own, default=-1)
+            shutil.rmtree(path)
+            write(path, held, rolls)
+
+
+def halves(tmp_path: Path) -> tuple[Path, Path]:
+    """Return two copies of a log: one has a bad batch and lacks a segment, the other has those."""
+    one, other = tmp_path / "a", tmp_path / "b"
+    for directory in (one, other):
+        shutil.copytree(GOLDEN / "transactions" / "log" / NAME, directory / NAME)
+    (one / NAME / "00000000000000000032.log").unlink()
+    path = one / NAME / "00000000000000000067.log"
+    data = bytearray(path.read_bytes())
+    data[17] ^= 1
+    path.write_bytes(data)
+    return one, other
+
+
+def test_crashes(tmp_path: Path):
+    """After a crash at any step nothing is lost that was there, and the same command finishes."""
+    sound = rows(GOLDEN / "transactions" / "log" / NAME)[0]
+    one, other = halves(tmp_path)
+    before = rows(one)[0]
+    expected = None
+    for at in range(200):
+        work = Path(shutil.copytree(one, tmp_path / "work"))
+        done = False
+        with use_disk(FaultyDisk(since(at, Crash))):
+            try:
+                mend(work, other)
+                done = True
+            except Crash:
+                pass
+        assert set(before) <= set(rows(work)[0]) <= set(sound)
+        mend(work, other)
+        left = {name: data for name, data in contents(work).items() if not name.endswith(".deleted")}
+        expected = expected or left
+        assert left == expected
+        assert rows(work) == (sound, [])
+        assert [fault.message for fault in kraftlog.open(work).verify()] == []
+        shutil.rmtree(work)
+        if done:
+            break
+    assert at > 20
+    assert expected is not None
+    golden = GOLDEN / "transactions" / "log" / NAME
+    logs = {name: data for name, data in expected.items() if name.endswith(".log")}
+    assert logs == {f"{NAME}/{path.name}": path.read_bytes() for path in golden.glob("*.log")}
+
+
+def test_a_log_directory_in_use_is_left_alone(tmp_path: Path):
+    one, other = halves(tmp_path)
+    before = contents(one)
+    with lock_log_directories([one / NAME]), pytest.raises(LogDirectoryLockedError):
+        mend(one, other)
+    assert {name: data for name, data in contents(one).items() if name != ".lock"} == before
+
+
+def test_another_topic_or_cluster_is_refused(tmp_path: Path):
+    one, other = halves(tmp_path)
+    for directory, cluster in ((one, "X"), (other, "Y")):
+        (directory / "meta.properties").write_text(f"cluster.id={cluster}\n")
+    before = contents(one)
+    with pytest.raises(ValueError, match=r"same partition alone: cluster id X in .* and Y in "):
+        mend(one, other)
+    (other / "meta.properties").unlink()
+    (other / NAME / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    with pytest.raises(ValueError, match="same partition alone: topic id "):
+        mend(one, other)
+    assert {name: data for name, data in contents(one).items() if name != ".lock"} == before
+
+
+def test_a_marked_folder_mends_nothing(tmp_path: Path):
+    one, other = halves(tmp_path)
+    marked = f"{NAME}.0123456789abcdef0123456789abcdef-future"
+    (other / NAME).rename(other / marked)
+    with pytest.raises(ValueError, match="a folder that Kafka marked future mends no other"):
+        mend(one, other / marked)
+
+
+def test_the_command(tmp_path: Path):
+    one, other = halves(tmp_path)
+    arguments = ["recover", str(one), "--from", str(other), "--columns", "action,reason", "--format", "jsonl"]
+    shown = CliRunner().invoke(commands, arguments)
+    assert shown.exit_code == 0
+    assert f"offsets 32 to 66 from {other}: the line lacks them" in shown.output
+    assert rows(one)[0] != rows(other)[0]
+    assert CliRunner().invoke(commands, [*arguments, "--write"]).exit_code == 0
+    assert rows(one) == rows(other)
