@@ -170,3 +170,22 @@ def test_the_command(tmp_path: Path):
     assert rows(one)[0] != rows(other)[0]
     assert CliRunner().invoke(commands, [*arguments, "--write"]).exit_code == 0
     assert rows(one) == rows(other)
+
+
+def test_the_command_heeds_identities(tmp_path: Path):
+    """A topic that was made anew under its name is left alone, also as a source."""
+    one, other = halves(tmp_path)
+    own = (one / NAME / "partition.metadata").read_text().split()[-1]
+    third = Path(shutil.copytree(other, tmp_path / "c"))
+    (third / NAME / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    arguments = ["recover", str(one), "--from", str(other), "--from", str(third), "--write"]
+    assert isinstance(CliRunner().invoke(commands, arguments).exception, ValueError)
+    assert CliRunner().invoke(commands, [*arguments, "--topic-id", own]).exit_code == 0
+    assert rows(one) == rows(other)
+    for directory, cluster in ((one, "X"), (other, "Y")):
+        (directory / "meta.properties").write_text(f"cluster.id={cluster}\n")
+    (other / NAME / "00000000000000000000.index").unlink()
+    shown = ["recover", str(one), str(other), "--rebuild", "--index-interval-bytes", "1024", "--columns", "file"]
+    of_one, of_both = (CliRunner().invoke(commands, [*shown, *more]).output for more in (["--cluster-id", "X"], []))
+    assert str(other) not in of_one
+    assert str(other) in of_both

@@ -28,6 +28,7 @@ ACTIONS_AT_ONCE = 1 << 10
 @click.command()
 @options.LOCAL_PATHS
 @options.WHICH
+@options.IDENTITY
 @click.option(
     "--from",
     "sources",
@@ -49,7 +50,10 @@ ACTIONS_AT_ONCE = 1 << 10
 @click.option("--kept", "show_kept", is_flag=True, help="Show the files that are right as well.")
 @options.OUTPUT
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
+@click.pass_context
 def recover(
+    ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
@@ -88,10 +92,14 @@ def recover(
         entry = disk().entry(path) if isinstance(path, Path) else None
         if entry is not None and not entry.is_dir:
             raise click.UsageError(f"{path} is a file; recover takes folders of partitions and log directories")
+    identity = options.given_identity(ctx)
     folders = partition_folders(given, topics or None, partitions or None)
+    if identity:
+        meant = {one.folder.absolute() for one in discover([*given, *identity]).segments}
+        folders = [folder for folder in folders if folder.absolute() in meant]
     shown_columns = RECOVERY.select(output.columns)
     output.check([*folders, *given])
-    others = discover(sources).segments if sources else []
+    others = discover([*sources, *identity]).segments if sources else []
     faults: list[Fault] = []
     counts: Counter[str] = Counter()
     not_read = 0
