@@ -20,6 +20,7 @@ from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.table import Replicas
+from replica_histories import Record
 
 History = dict[int, int]
 """Where each leader epoch begins."""
@@ -176,3 +177,75 @@ def test_without_it_damage_is_a_fault(name: str, halves: Callable[[Path], list[P
             expected = type(log)(alone).scan(table.name, None, table.read_options({"strict": False}))
             assert rows == expected.to_table().to_pylist()
             assert stream.faults == expected.faults
+
+
+def held(*records: tuple[int, int, int], damaged: tuple[int, ...] = (), cleaned: int = 0, start: int = 0) -> Held:
+    """Return a replica of records, by offset, leader epoch and number."""
+    return Held(start, [Record(*one) for one in records], set(damaged), cleaned)
+
+
+def of_epoch(epoch: int, *offsets: int) -> list[tuple[int, int, int]]:
+    return [(offset, epoch, offset) for offset in offsets]
+
+
+CASES: dict[str, tuple[list[Held], list[int], int]] = {
+    "a gap that a cleaner left": (
+        [held(*of_epoch(0, 0, 3, 4), cleaned=3), held(*of_epoch(0, 0, 1, 2, 3))],
+        [0, 3, 4],
+        0,
+    ),
+    "a gap behind where the cleaner was": (
+        [held(*of_epoch(0, 0, 3, 4), cleaned=2), held(*of_epoch(0, 0, 1, 2, 3))],
+        [0, 2, 3, 4],
+        0,
+    ),
+    "damage behind where they part": (
+        [held(*of_epoch(1, 0, 1, 2), *of_epoch(2, 3, 4), damaged=(3,)), held(*of_epoch(1, 0, 1, 2, 3, 4))],
+        [0, 1, 2, 4],
+        1,
+    ),
+    "a gap between epochs that the other's is not between": (
+        [held(*of_epoch(2, 0, 2, 3)), held(*of_epoch(1, 0, 1), *of_epoch(2, 2))],
+        [0, 2, 3],
+        0,
+    ),
+    "an epoch that is only shared with another replica": (
+        [
+            held(*of_epoch(0, 0, 1)),
+            held(*of_epoch(0, 0), *of_epoch(1, 1), *of_epoch(2, 2), damaged=(0,)),
+            held(*of_epoch(2, 2, 3), start=2),
+        ],
+        [0, 1, 2, 3],
+        0,
+    ),
+    "what two others have": (
+        [held(*of_epoch(0, 0, 1, 2)), held(*of_epoch(0, 0, 1, 2)), held(*of_epoch(0, 0, 3))],
+        [0, 1, 2, 3],
+        0,
+    ),
+    "damage that the other's cleaner has removed": (
+        [held(*of_epoch(0, 0, 2, 3, 4), damaged=(2,)), held(*of_epoch(0, 0, 3), cleaned=3)],
+        [0, 3, 4],
+        0,
+    ),
+    "damage between others' offsets": (
+        [held(*of_epoch(0, 1, 3, 4), damaged=(1,)), held(*of_epoch(0, 0, 2, 3))],
+        [0, 2, 3, 4],
+        1,
+    ),
+    "damage in all replicas": (
+        [held(*of_epoch(0, 0, 1, 2), damaged=(1,)), held(*of_epoch(0, 0, 1, 2), damaged=(1,))],
+        [0, 2],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases(name: str, tmp_path: Path):
+    each, offsets, faults = CASES[name]
+    for number, one in enumerate(each):
+        write(tmp_path / str(number), one, 5)
+    stream = kraftlog.open([tmp_path / str(number) for number in range(len(each))]).records(["offset"])
+    assert stream.to_table()["offset"].to_pylist() == offsets == list(twin(each)[0])
+    assert len(stream.faults) == faults == twin(each)[1]
