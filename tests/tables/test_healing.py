@@ -218,6 +218,15 @@ CASES: dict[str, tuple[list[Held], list[int], int]] = {
         [0, 1, 2, 3],
         0,
     ),
+    "an epoch that is shared with another replica, of which one is shared with the line": (
+        [
+            held(*of_epoch(0, 0, 1)),
+            held(*of_epoch(0, 0), *of_epoch(1, 1), *of_epoch(2, 2), damaged=(0,)),
+            held(*of_epoch(2, 2), *of_epoch(3, 3), start=2),
+        ],
+        [0, 1, 2, 3],
+        0,
+    ),
     "what two others have": (
         [held(*of_epoch(0, 0, 1, 2)), held(*of_epoch(0, 0, 1, 2)), held(*of_epoch(0, 0, 3))],
         [0, 1, 2, 3],
@@ -246,6 +255,21 @@ def test_cases(name: str, tmp_path: Path):
     each, offsets, faults = CASES[name]
     for number, one in enumerate(each):
         write(tmp_path / str(number), one, 5)
-    stream = kraftlog.open([tmp_path / str(number) for number in range(len(each))]).records(["offset"])
-    assert stream.to_table()["offset"].to_pylist() == offsets == list(twin(each)[0])
-    assert len(stream.faults) == faults == twin(each)[1]
+    log = kraftlog.open([tmp_path / str(number) for number in range(len(each))])
+    for level in READ_UNCOMMITTED, READ_COMMITTED:
+        stream = log.scan("records", ["offset"], ReadOptions(isolation_level=level))
+        assert stream.to_table()["offset"].to_pylist() == offsets == list(twin(each)[0])
+        assert len(stream.faults) == faults == twin(each)[1]
+
+
+def test_damage_that_is_left_is_where_it_is_in_the_file(tmp_path: Path):
+    """Beside damage that was replaced, which cuts the file into parts."""
+    each = held(*of_epoch(0, *range(6)), damaged=(1, 3)), held(*of_epoch(0, *range(5)), damaged=(3,))
+    for number, one in enumerate(each):
+        write(tmp_path / str(number), one, 9)
+    log = kraftlog.open([tmp_path / "0", tmp_path / "1"])
+    healed, alone = log.records(["offset"]), log.records(["offset"], heal=False)
+    assert healed.to_table()["offset"].to_pylist() == [0, 1, 2, 4, 5]
+    assert alone.to_table()["offset"].to_pylist() == [0, 2, 4, 5]
+    assert [fault.base_offset for fault in alone.faults] == [1, 3]
+    assert healed.faults == alone.faults[1:]
