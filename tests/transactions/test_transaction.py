@@ -120,6 +120,47 @@ def test_logs_of_which_parts_are_gone(steps, versions, data):
 
 @settings(max_examples=100, deadline=None)
 @given(STEPS, VERSIONS, st.data())
+def test_an_older_copy_of_the_coordinator(steps, versions, data):
+    """Partitions go on where the coordinator's log ends: nothing is torn, and nothing is joined that is not known."""
+    history = History(steps, versions)
+    records = history.records[: data.draw(st.integers(0, len(history.records)))]
+    rows = transactions_of(history.logs, records, whole=PARTITIONS)
+    for row in rows:
+        trues = [true for true in history.truth if held(row) & true_parts(true)]
+        assert len(trues) <= 1
+        for true in trues:
+            assert row.state in (true.state, "open")
+            assert row.transactional_id in (None, true.transactional_id)
+            assert row.ended_by in (true.ended_by, None)
+    assert frozenset().union(*map(held, rows)) == frozenset().union(*map(true_parts, history.truth))
+
+
+def test_an_abort_that_a_client_goes_on_from():
+    """Under version 2 the record of the next transaction shows that no newer producer has begun."""
+    history = History([(0, frozenset([0]), "abort"), (0, frozenset([0]), "abort")], (2, 0))
+    first, second = transactions_of(history.logs, history.records)
+    assert (first.ended_by, second.ended_by) == ("client", None)
+
+
+def test_only_the_last_record_is_left():
+    """Of a compacted log it does not list partitions: markers between its two times are those of the transaction."""
+    history = History([(0, frozenset([0, 1]), "commit"), (0, frozenset([0, 2]), "commit")], (0, 0))
+    rows = transactions_of(history.logs, history.compacted(len(history.records)))
+    (last,) = [row for row in rows if row.transactional_id is not None]
+    assert held(last) == true_parts(history.truth[1])
+    assert [row.identified_by for row in rows if row is not last] == ["partition"] * 2
+
+
+def test_an_open_part_that_the_coordinator_does_not_list():
+    """It has the epoch of a transaction that is complete: it hangs, and tears nothing."""
+    history = History([(0, frozenset([0]), "commit")], (2, 0))
+    late = Part(PARTITIONS[1], 0, 0, -1, "open", 5, 5, -1, 1, 30)
+    rows = transactions_of(history.logs | {PARTITIONS[1]: [late]}, history.records)
+    assert [(row.state, row.transactional_id) for row in rows if held(row)] == [("open", None), ("committed", "tx-0")]
+
+
+@settings(max_examples=100, deadline=None)
+@given(STEPS, VERSIONS, st.data())
 def test_another_marker_tears(steps, versions, data):
     """A marker that says the opposite is found where the coordinator, or the marker of another partition, tells."""
     history = History(steps, versions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -84,7 +84,15 @@ class History:
         self.now += milliseconds
         return self.now
 
-    def _record(self, producer: _Producer, status: int, *, start: int = -1, of: list[TopicPartition] = []) -> None:  # noqa: B006
+    def _record(
+        self,
+        producer: _Producer,
+        status: int,
+        *,
+        start: int = -1,
+        of: Sequence[TopicPartition] = (),
+        last_update: int | None = None,
+    ) -> None:
         record = StateRecord(
             producer.name,
             status,
@@ -93,7 +101,7 @@ class History:
             producer.epoch,
             producer.version,
             frozenset(of),
-            self.now,
+            self.now if last_update is None else last_update,
             start,
             TIMEOUT_MS,
             self._tick(),
@@ -116,6 +124,7 @@ class History:
         if producer.version >= 2 or is_fence:
             producer.epoch += 1
         self._record(producer, PREPARE_COMMIT if is_commit else PREPARE_ABORT, start=start, of=partitions)
+        completes_at = self._tick()  # Kafka takes this time before it sends the markers
         state = "committed" if is_commit else "aborted"
         ended_by = {"commit": "client", "abort": "client", "fence": "newer producer"}.get(end, end)
         true = TrueTransaction(producer.name, producer.number, producer.epoch, ended_by, state)
@@ -127,7 +136,8 @@ class History:
             )
             true.parts[of] = part
             self.logs[of].append(part)
-        self._record(producer, COMPLETE_COMMIT if is_commit else COMPLETE_ABORT, start=start)
+        status = COMPLETE_COMMIT if is_commit else COMPLETE_ABORT
+        self._record(producer, status, start=start, last_update=completes_at)
         self.truth.append(true)
         if is_fence:
             producer.epoch += 1
@@ -142,9 +152,6 @@ class History:
 def changed(part: Part, **values: object) -> Part:
     """Return a part with other values."""
     return part._replace(**values)
-
-
-Loss = Callable[[Part], Part | None]
 
 
 def without_data(part: Part) -> Part:

@@ -299,7 +299,7 @@ class Transaction:
             return CLIENT
         if self.known.version < RAISES_EPOCHS and raised is None:
             return None
-        if 0 <= self.known.start < self.known.decided_at - self.known.timeout_ms:
+        if 0 <= self.known.start < self.decided_at - self.known.timeout_ms:
             return TIMEOUT
         # with version 2 a client raises the epoch by one, as fencing does; Kafka 4.0.0 fences by two (KAFKA-19367)
         is_fenced = raised is not None and raised > (self.known.version >= RAISES_EPOCHS)
@@ -458,12 +458,16 @@ class _Join:
         for one, latest in reversed(known):
             transaction = Transaction(self._producer_id, one.epoch, TRANSACTION_STATE, known=one)
             self._by_state.append(transaction)
-            if one.decision is None:
-                continue
+            earliest = one.start if one.decision is None else one.decided_at
             for of, stack in self._waiting[one.epoch].items():
-                while one.may_have(of) and stack and stack[-1].marker_timestamp > latest:
+                if not one.may_have(of):
+                    continue
+                while stack and stack[-1].marker_timestamp > latest:
                     rest.append(stack.pop())
-                if one.may_have(of) and stack and stack[-1].marker_timestamp >= one.decided_at:
+                # the partition may go on where the coordinator's log ends: the first marker is that of the transaction
+                while not one.is_complete and len(stack) > 1 and stack[-2].marker_timestamp >= earliest:
+                    rest.append(stack.pop())
+                if stack and stack[-1].marker_timestamp >= earliest:
                     transaction.parts.append(stack.pop())
         return [*(part for stacks in self._waiting.values() for stack in stacks.values() for part in stack), *rest]
 
