@@ -207,6 +207,30 @@ def test_a_torn_transaction_is_a_fault(tmp_path: Path, scenario: str):
     assert errors.count("torn_transaction") == (scenario == "transactions")
 
 
+@pytest.mark.parametrize(
+    ("timestamp_ms", "base_offset", "is_torn"),
+    [(1, 0, True), (1, 5, False), (1 << 42, 0, False)],
+    ids=["whole", "its start was deleted", "made again later"],
+)
+def test_a_log_without_the_markers(tmp_path: Path, timestamp_ms: int, base_offset: int, is_torn: bool):
+    """Only a log that has everything since before a transaction shows that its marker was never written."""
+    shutil.copytree(GOLDEN / "transactions_tv0" / "log", log := tmp_path / "log")
+    shutil.rmtree(log / "orders-1")
+    (log / "orders-1").mkdir()
+    batch = kraftlog.encode(pa.table({"value": [b"v"], "timestamp_ms": [timestamp_ms]}), base_offset=base_offset)
+    (log / "orders-1" / f"{base_offset:020d}.log").write_bytes(batch.to_pybytes())
+    rows = kraftlog.open(log).transactions(["state", "partitions", "contradiction"]).to_pylist()
+    ended = [row for row in rows if row["state"] != "open"]
+    states = {part["state"] for row in ended for part in row["partitions"] if part["partition"] == 1}
+    assert states == {"missing" if is_torn else None}
+    torn = [row for row in rows if row["state"] == "torn"]
+    assert bool(torn) == is_torn
+    assert all(row["contradiction"].endswith("as its coordinator completed; found no marker") for row in torn)
+    assert [fault.topic for fault in kraftlog.open(log).verify() if fault.error == "torn_transaction"] == (
+        ["orders"] * len(torn)
+    )
+
+
 def test_the_coordinator_counts_whichever_topics_are_asked_for(tmp_path: Path):
     log = kraftlog.open(GOLDEN / "transactions_tv0" / "log", topics=["orders"])
     rows = log.transactions(["transactional_id", "identified_by", "partitions"]).to_pylist()
