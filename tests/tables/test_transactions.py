@@ -231,6 +231,15 @@ def test_a_log_without_the_markers(tmp_path: Path, timestamp_ms: int, base_offse
     )
 
 
+def test_files_of_two_clusters():
+    """Each file is checked, and a note says that transactions are not."""
+    notes: list[str] = []
+    folders = [GOLDEN / scenario / "log" for scenario in ("transactions", "transactions_tv0")]
+    assert list(kraftlog.open(folders).verify(notes=notes)) == []
+    (note,) = notes
+    assert note.startswith("transactions are not compared across partitions: ")
+
+
 def test_the_coordinator_counts_whichever_topics_are_asked_for(tmp_path: Path):
     log = kraftlog.open(GOLDEN / "transactions_tv0" / "log", topics=["orders"])
     rows = log.transactions(["transactional_id", "identified_by", "partitions"]).to_pylist()

@@ -346,14 +346,14 @@ def _commits(segments: list[Segment], options: ReadOptions, faults: list[Fault])
     for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
         of = group[0].topic_partition
         assert of is not None
-        for chunk in typed_chunks(group, ["producer_id", "is_transactional"], options, faults):
+        for chunk in typed_chunks(group, ["producer_id"], options, faults):
             typed = chunk.messages.typed(OFFSET_COMMIT)
             records = chunk.records.take(pa.array(typed.rows))
-            where = (records.column(name).to_pylist() for name in ("offset", "producer_id", "is_transactional"))
+            where = (records.column(name).to_pylist() for name in ("offset", "producer_id"))
             fields = ("group", "key_topic", "key_partition", "value_offset")
             commits = zip(*(typed.fields.column(name).to_pylist() for name in fields), strict=True)
-            for at, producer_id, is_in, commit in zip(*where, commits, strict=True):
-                if is_in and commit[-1] is not None:
+            for at, producer_id, commit in zip(*where, commits, strict=True):
+                if producer_id >= 0 and commit[-1] is not None:  # those outside of transactions have no producer
                     found[of, producer_id].append((at, *commit))
             chunk.take_faults(faults, strict=options.strict)
     return found
