@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kraftlog import varint
     from kraftlog._native.checksum import crc32c
     from kraftlog._native.record_objects import Record, RecordIterator
+    from kraftlog.backup.extract import extract
     from kraftlog.broker.errors import ReplayError
     from kraftlog.broker.replay import replay
     from kraftlog.codec.batches import batches
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from kraftlog.layout.identity import Identity
     from kraftlog.layout.tier.remote_tier import RemoteTier
     from kraftlog.log_report.report import Report, report
-    from kraftlog.log_store.extract import extract
     from kraftlog.log_store.process import process
     from kraftlog.log_store.store import LogStore
     from kraftlog.messages.api import decode_messages, encode_messages
@@ -131,7 +131,7 @@ _MODULES = {
     "encode": "kraftlog.codec.encode",
     "encode_marker": "kraftlog.codec.end_transaction_marker",
     "encode_messages": "kraftlog.messages.api",
-    "extract": "kraftlog.log_store.extract",
+    "extract": "kraftlog.backup.extract",
     "follow": "kraftlog.tables.follow",
     "group_partition": "kraftlog.coordinator.partition_for",
     "open": "kraftlog.tables.open_log",

@@ -17,10 +17,10 @@ import pytest
 import kraftlog
 from faulty_disk import FaultyDisk, since
 from golden_files import GOLDEN
+from kraftlog.backup.extract import Extract
 from kraftlog.codec.header_scan import HeaderScan, ends
 from kraftlog.disk.disk import use_disk
 from kraftlog.layout.checkpoints import read_leader_epochs
-from kraftlog.log_store.extract import Extract
 from kraftlog.read.index_interval import shown_interval
 
 LOGS = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from kraftlog.backup.extract import chosen_partitions
 from kraftlog.broker.client import Client, Place
 from kraftlog.broker.mapping import MappingFile
 from kraftlog.broker.pace import Pace
@@ -19,7 +20,6 @@ from kraftlog.disk.disk import disk
 from kraftlog.layout.discover import LogPaths
 from kraftlog.layout.segment import Segment
 from kraftlog.log_store.errors import InvalidTopicError
-from kraftlog.log_store.extract import chosen_partitions
 from kraftlog.log_store.topics import check_name
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log

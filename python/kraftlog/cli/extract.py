@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kraftlog.backup.extract import ExtractedPartition, extract_log
 from kraftlog.cli import options
 from kraftlog.cli.progress import progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
@@ -15,7 +16,6 @@ from kraftlog.cli.report import report_faults
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED
 from kraftlog.layout.discover import LogPaths
-from kraftlog.log_store.extract import ExtractedPartition, extract_log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import read_options
 
