@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kraftlog.coordinator.partition_for import group_partition
     from kraftlog.errors import (
         CorruptRecordError,
+        DamagedLogWarning,
         Fault,
         InvalidRecordError,
         InvalidTransactionStateError,
@@ -56,6 +57,7 @@ __all__ = [
     "BufferStream",
     "ControlRecord",
     "CorruptRecordError",
+    "DamagedLogWarning",
     "Encoder",
     "Fault",
     "Identity",
@@ -104,6 +106,7 @@ _MODULES = {
     "BufferStream": "kraftlog.codec.buffer_stream",
     "ControlRecord": "kraftlog.codec.control",
     "CorruptRecordError": "kraftlog.errors",
+    "DamagedLogWarning": "kraftlog.errors",
     "Encoder": "kraftlog.codec.encode",
     "Fault": "kraftlog.errors",
     "InvalidRecordError": "kraftlog.errors",

@@ -200,6 +200,10 @@ class KraftlogError(Exception):
             cls.kafka_code, cls.is_retriable = KAFKA_ERRORS[kafka_error]
 
 
+class DamagedLogWarning(UserWarning):
+    """Rows were read that faults may have changed, and nobody has looked at the faults."""
+
+
 class RecordError(KraftlogError, ValueError, kafka_error="CORRUPT_MESSAGE"):
     """Input that is not what the format says.
 

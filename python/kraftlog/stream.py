@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from html import escape
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.errors import Fault, error_from_fault
+from kraftlog.errors import DamagedLogWarning, Fault, error_from_fault
 
 Produce = Callable[[list[Fault]], Iterator[pa.RecordBatch]]
 
@@ -75,11 +76,11 @@ class Stream:
         Starts one pass; is given the list that it must append faults to.
     produce_whole : callable, optional
         The same in few record batches, all of which are kept: how ``to_table`` reads.
+    notes : list of str, optional
+        The list that a pass appends remarks to.
 
     Attributes
     ----------
-    faults : list of Fault
-        What the last pass could not read.
     notes : list of str
         Remarks on the last pass, such as where a read_committed reader stopped.
 
@@ -94,25 +95,63 @@ class Stream:
     <Stream: offset int64>
     """
 
-    def __init__(self, arrow_schema: pa.Schema, produce: Produce, produce_whole: Produce | None = None) -> None:
+    _is_looked_at = True  # of an object without __init__
+
+    def __init__(
+        self,
+        arrow_schema: pa.Schema,
+        produce: Produce,
+        produce_whole: Produce | None = None,
+        notes: list[str] | None = None,
+    ) -> None:
         self.schema = arrow_schema
         self._produce = produce
         self._produce_whole = produce_whole or produce
-        self.faults: list[Fault] = []
-        self.notes: list[str] = []
+        self._faults: list[Fault] = []
+        self._is_looked_at = False
+        self.notes: list[str] = [] if notes is None else notes
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What the last pass could not read.
+
+        When there were faults and nobody asked for them, a ``DamagedLogWarning`` says so at the end of the stream.
+        """
+        self._is_looked_at = True
+        return self._faults
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Read from the start; ``faults`` and ``errors`` are complete when the iterator is used up."""
-        return self._start(self._produce)
+        return self._kept(self._start(self._produce))
 
     def _start(self, produce: Produce) -> Iterator[pa.RecordBatch]:
-        self.faults = []
+        self._faults = []
+        self._is_looked_at = False
         self.notes.clear()
-        return produce(self.faults)
+        return produce(self._faults)
+
+    def _kept(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Return rows; the stream, which warns at its end, is there as long as they are."""
+        try:
+            yield from rows
+        except Exception:
+            self._is_looked_at = True  # the fault is raised
+            raise
+
+    def __del__(self) -> None:
+        if not self._is_looked_at and self._faults:
+            first, count = self._faults[0].message, len(self._faults)
+            of = "1 fault" if count == 1 else f"{count} faults, the first one"
+            text = f"rows may be missing or wrong: {of}: {first}; Stream.faults has them, and strict=True raises"
+            warnings.warn(text, DamagedLogWarning, stacklevel=2)
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
-        return pa.Table.from_batches(self._start(self._produce_whole), schema=self.schema)
+        try:
+            return pa.Table.from_batches(self._start(self._produce_whole), schema=self.schema)
+        except Exception:
+            self._is_looked_at = True  # the fault is raised
+            raise
 
     def to_pandas(self) -> Any:
         """Read everything into a ``pandas.DataFrame``.

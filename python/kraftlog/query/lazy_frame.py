@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from kraftlog.disk.remote_path import AnyPath
+from kraftlog.errors import DamagedLogWarning
 from kraftlog.query.dataset import TableDataset
 from kraftlog.stream import Stream, optional_package
 from kraftlog.tables.all_tables import table_named
@@ -98,7 +99,7 @@ def scan(
                 yield from stream
             finally:  # a query with a limit leaves the rest
                 for fault in stream.faults:
-                    warnings.warn(fault.message, stacklevel=2)
+                    warnings.warn(fault.message, DamagedLogWarning, stacklevel=2)
 
         return Stream(stream.schema, produce)
 

@@ -458,11 +458,12 @@ class Log(RecordTables):
 
         def produce(found: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, found, strict=strict)
-            stream.notes.extend(self.lines.notes(heals=heal))
-            rows = last_stable_offset_rows(self.line_files(stream.notes, heal=heal).segments, found)
+            notes.extend(self.lines.notes(heals=heal))
+            rows = last_stable_offset_rows(self.line_files(notes, heal=heal).segments, found)
             return raising(rows, found) if strict else rows
 
-        stream = Stream(schema.LAST_STABLE_OFFSETS.select(), produce)
+        notes: list[str] = []
+        stream = Stream(schema.LAST_STABLE_OFFSETS.select(), produce, notes=notes)
         return whole(stream, "last_stable_offsets", faults, stacklevel=3)
 
     def partition_offsets(
@@ -510,12 +511,12 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            stream.notes.extend(self.lines.notes(heals=False))
+            notes.extend(self.lines.notes(heals=False))
             rows = partition_offset_rows(self.lines.found.segments, at, arrow_schema, options, faults, on_progress)
             return raising(rows, faults) if strict else rows
 
-        stream = Stream(arrow_schema, produce)
-        return stream
+        notes: list[str] = []
+        return Stream(arrow_schema, produce, notes=notes)
 
     def lag(
         self,
@@ -563,15 +564,15 @@ class Log(RecordTables):
 
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
-            stream.notes.extend(self.lines.notes(heals=heal))
+            notes.extend(self.lines.notes(heals=heal))
             found = self.lines.found
-            committed = self.healed(found.only(lambda topic, _: topic == CONSUMER_OFFSETS), options, stream.notes)
+            committed = self.healed(found.only(lambda topic, _: topic == CONSUMER_OFFSETS), options, notes)
             segments = [one for one in found.segments if one.topic != CONSUMER_OFFSETS] + committed.segments
             rows = lag_rows(segments, wanted, arrow_schema, options, faults, on_progress)
             return raising(rows, faults) if strict else rows
 
-        stream = Stream(arrow_schema, produce)
-        return stream
+        notes: list[str] = []
+        return Stream(arrow_schema, produce, notes=notes)
 
     def index_entries(
         self,

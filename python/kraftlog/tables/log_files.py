@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.remote_path import LogPath
-from kraftlog.errors import Fault
+from kraftlog.errors import DamagedLogWarning, Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.messages.catalog import BUILT_IN, Catalog
@@ -57,9 +57,8 @@ def whole(stream: Stream, table: str, faults: list[Fault] | None, *, stacklevel:
     elif stream.faults:
         first, count = stream.faults[0].message, len(stream.faults)
         found = first if count == 1 else f"{first} (the first of {count} faults)"
-        warnings.warn(
-            f"{table} may lack rows, or show old ones: {found}; faults=[] receives them", stacklevel=stacklevel
-        )
+        text = f"{table} may lack rows, or show old ones: {found}; faults=[] receives them"
+        warnings.warn(text, DamagedLogWarning, stacklevel=stacklevel)
     return rows
 
 
@@ -209,7 +208,7 @@ class LogFiles:
                 arrow_schema,
                 options,
                 faults,
-                stream.notes,
+                notes,
                 self.catalog,
                 workers=workers,
                 range_bytes=range_bytes,
@@ -218,9 +217,9 @@ class LogFiles:
                 healed=self.healed if definition.replicas is Replicas.LINE else None,
             )
             if definition.replicas is Replicas.EACH:
-                stream.notes.extend(self._note_of_replicas(definition, arrow_schema))
+                notes.extend(self._note_of_replicas(definition, arrow_schema))
             else:
-                stream.notes.extend(self.lines.notes(heals=options.heal))
+                notes.extend(self.lines.notes(heals=options.heal))
             if types is not None:
                 faults.extend(types.faults)
             rows = through(stages, Read.rows)(read)
@@ -228,8 +227,8 @@ class LogFiles:
                 rows = (batch.select(shown.names) for batch in rows)
             return raising(rows, faults) if options.strict else rows
 
-        stream = Stream(shown, produce)
-        return stream
+        notes: list[str] = []
+        return Stream(shown, produce, notes=notes)
 
     def files_of(self, table: Table) -> Discovery:
         """Return the files that a table is made of."""
