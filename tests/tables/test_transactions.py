@@ -7,12 +7,15 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import kraftlog
 from golden_files import GOLDEN, lines
 from kraftlog import LogStore
+from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.header_scan import HeaderScan
 
 SCENARIOS = ["transactions", "transactions_tv0", "transactions_hanging", "transactions_live"]
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
@@ -208,19 +211,40 @@ def test_a_torn_transaction_is_a_fault(tmp_path: Path, scenario: str):
 
 
 @pytest.mark.parametrize(
-    ("timestamp_ms", "base_offset", "is_torn"),
-    [(1, 0, True), (1, 5, False), (1 << 42, 0, False)],
-    ids=["whole", "its start was deleted", "made again later"],
+    ("before_ms", "after_ms", "base_offset", "is_torn"),
+    [
+        (-60_000, 60_000, 0, True),
+        (-60_000, 60_000, 5, False),
+        (50_000, 60_000, 0, False),
+        (-60_000, -50_000, 0, False),
+        (-60_000, None, 0, False),
+    ],
+    ids=["whole", "its start was deleted", "made again later", "an older copy", "one marker"],
 )
-def test_a_log_without_the_markers(tmp_path: Path, timestamp_ms: int, base_offset: int, is_torn: bool):
-    """Only a log that has everything since before a transaction shows that its marker was never written."""
+def test_a_log_without_the_markers(
+    tmp_path: Path, before_ms: int, after_ms: int | None, base_offset: int, is_torn: bool
+):
+    """Only a log from before a transaction until after it shows that its marker was never written.
+
+    Markers tell that, whose time a broker sets; records may have any time.
+    """
     shutil.copytree(GOLDEN / "transactions_tv0" / "log", log := tmp_path / "log")
+    decided = kraftlog.open(log).transactions(["decision_timestamp_ms", "state"]).to_pylist()
+    times = [row["decision_timestamp_ms"] for row in decided if row["state"] != "open"]
     shutil.rmtree(log / "orders-1")
     (log / "orders-1").mkdir()
-    batch = kraftlog.encode(pa.table({"value": [b"v"], "timestamp_ms": [timestamp_ms]}), base_offset=base_offset)
-    (log / "orders-1" / f"{base_offset:020d}.log").write_bytes(batch.to_pybytes())
-    rows = kraftlog.open(log).transactions(["state", "partitions", "contradiction"]).to_pylist()
-    ended = [row for row in rows if row["state"] != "open"]
+    markers = [(min(times), before_ms), *([] if after_ms is None else [(max(times), after_ms)])]
+    batches = [
+        kraftlog.encode_marker(
+            "COMMIT", producer_id=999, producer_epoch=at, base_offset=base_offset + at, timestamp_ms=of + ms
+        ).to_pybytes()
+        for at, (of, ms) in enumerate(markers)
+    ]
+    value = pa.table({"value": [b"v"], "timestamp_ms": [1]})  # as a producer may say it
+    batches.append(kraftlog.encode(value, base_offset=base_offset + len(batches)).to_pybytes())
+    (log / "orders-1" / f"{base_offset:020d}.log").write_bytes(b"".join(batches))
+    rows = kraftlog.open(log).transactions(["producer_id", "state", "partitions", "contradiction"]).to_pylist()
+    ended = [row for row in rows if row["state"] != "open" and row["producer_id"] != 999]
     states = {part["state"] for row in ended for part in row["partitions"] if part["partition"] == 1}
     assert states == {"missing" if is_torn else None}
     torn = [row for row in rows if row["state"] == "torn"]
@@ -229,6 +253,25 @@ def test_a_log_without_the_markers(tmp_path: Path, timestamp_ms: int, base_offse
     assert [fault.topic for fault in kraftlog.open(log).verify() if fault.error == "torn_transaction"] == (
         ["orders"] * len(torn)
     )
+
+
+@pytest.mark.parametrize("scenario", ["transactions", "transactions_tv0"])
+def test_an_older_copy_of_a_partition_tears_nothing(tmp_path: Path, scenario: str):
+    """A partition that ends before any of its last markers, as on a replica that lags, beside a newer coordinator."""
+    log = shutil.copytree(GOLDEN / scenario / "log", tmp_path / "log")
+    cuts = 0
+    for path in sorted((log / "orders-1").glob("*.log"), reverse=True):
+        data = path.read_bytes()
+        headers = np.concatenate([np.empty(0, HEADER_DTYPE), *HeaderScan(data).headers()])
+        for position in headers["position"][headers["control_type"] >= 0].tolist()[:-4:-1]:
+            path.write_bytes(data[:position])
+            opened = kraftlog.open(log)
+            assert "torn" not in opened.transactions(["state"], strict=False)["state"].to_pylist()
+            cuts += 1
+        path.unlink()
+        if cuts >= 3:
+            break
+    assert cuts >= 3
 
 
 def test_files_of_two_clusters():

@@ -193,18 +193,20 @@ def test_another_marker_tears(steps, versions, data):
 @settings(max_examples=100, deadline=None)
 @given(STEPS, VERSIONS, st.data())
 def test_a_marker_that_is_gone(steps, versions, data):
-    """The last marker of a log is cut off: with a coordinator that completed it is torn, else open."""
+    """The last marker of a log is cut off: where the log goes on behind a transaction that completed, it is torn."""
     history = History(steps, versions)
     of = data.draw(st.sampled_from([one for one, log in history.logs.items() if log]))
     last = history.logs[of][-1]
     true = next(one for one in history.truth if one.parts.get(of) == last)
     logs = history.logs | {of: [*history.logs[of][:-1], without_marker(last)]}
-    case = data.draw(st.sampled_from(["complete", "prepared", "none"]))
+    case = data.draw(st.sampled_from(["complete", "older copy", "prepared", "none"]))
     records = history.records
     if case == "prepared":
         records = [one for one in records if one.timestamp < last.marker_timestamp]
-    rows = transactions_of(logs, [] if case == "none" else records, whole=PARTITIONS)
-    (row,) = [row for row in rows if any(part.of == of and part.state == "open" for part in row.parts)]
+    whole_logs = set(PARTITIONS) - ({of} if case == "older copy" else set())
+    rows = transactions_of(logs, [] if case == "none" else records, whole=whole_logs)
+    state = "missing" if case == "complete" else "open"
+    (row,) = [row for row in rows if any(part.of == of and part.state == state for part in row.parts)]
     assert row.state == ("torn" if case == "complete" else "open")
     if case == "complete":
         assert row.contradiction()[1].endswith("as its coordinator completed; found no marker")
@@ -213,6 +215,32 @@ def test_a_marker_that_is_gone(steps, versions, data):
     whole = {one for one, part in true.parts.items() if one != of}
     if case == "complete":
         assert {part.of for part in row.parts if part.has_ended} == whole
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS, VERSIONS, st.lists(st.integers(-20, 20), min_size=len(PARTITIONS), max_size=len(PARTITIONS)))
+def test_clocks_that_differ_tear_nothing(steps, versions, ahead_ms):
+    """The time of a marker is that of the partition's leader, the time of a decision that of the coordinator."""
+    history = History(steps, versions)
+    logs = {
+        of: [changed(part, marker_timestamp=part.marker_timestamp + ms) for part in history.logs[of]]
+        for of, ms in zip(PARTITIONS, ahead_ms, strict=True)
+    }
+    rows = transactions_of(logs, history.records, whole=PARTITIONS)
+    assert "torn" not in {row.state for row in rows}
+    assert frozenset().union(*map(held, rows)) == frozenset().union(*map(true_parts, history.truth))
+
+
+@pytest.mark.parametrize("ahead_ms", [-700, -3, 3, 9_000])
+def test_clocks_that_differ_join_the_same(ahead_ms: int):
+    history = History([(0, frozenset([0, 1]), end) for end in ("commit", "abort", "abort", "commit", "abort")], (0, 0))
+    first, second = PARTITIONS[:2]
+    logs = {
+        first: history.logs[first],
+        second: [changed(one, marker_timestamp=one.marker_timestamp + ahead_ms) for one in history.logs[second]],
+    }
+    rows = transactions_of(logs, history.records, whole=PARTITIONS)
+    assert {held(row) for row in rows} == {true_parts(true) for true in history.truth}
 
 
 @pytest.mark.parametrize("version", [0, 2])

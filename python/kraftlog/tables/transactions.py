@@ -33,6 +33,7 @@ from kraftlog.tables.transaction_tables import PartitionTransactions
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 from kraftlog.transactions.producer import NONE, STATES, TRANSACTION_DTYPE, Transactions
 from kraftlog.transactions.transaction import (
+    CLOCKS_DIFFER_MS,
     CoordinatorLog,
     CoordinatorTransaction,
     Part,
@@ -153,8 +154,8 @@ class _PartitionLog:
     ----------
     is_whole : bool
         Whether it has every batch from offset 0 on, and all of them could be read.
-    first_timestamp : int or None
-        Of the first batch.
+    first_marker, last_marker : int or None
+        The smallest and the largest time of a marker, which the broker sets; others may be any that a client chose.
     """
 
     of: TopicPartition
@@ -164,7 +165,8 @@ class _PartitionLog:
     is_whole: bool = True
     is_unread: bool = False
     next_offset: int = 0
-    first_timestamp: int | None = None
+    first_marker: int | None = None
+    last_marker: int | None = None
 
     def begin(self, segment: Segment | None) -> None:
         """Take the next segment; behind one that could not be read to its end, its snapshot says what is open."""
@@ -176,8 +178,11 @@ class _PartitionLog:
 
     def add(self, headers: Headers) -> None:
         """Take the next headers."""
-        if self.first_timestamp is None:
-            self.first_timestamp = int(headers["max_timestamp"][0])
+        markers = headers["max_timestamp"][headers["control_type"] >= 0]
+        if len(markers):
+            first, last = int(markers.min()), int(markers.max())
+            self.first_marker = first if self.first_marker is None else min(first, self.first_marker)
+            self.last_marker = last if self.last_marker is None else max(last, self.last_marker)
         ends = last_offsets(headers) + 1
         begins = np.append(self.next_offset, ends[:-1])
         self.is_whole &= bool((headers["base_offset"] == begins).all() and (headers["crc_ok"] != 0).all())
@@ -185,8 +190,14 @@ class _PartitionLog:
         self.ended.append(self.fold.add(headers))
 
     def holds(self, known: CoordinatorTransaction) -> bool:
-        """Whether it has all that a transaction wrote; a topic that was deleted and made again does not."""
-        return self.is_whole and self.first_timestamp is not None and self.first_timestamp <= known.decided_at
+        """Whether it has all that a transaction wrote, and goes on behind its end.
+
+        A topic that was deleted and made again does not, nor does an older copy, or a replica that lags.
+        """
+        if not self.is_whole or self.first_marker is None or self.last_marker is None:
+            return False
+        begins_before = self.first_marker + CLOCKS_DIFFER_MS < known.decided_at
+        return begins_before and known.completed_at + CLOCKS_DIFFER_MS < self.last_marker
 
     @property
     def rows(self) -> Transactions:

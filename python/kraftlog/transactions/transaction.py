@@ -32,6 +32,9 @@ _DECISIONS = {
 }
 _MARKERS = {COMMITTED: "COMMIT", ABORTED: "ABORT"}
 _MAX = 2**63 - 1
+CLOCKS_DIFFER_MS = 10_000
+"""By how much the clocks of brokers may differ: the times of markers are those of the partitions' leaders."""
+MOST_CLOCKS = 8  # transactions, and markers, whose times are compared where clocks differ
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -314,7 +317,7 @@ class Transaction:
         for part in self.parts:
             if part.has_ended and part.state != expected:
                 found = f"found {_MARKERS[part.state or '']} at offset {part.marker_offset}"
-            elif self.known is not None and self.known.is_complete and part.state in (OPEN, MISSING):
+            elif part.state == MISSING:
                 found, says = "found no marker", "its coordinator completed"
             else:
                 continue
@@ -323,7 +326,7 @@ class Transaction:
 
 
 Holds = Callable[[TopicPartition, CoordinatorTransaction], bool]
-"""Whether the log of a partition is given from before a transaction to its end, without gaps."""
+"""Whether the log of a partition is given from before a transaction to behind its markers, without gaps."""
 
 
 def joined(
@@ -354,7 +357,8 @@ def joined(
     join = _Join(producer_id, parts, known)
     there = frozenset(given)
     for transaction in join.transactions:
-        transaction.parts += _absent(transaction, there, holds)
+        transaction.parts = [_without_marker(part, transaction.known, holds) for part in transaction.parts]
+        transaction.parts += _absent(transaction, there, join, holds)
         transaction.parts.sort(key=lambda part: part.of)
     return sorted(join.transactions, key=_order)
 
@@ -364,7 +368,14 @@ def _order(transaction: Transaction) -> tuple[int, bool, int]:
     return transaction.producer_epoch, decided_at == NONE, decided_at
 
 
-def _absent(transaction: Transaction, given: frozenset[TopicPartition], holds: Holds) -> Iterator[Part]:
+def _without_marker(part: Part, known: CoordinatorTransaction | None, holds: Holds) -> Part:
+    """Return a part; it is not open, but lacks its marker, where the log goes on behind the time of its markers."""
+    if part.state == OPEN and known is not None and known.is_complete and holds(part.of, known):
+        return part._replace(state=MISSING)
+    return part
+
+
+def _absent(transaction: Transaction, given: frozenset[TopicPartition], join: _Join, holds: Holds) -> Iterator[Part]:
     """Return the partitions that the coordinator lists and that have nothing of the transaction."""
     known = transaction.known
     if known is None:
@@ -375,7 +386,7 @@ def _absent(transaction: Transaction, given: frozenset[TopicPartition], holds: H
         elif not known.is_complete:
             state = OPEN
         else:
-            state = MISSING if holds(of, known) else None
+            state = MISSING if holds(of, known) and not join.may_be_left(of, known) else None
         yield Part(of, transaction.producer_id, NONE, NONE, state)
 
 
@@ -389,6 +400,7 @@ class _Join:
         self._alone: list[Transaction] = []
         self._marker_epochs: dict[int, int] = {}  # by the epoch of the data
         self._waiting: dict[int, dict[TopicPartition, list[Part]]] = defaultdict(lambda: defaultdict(list))
+        self._left: dict[tuple[int, TopicPartition], list[Part]] = {}
         rest = [part for part in parts if not self._take_raised(part)]
         self._raises_from = self._first_raised(parts, known)
         ends = [_latest_marker(one, following) for one, following in zip_longest(known, known[1:])]
@@ -402,6 +414,13 @@ class _Join:
         """Those that have a part, or that a coordinator lists partitions of."""
         every = (*self._by_epoch.values(), *self._by_state, *self._alone)
         return [one for one in every if one.parts or (one.known is not None and one.known.partitions)]
+
+    def may_be_left(self, of: TopicPartition, known: CoordinatorTransaction) -> bool:
+        """Whether a partition has a marker, in no transaction, that may be that of one by clocks that differ."""
+        return any(
+            known.decided_at - CLOCKS_DIFFER_MS <= part.marker_timestamp <= known.completed_at + CLOCKS_DIFFER_MS
+            for part in self._left.get((known.epoch, of), ())
+        )
 
     def _of_epoch(self, epoch: int) -> Transaction:
         return self._by_epoch.setdefault(epoch, Transaction(self._producer_id, epoch, MARKER_EPOCH))
@@ -446,7 +465,7 @@ class _Join:
 
         Epochs do not tell, as several transactions have the same. A marker is written between the decision of its
         transaction and the record that all markers are written. Logs are aligned from their ends since the beginning
-        of each may have been deleted.
+        of each may have been deleted. The marker has the time of another broker than the records.
         """
         rest = []
         for part in parts:
@@ -455,20 +474,19 @@ class _Join:
                 self._waiting[part.marker_epoch][part.of].append(part)
             else:
                 rest.append(part)
+        those: dict[int, list[tuple[Transaction, int]]] = defaultdict(list)
         for one, latest in reversed(known):
             transaction = Transaction(self._producer_id, one.epoch, TRANSACTION_STATE, known=one)
             self._by_state.append(transaction)
-            earliest = one.start if one.decision is None else one.decided_at
-            for of, stack in self._waiting[one.epoch].items():
-                if not one.may_have(of):
-                    continue
-                while stack and stack[-1].marker_timestamp > latest:
-                    rest.append(stack.pop())
-                # the partition may go on where the coordinator's log ends: the first marker is that of the transaction
-                while not one.is_complete and len(stack) > 1 and stack[-2].marker_timestamp >= earliest:
-                    rest.append(stack.pop())
-                if stack and stack[-1].marker_timestamp >= earliest:
-                    transaction.parts.append(stack.pop())
+            those[one.epoch].append((transaction, latest))
+        for epoch, stacks in self._waiting.items():
+            for of, stack in stacks.items():
+                pairing = _pairing([one for one in those[epoch] if _known_of(one[0]).may_have(of)], stack)
+                for transaction, part in pairing.pairs:
+                    transaction.parts.append(part)
+                rest += pairing.left
+                del stack[pairing.earlier :]
+                self._left[epoch, of] = [*stack, *pairing.left]
         return [*(part for stacks in self._waiting.values() for stack in stacks.values() for part in stack), *rest]
 
     def _take_other(self, part: Part) -> None:
@@ -511,6 +529,70 @@ class _Join:
             is_free = known.partitions is not None and not is_later and not _states(transaction, part.of)
             return transaction if is_free else None
         return None
+
+
+class _Pairing(NamedTuple):
+    """Which markers of a partition are of which transactions.
+
+    Attributes
+    ----------
+    pairs : list of (Transaction, Part)
+    left : list of Part
+        Markers that come behind the time of a transaction, and before those of the next one.
+    earlier : int
+        How many markers come before all transactions.
+    """
+
+    pairs: list[tuple[Transaction, Part]]
+    left: list[Part]
+    earlier: int
+
+    @property
+    def contradictions(self) -> int:
+        """How many markers say the opposite of what was decided."""
+        return sum(_known_of(one).decision not in (None, part.state) for one, part in self.pairs)
+
+
+def _pairing(those: list[tuple[Transaction, int]], stack: Sequence[Part]) -> _Pairing:
+    """Return which markers of a partition are of which transactions, from the last ones back.
+
+    Where the clock of the coordinator's broker does not explain them, that of the partition's leader is taken to differ
+    from it, by as much as makes several markers agree with what was decided, and none disagree.
+    """
+    found = _paired(those, stack, 0)
+    listed = [one for one in those if _known_of(one[0]).partitions is not None]
+    if not stack or not (found.contradictions or 2 * len(found.pairs) < min(len(listed), len(stack))):
+        return found
+    decided = [_known_of(one).decided_at for one, _ in listed[:MOST_CLOCKS] if _known_of(one).decision is not None]
+    differ = {part.marker_timestamp - at for part in stack[-MOST_CLOCKS:] for at in decided}
+    # a marker is written within some milliseconds of the decision
+    each = [_paired(those, stack, ms) for ms in sorted(differ, key=abs) if abs(ms) <= CLOCKS_DIFFER_MS]
+    agree = [one for one in each if not one.contradictions and len(one.pairs) >= max(2, len(found.pairs))]
+    return max(agree, key=lambda one: len(one.pairs), default=found)
+
+
+def _paired(those: list[tuple[Transaction, int]], stack: Sequence[Part], ahead_ms: int) -> _Pairing:
+    """Return the pairs where the clock of the partition's leader is ahead of the coordinator's."""
+    pairs, left, at = list[tuple[Transaction, Part]](), list[Part](), len(stack)
+    for transaction, latest in those:
+        one = _known_of(transaction)
+        earliest = (one.start if one.decision is None else one.decided_at) + ahead_ms
+        while at and stack[at - 1].marker_timestamp > latest + ahead_ms:
+            at -= 1
+            left.append(stack[at])
+        # the partition may go on where the coordinator's log ends: the first marker is that of the transaction
+        while not one.is_complete and at > 1 and stack[at - 2].marker_timestamp >= earliest:
+            at -= 1
+            left.append(stack[at])
+        if at and stack[at - 1].marker_timestamp >= earliest:
+            at -= 1
+            pairs.append((transaction, stack[at]))
+    return _Pairing(pairs, left, at)
+
+
+def _known_of(transaction: Transaction) -> CoordinatorTransaction:
+    assert transaction.known is not None
+    return transaction.known
 
 
 def _latest_marker(known: CoordinatorTransaction, following: CoordinatorTransaction | None) -> int:
