@@ -19,6 +19,7 @@ from kraftlog.log_report.finding import SEVERITIES
 from kraftlog.log_report.findings import findings
 from kraftlog.log_report.group_lags import GroupLags
 from report_pages import Page
+from segments_of_transactions import SegmentsOfTransactions
 
 Command = Callable[..., Any]
 NOW = 1_800_000_000_000
@@ -57,6 +58,25 @@ def test_hanging_transactions_have_the_command_that_aborts_them():
     finding = next(one for one in made.findings if one.kind == "hanging_transaction")
     rows = kraftlog.open(GOLDEN / "transactions_hanging" / "log").hanging_transactions().to_pylist()
     assert [row["command"] for row in rows] == finding.commands[1:]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_torn_transaction(tmp_path: Path, workers: int):
+    """No partition shows it by itself; the page names the one that is not as the others."""
+    for partition, marker in enumerate(("COMMIT", "COMMIT", "ABORT")):
+        SegmentsOfTransactions(tmp_path / f"orders-{partition}").segment([("data", 1), ("marker", 1, marker)])
+    made = kraftlog.report(tmp_path, now=NOW, workers=workers)
+    (finding,) = made.findings
+    (fault,) = kraftlog.open(tmp_path).verify()
+    assert (finding.severity, finding.kind) == ("error", fault.error) == ("error", "torn_transaction")
+    assert (finding.title, finding.where, finding.details) == (
+        "1 transaction that is torn",
+        ["orders-2"],
+        [fault.message],
+    )
+    assert [command.split()[1] for command in finding.commands] == ["transactions", "batches"]
+    assert [one.name for one in made.facts.partitions if one.faults] == ["orders-2"]
+    assert fault.message in Page(made.html).findings[0]["text"]
 
 
 def test_the_worst_come_first():
@@ -124,7 +144,10 @@ def test_commands_run(kraftlog_command: Command, tmp_path: Path):
                 shutil.copytree(folder, logs / folder.name)
     for number, case in enumerate(("bit_flip_payload", "batch_length_13", "truncated_in_last_records")):
         shutil.copytree(GOLDEN / "damaged" / case / "log" / "t-0", logs / f"payments-{number}")
+    for partition, marker in enumerate(("COMMIT", "ABORT")):
+        SegmentsOfTransactions(logs / f"torn-{partition}").segment([("data", 900), ("marker", 900, marker)])
     made = kraftlog.report(logs, now=NOW)
+    assert "torn_transaction" in {one.kind for one in made.findings}
     commands = [command for one in made.findings for command in one.commands if command.startswith("kraftlog ")]
     assert len(commands) > 8
     for command in commands:

@@ -70,6 +70,12 @@ def _metadata(paths: Sequence[str], fault: Fault) -> list[str]:
     return [kraftlog("metadata-transactions", paths), *_errors(paths, fault)]
 
 
+def _transactions(paths: Sequence[str], fault: Fault) -> list[str]:
+    columns = "transactional_id,producer_id,producer_epoch,state,ended_by,contradiction"
+    markers = _batches("base_offset", "producer_id", "producer_epoch", "control_type")
+    return [kraftlog("transactions", paths, "--columns", columns), *markers(paths, fault)]
+
+
 def _messages(paths: Sequence[str], fault: Fault) -> list[str]:
     return [kraftlog("messages", paths, *of_partition(fault.topic, fault.partition)), *_errors(paths, fault)]
 
@@ -167,6 +173,14 @@ _BY_ERROR = {
     **dict.fromkeys(("bad_snapshot", "snapshot_mismatch"), _SNAPSHOTS),
     **dict.fromkeys(("offset_goes_back", "bad_last_offset_delta", "offset_overflow"), _OFFSETS),
     **dict.fromkeys(("sequence_gap", "bad_producer_epoch", "not_transactional"), _PRODUCERS),
+    "torn_transaction": Advice(
+        "transaction that is torn",
+        "transactions that are torn",
+        "read_committed consumers see a part of such a transaction, and another part is aborted or waits for its end. A"
+        " marker that was written by hand (kafka-transactions.sh abort) may be the cause, or a replica that was lost."
+        " The first command says what was expected, the second one shows the marker.",
+        _transactions,
+    ),
     **dict.fromkeys(
         (
             "begin_inside_transaction",

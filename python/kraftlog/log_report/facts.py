@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kraftlog import schema
+from kraftlog.check.partitions import Observer
 from kraftlog.codec.options import ReadOptions
 from kraftlog.disk.in_order import in_order
 from kraftlog.errors import Fault
@@ -28,6 +29,7 @@ from kraftlog.tables.lag import Wanted, lag_rows
 from kraftlog.tables.log import Log
 from kraftlog.tables.partition_offsets import PartitionEnds
 from kraftlog.tables.read import Read
+from kraftlog.tables.transactions import TransactionCheck
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 
 HANGING = 200  # rows that are kept, with those of the open transactions that are kept
@@ -119,7 +121,9 @@ def collect(
     segments = log.lines.found.segments
     for fault in (*log.unreadable(), *stops_broker):
         facts.faults.add(fault)
-    ends = _partitions(facts, segments, workers, on_progress)
+    transactions = TransactionCheck(segments, log.found)
+    ends = _partitions(facts, segments, transactions.observe, workers, on_progress)
+    _torn(facts, transactions)
     for partition in log.lines.partitions:
         for other in partition.replicas:
             if other is not partition.line:
@@ -135,13 +139,13 @@ def collect(
 
 
 def _partitions(
-    facts: Facts, segments: list[Segment], workers: int, on_progress: Progress | None
+    facts: Facts, segments: list[Segment], observe: Observer, workers: int, on_progress: Progress | None
 ) -> dict[TopicPartition, PartitionEnds]:
     """Read the partitions; returns the ends of each."""
     ends: dict[TopicPartition, PartitionEnds] = {}
 
     def read(group: list[Segment]) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
-        return partition_facts(group, OPTIONS, on_progress)
+        return partition_facts(group, OPTIONS, on_progress, observe)
 
     groups = by_partition(segments)
     results = in_order(read, groups, workers) if workers > 1 else map(read, groups)
@@ -153,6 +157,14 @@ def _partitions(
         if (of := group[0].topic_partition) is not None and not group[0].state:
             ends[of] = ends_of_one
     return ends
+
+
+def _torn(facts: Facts, transactions: TransactionCheck) -> None:
+    """Note the transactions whose partitions contradict each other, or their coordinator."""
+    partitions = {(one.topic, one.partition): one for one in facts.partitions}
+    for fault in transactions.torn():
+        facts.faults.add(fault)
+        partitions[fault.topic, fault.partition].faults.add(fault)
 
 
 def _hanging(facts: Facts, log: Log) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kraftlog._native.scanner import LOG_OVERHEAD
-from kraftlog.check.partitions import check_segments
+from kraftlog.check.partitions import Observer, check_segments
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.headers import Headers
 from kraftlog.codec.options import ReadOptions
@@ -99,7 +99,10 @@ class PartitionFacts:
 
 
 def partition_facts(
-    group: list[Segment], options: ReadOptions, on_progress: Progress | None = None
+    group: list[Segment],
+    options: ReadOptions,
+    on_progress: Progress | None = None,
+    observe: Observer | None = None,
 ) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
     """Read the segments of a partition, each once, and say what they hold.
 
@@ -114,7 +117,13 @@ def partition_facts(
     name = first.file_name if first.topic is None else f"{first.topic}-{first.partition}"
     facts = PartitionFacts(first.topic, first.partition, first.folder, name, sum(one.size for one in group))
     seen = _Seen(facts, group, options)
-    checks = check_segments(group, options, on_progress=on_progress, notes=facts.notes, observe=seen.take)
+
+    def take(segment: Segment, unread: list[Fault], headers: Headers) -> None:
+        seen.take(segment, unread, headers)
+        if observe is not None:
+            observe(segment, unread, headers)
+
+    checks = check_segments(group, options, on_progress=on_progress, notes=facts.notes, observe=take)
     for fault in checks:
         facts.faults.add(fault)
         seen.damage(fault)

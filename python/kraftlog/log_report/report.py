@@ -99,8 +99,8 @@ def report(
 ) -> Report:
     """Read a log and make one page of what is in it, what is wrong with it, and what to do next.
 
-    Each segment is read once and checked as ``Log.verify`` does. Memory is bounded by the number of partitions and
-    groups, not by their size. The page is self-contained HTML, loads nothing and runs no script.
+    Each segment is read once and checked as ``Log.verify`` does. Memory is bounded by the number of partitions, groups
+    and transactions, not by their size. The page is self-contained HTML, loads nothing and runs no script.
 
     Parameters
     ----------
