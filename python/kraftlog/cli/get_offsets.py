@@ -77,7 +77,9 @@ def command(
 
     The log start offset counts, compacted and deleted records do not. The end is that of the files: a broker that runs
     may not have given it to consumers yet. --format text prints TOPIC:PARTITION:OFFSET, without the partitions that
-    have no such record. Columns on request: log_start_offset, last_stable_offset, log_end_offset, timestamp_ms.
+    have no such record. Columns on request: log_start_offset, last_stable_offset, log_end_offset, timestamp_ms,
+    high_watermark_at_least, high_watermark_at_most: records before the first are committed, those from the second on
+    are not.
 
     \b
     Example:

@@ -74,7 +74,7 @@ def _of_partitions(tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
     names = topics.column("name").take(pc.index_in(partitions.column("topic_id"), topics.column("topic_id")))
     leader = partitions.column("leader").to_numpy()
     in_sync, replicas, adding = (_lengths(partitions, name) for name in ("isr", "replicas", "adding_replicas"))
-    least = _min_isr(tables[CONFIGS.name], names)
+    least = min_isr(tables[CONFIGS.name], names)
     eligible = _lengths(partitions, "eligible_leader_replicas")
 
     def rows(check: str, at: Rows, message: pa.Array, broker: pa.Array | None = None) -> pa.Table:
@@ -137,8 +137,16 @@ def _of_configs(tables: Mapping[str, pa.Table]) -> Iterator[pa.Table]:
     yield _table("orphaned_config", message)
 
 
-def _min_isr(configs: pa.Table, topics: pa.Array) -> npt.NDArray[np.int64]:
-    """Return how many replicas of each partition must be in sync."""
+def min_isr(configs: pa.Table, topics: pa.Array) -> npt.NDArray[np.int64]:
+    """Return how many replicas of each partition must be in sync: of the topic, else of the cluster, else 1.
+
+    Parameters
+    ----------
+    configs : pyarrow.Table
+        ``ConfigRecord`` of an image.
+    topics : pyarrow.Array
+        The name of the topic of each partition.
+    """
     of_name = configs.filter(pc.equal(configs.column("name"), MIN_ISR)).to_pylist()
     least = {
         (row["resource_type"], row["resource_name"]): int(row["value"])

@@ -115,6 +115,8 @@ PARTITION_OFFSETS = TableSchema(
         "log_start_offset": pa.int64(),
         "last_stable_offset": pa.int64(),
         "log_end_offset": pa.int64(),
+        "high_watermark_at_least": pa.int64(),
+        "high_watermark_at_most": pa.int64(),
     },
 )
 

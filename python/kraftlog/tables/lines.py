@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
@@ -44,6 +46,10 @@ class Lines:
     def isr_of(self, partition: Partition) -> frozenset[int] | None:
         """Return the node ids of the in-sync replicas; None where no metadata log among the files has the partition."""
         return self._metadata.isr_of(partition.replicas)
+
+    def min_insync_replicas_of(self, partition: Partition) -> int:
+        """Return ``min.insync.replicas`` of a partition as the metadata log has it; brokers' own files may say more."""
+        return self._metadata.min_insync_replicas_of(partition.replicas)
 
     @property
     def metadata_notes(self) -> list[str]:
@@ -148,6 +154,7 @@ class _State(NamedTuple):
 
     leader: int
     isr: frozenset[int]
+    min_insync_replicas: int
 
 
 class _Metadata:
@@ -178,6 +185,11 @@ class _Metadata:
         state = self._state_of(replicas)
         return None if state is None else state.isr
 
+    def min_insync_replicas_of(self, replicas: Sequence[Replica]) -> int:
+        """Return how many replicas have to be in sync for anything to be committed; 1 where nothing says it."""
+        state = self._state_of(replicas)
+        return 1 if state is None else state.min_insync_replicas
+
     def _state_of(self, replicas: Sequence[Replica]) -> _State | None:
         first = replicas[0].segments[0]
         is_asked = first.topic != CLUSTER_METADATA and len(self._replicas) == 1
@@ -189,6 +201,7 @@ class _Metadata:
     @cached_property
     def _known(self) -> dict[tuple[str | None, int | None], _State]:
         """The states of partitions, by number, and topic id or, for replicas that do not know it, name."""
+        from kraftlog.metadata.health import min_isr
         from kraftlog.metadata.uuids import uuid_text
         from kraftlog.metadata_log.files import MetadataLog
         from kraftlog.metadata_log.image import image_at
@@ -196,11 +209,13 @@ class _Metadata:
         image = image_at(MetadataLog(Partition(self._replicas[0]).segments), None, self.faults).image
         if self.faults:
             return {}
-        tables = image.tables(["TopicRecord", "PartitionRecord"])
+        tables = image.tables(["TopicRecord", "PartitionRecord", "ConfigRecord"])
         names = {row["topic_id"]: row["name"] for row in tables["TopicRecord"].select(["topic_id", "name"]).to_pylist()}
         found: dict[tuple[str | None, int | None], _State] = {}
-        for row in tables["PartitionRecord"].select(["topic_id", "partition_id", "leader", "isr"]).to_pylist():
-            state = _State(row["leader"], frozenset(row["isr"]))
+        rows = tables["PartitionRecord"].select(["topic_id", "partition_id", "leader", "isr"]).to_pylist()
+        least = min_isr(tables["ConfigRecord"], pa.array([names.get(row["topic_id"]) for row in rows], pa.string()))
+        for row, needed in zip(rows, least.tolist(), strict=True):
+            state = _State(row["leader"], frozenset(row["isr"]), needed)
             for of in (uuid_text(row["topic_id"]), names.get(row["topic_id"])):
                 found[of, row["partition_id"]] = state
         return found

@@ -484,7 +484,10 @@ class Log(RecordTables):
             stable offset; ``max-timestamp`` the first record with the largest timestamp. A time, or milliseconds since
             the epoch, mean the first record with that timestamp or a later one.
         columns : sequence of str, optional
-            ``log_start_offset``, ``last_stable_offset`` and ``log_end_offset`` on request.
+            ``log_start_offset``, ``last_stable_offset`` and ``log_end_offset`` on request; and
+            ``high_watermark_at_least`` and ``high_watermark_at_most``: records before the first are committed, those
+            from the second on are not. Both are one where all replicas in sync, of which a metadata log must be among
+            the files, or all voters of a metadata log are given; else ``replication-offset-checkpoint`` has the first.
         isolation_level : {"read_uncommitted", "read_committed"}
         strict : bool
             Raise at the first fault while rows are read. Without it, faults are on the stream.
@@ -512,8 +515,9 @@ class Log(RecordTables):
         def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
             note_unreadable(self.found, faults, strict=strict)
             notes.extend(self.lines.notes(heals=False))
-            rows = partition_offset_rows(self.lines.found.segments, at, arrow_schema, options, faults, on_progress)
-            return raising(rows, faults) if strict else rows
+            rows = partition_offset_rows(self.lines, at, arrow_schema, options, faults, on_progress)
+            yield from raising(rows, faults) if strict else rows
+            notes.extend(note for note in self.lines.metadata_notes if note not in notes)
 
         notes: list[str] = []
         return Stream(arrow_schema, produce, notes=notes)

@@ -1,6 +1,6 @@
 """Offsets of partitions, as a broker answers ListOffsets: where a log starts and ends, and what lies at a time.
 
-A broker's own answers are never behind its high watermark, which the log does not hold.
+A broker's own answers are never behind its high watermark, which the log does not hold; ``HighWatermarks`` bounds it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ from kraftlog.read.records import Progress, read_ranges
 from kraftlog.read.segment_reader import segment_headers
 from kraftlog.read.transaction_map import OpenTransaction, TransactionMap
 from kraftlog.stream import rows_of
+from kraftlog.tables.high_watermarks import HighWatermarks
+from kraftlog.tables.lines import Lines
 from kraftlog.transactions.producer import TransactionFold
 
 EARLIEST, LATEST, MAX_TIMESTAMP = TIMES = ("earliest", "latest", "max-timestamp")
 _COLUMNS = ["offset", "timestamp_ms"]
+_WATERMARKS = {"high_watermark_at_least", "high_watermark_at_most"}
 
 Time = str | int
 """One of ``TIMES``, or milliseconds since the epoch."""
@@ -184,7 +187,7 @@ def checked_time(time: str | datetime | SupportsIndex) -> Time:
 
 
 def partition_offset_rows(
-    segments: Iterable[Segment],
+    lines: Lines,
     time: Time,
     arrow_schema: pa.Schema,
     options: ReadOptions,
@@ -192,7 +195,8 @@ def partition_offset_rows(
     on_progress: Progress | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table partition_offsets; what cannot be found is null."""
-    for group in live_logs(segments):
+    watermarks = HighWatermarks(lines, faults)
+    for group in live_logs(lines.found.segments):
         known = len(faults)
         ends = PartitionEnds(group, faults)
         found = ends.at(time, options, on_progress)
@@ -201,7 +205,11 @@ def partition_offset_rows(
             "partition": group[0].partition,
             "offset": found.offset,
             "timestamp_ms": None if found.timestamp == NO_TIMESTAMP else found.timestamp,
+            **dict.fromkeys(_WATERMARKS),
         }
+        if not _WATERMARKS.isdisjoint(arrow_schema.names) and ends.log_end_offset is not None:
+            bounds = watermarks.of(group[0].path, ends.log_end_offset)
+            values |= {f"high_watermark_{name}": getattr(bounds, name) for name in ("at_least", "at_most")}
         columns = []
         for field in arrow_schema:
             if field.name == "timestamp":
