@@ -400,7 +400,7 @@ class _Join:
         self._alone: list[Transaction] = []
         self._marker_epochs: dict[int, int] = {}  # by the epoch of the data
         self._waiting: dict[int, dict[TopicPartition, list[Part]]] = defaultdict(lambda: defaultdict(list))
-        self._left: dict[tuple[int, TopicPartition], list[Part]] = {}
+        self._left: set[tuple[int, TopicPartition]] = set()
         rest = [part for part in parts if not self._take_raised(part)]
         self._raises_from = self._first_raised(parts, known)
         ends = [_latest_marker(one, following) for one, following in zip_longest(known, known[1:])]
@@ -416,11 +416,12 @@ class _Join:
         return [one for one in every if one.parts or (one.known is not None and one.known.partitions)]
 
     def may_be_left(self, of: TopicPartition, known: CoordinatorTransaction) -> bool:
-        """Whether a partition has a marker, in no transaction, that may be that of one by clocks that differ."""
-        return any(
-            known.decided_at - CLOCKS_DIFFER_MS <= part.marker_timestamp <= known.completed_at + CLOCKS_DIFFER_MS
-            for part in self._left.get((known.epoch, of), ())
-        )
+        """Whether a partition has a marker, in no transaction, that may be that of one by clocks that differ.
+
+        Where they do, each marker of a producer that is busy may seem to be of a neighbour of its transaction, so that
+        the first or the last one seems to have none.
+        """
+        return (known.epoch, of) in self._left
 
     def _of_epoch(self, epoch: int) -> Transaction:
         return self._by_epoch.setdefault(epoch, Transaction(self._producer_id, epoch, MARKER_EPOCH))
@@ -486,7 +487,8 @@ class _Join:
                     transaction.parts.append(part)
                 rest += pairing.left
                 del stack[pairing.earlier :]
-                self._left[epoch, of] = [*stack, *pairing.left]
+                if pairing.left or (stack and stack[-1].marker_timestamp + CLOCKS_DIFFER_MS > _begin_of(those[epoch])):
+                    self._left.add((epoch, of))
         return [*(part for stacks in self._waiting.values() for stack in stacks.values() for part in stack), *rest]
 
     def _take_other(self, part: Part) -> None:
@@ -588,6 +590,12 @@ def _paired(those: list[tuple[Transaction, int]], stack: Sequence[Part], ahead_m
             at -= 1
             pairs.append((transaction, stack[at]))
     return _Pairing(pairs, left, at)
+
+
+def _begin_of(those: Sequence[tuple[Transaction, int]]) -> int:
+    """Return when the first of some transactions was decided, or began; they are given from the last one back."""
+    first = _known_of(those[-1][0]) if those else None
+    return _MAX if first is None else first.start if first.decision is None else first.decided_at
 
 
 def _known_of(transaction: Transaction) -> CoordinatorTransaction:
