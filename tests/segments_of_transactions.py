@@ -71,3 +71,28 @@ def long_transaction(folder: Path, segments: int, marker: str) -> list[int]:
     log.segment([("marker", 1, marker), ("plain",)])
     end = 2 * (segments - 1)
     return [*range(0, end, 1 if marker == "COMMIT" else 2), end + 1]
+
+
+def with_other_marker(log: Path, folder: str, producer_id: int) -> int:
+    """Replace the last marker of a producer by one that says the opposite; returns its offset."""
+    markers = [
+        row
+        for row in kraftlog.open(log / folder).batches().to_pylist()
+        if row["is_control"] and row["producer_id"] == producer_id
+    ]
+    last = markers[-1]
+    marker = kraftlog.encode_marker(
+        "ABORT" if last["control_type"] == "COMMIT" else "COMMIT",
+        producer_id=producer_id,
+        producer_epoch=last["producer_epoch"],
+        base_offset=last["base_offset"],
+        timestamp_ms=int(last["max_timestamp"].timestamp() * 1000),
+    ).to_pybytes()
+    path = log / folder / f"{last['segment_base_offset']:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[last["position"] : last["position"] + last["size_in_bytes"]] = marker
+    assert len(data) == path.stat().st_size
+    path.write_bytes(data)
+    for index in path.parent.glob("*.txnindex"):
+        index.unlink()  # its entries are another check's
+    return int(last["base_offset"])

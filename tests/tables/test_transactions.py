@@ -16,6 +16,7 @@ from golden_files import GOLDEN, lines
 from kraftlog import LogStore
 from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.header_scan import HeaderScan
+from segments_of_transactions import with_other_marker
 
 SCENARIOS = ["transactions", "transactions_tv0", "transactions_hanging", "transactions_live"]
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort")
@@ -162,31 +163,6 @@ def test_markers_and_filters_of_one_transaction():
         log.records(transaction=(4, 9)).to_table()
     with pytest.raises(ValueError, match="of the table records, not of batches"):
         log.scan("batches", transaction=(4, 1))
-
-
-def with_other_marker(log: Path, folder: str, producer_id: int) -> int:
-    """Replace the last marker of a producer by one that says the opposite; returns its offset."""
-    markers = [
-        row
-        for row in kraftlog.open(log / folder).batches().to_pylist()
-        if row["is_control"] and row["producer_id"] == producer_id
-    ]
-    last = markers[-1]
-    marker = kraftlog.encode_marker(
-        "ABORT" if last["control_type"] == "COMMIT" else "COMMIT",
-        producer_id=producer_id,
-        producer_epoch=last["producer_epoch"],
-        base_offset=last["base_offset"],
-        timestamp_ms=int(last["max_timestamp"].timestamp() * 1000),
-    ).to_pybytes()
-    path = log / folder / f"{last['segment_base_offset']:020d}.log"
-    data = bytearray(path.read_bytes())
-    data[last["position"] : last["position"] + last["size_in_bytes"]] = marker
-    assert len(data) == path.stat().st_size
-    path.write_bytes(data)
-    for index in path.parent.glob("*.txnindex"):
-        index.unlink()  # its entries are another check's
-    return int(last["base_offset"])
 
 
 @pytest.mark.parametrize("scenario", ["transactions", "transactions_tv0"])

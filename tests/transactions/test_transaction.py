@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from transaction_histories import PARTITIONS, STEPS, History, TrueTransaction, changed, without_data, without_marker
 
 from kraftlog.topics import TopicPartition
-from kraftlog.transactions.transaction import CoordinatorLog, Part, StateRecord, Transaction, joined
+from kraftlog.transactions.transaction import (
+    COMPLETE_COMMIT,
+    ONGOING,
+    PREPARE_COMMIT,
+    CoordinatorLog,
+    Part,
+    StateRecord,
+    Transaction,
+    joined,
+)
 
 VERSIONS = st.tuples(st.sampled_from([0, 2]), st.sampled_from([0, 1, 2]))
 
@@ -303,6 +312,46 @@ def test_an_administrator_aborts_a_part():
     committed = Part(second, 1, 1, 2, "committed", 2, 2, 3, 1, 30, 40)
     torn = transactions_of({first: [before, aborted[0]], second: [committed]}, [])[1]
     assert torn.state == "torn"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("ends", [0, 1])
+def test_an_administrator_aborts_what_a_coordinator_has_under_way(version: int, ends: int):
+    """The coordinator knows nothing of such markers; under version 1 it writes those with the same epoch itself."""
+    first, second = PARTITIONS[:2]
+    both = frozenset([first, second])
+    rises = version - 1  # at each end
+    records: list[StateRecord] = []
+    logs: dict[TopicPartition, list[Part]] = {first: [], second: []}
+    for number in range(ends):
+        at, epoch = 100 * number, number * rises
+        records += [
+            StateRecord("tx", ONGOING, 1, 1, epoch, version, both, at, at, 1000, at),
+            StateRecord("tx", PREPARE_COMMIT, 1, 1, epoch + rises, version, both, at + 20, at, 1000, at + 20),
+            StateRecord("tx", COMPLETE_COMMIT, 1, 1, epoch + rises, version, frozenset(), at + 20, at, 1000, at + 30),
+        ]
+        for of in both:
+            logs[of].append(Part(of, 1, epoch, epoch + rises, "committed", 0, 0, 1, 1, at + 1, at + 25))
+    at, epoch = 100 * ends, ends * rises
+    records.append(StateRecord("tx", ONGOING, 1, 1, epoch, version, both, at, at, 1000, at))
+    for of in both:
+        logs[of].append(Part(of, 1, epoch, epoch, "aborted", 2, 2, 3, 1, at + 1, at + 40))
+    *before, row = transactions_of(logs, records)
+    assert [one.state for one in before] == ["committed"] * ends
+    identified_by = "marker_epoch" if version == 2 else "transaction_state"
+    assert (row.state, row.identified_by, len(row.parts)) == ("aborted", identified_by, 2)
+    assert (row.transactional_id, row.ended_by) == ("tx", "admin" if version == 2 else None)
+
+
+def test_an_earlier_marker_is_no_administrators():
+    """A producer changes to version 2; of its transaction before only the marker is left, at the same epoch."""
+    first = PARTITIONS[0]
+    before = Part(first, 1, 0, 0, "aborted", 0, 0, 1, 1, 10, 20)
+    ongoing = StateRecord("tx", ONGOING, 1, 1, 0, 2, frozenset([first]), 30, 30, 1000, 31)
+    opened = Part(first, 1, 0, -1, "open", 2, 2, -1, 1, 32)
+    alone, row = transactions_of({first: [before, opened]}, [ongoing])
+    assert (alone.state, alone.identified_by, alone.transactional_id) == ("aborted", "partition", None)
+    assert (row.state, row.transactional_id, row.parts) == ("open", "tx", [opened])
 
 
 def test_markers_that_are_written_twice():

@@ -290,7 +290,7 @@ class Transaction:
             return CLIENT if self.decision == COMMITTED else None
         data = [part.data_epoch for part in self.parts if part.data_epoch != NONE]
         markers = {part.marker_epoch for part in self.parts if part.has_ended}
-        if self.known is None:
+        if self.known is None or self.known.decision is None:
             # only WriteTxnMarkers of an administrator keeps the epoch under transaction version 2
             kept = self.identified_by == MARKER_EPOCH and data and markers == {max(data)}
             return ADMIN if kept else None
@@ -509,10 +509,13 @@ class _Join:
         if part.data_epoch == NONE:
             is_own = epoch in self._by_epoch or (since is not None and epoch > since)
             return self._of_epoch(epoch) if is_own else None
-        if part.has_ended and (epoch != part.data_epoch or since is None or part.data_epoch <= since):
-            return None
         following = self._marker_epochs.get(part.data_epoch)
         known = None if following is None else self._of_epoch(following).known
+        if part.has_ended:
+            # at the first epoch of version 2 a marker may be of a transaction before it: one of an administrator is not
+            is_later = known is not None and part.marker_timestamp >= known.start
+            if epoch != part.data_epoch or since is None or part.data_epoch < since + (not is_later):
+                return None
         if known is None and (since is None or part.data_epoch < since):
             return None  # it may be of an earlier transaction of a producer that was fenced
         transaction = self._of_epoch(part.data_epoch + 1 if following is None else following)
