@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kraftlog
 from held_replicas import ORDERS, Held, agreed, batch, write
+from kraftlog.cli import commands
 from kraftlog.codec.control_records import control_batch, leader_change, snapshot_footer, snapshot_header
 from kraftlog.errors import CorruptRecordError
 from replica_histories import Record, replicas
@@ -158,6 +160,23 @@ def test_it_is_exact_where_all_in_sync_are_given(tmp_path: Path):
     assert bounds([*paths[1:]]) == (2, 7)
 
 
+@pytest.mark.parametrize(("needed", "expected"), [(1, (7, 7)), (2, (7, 7)), (3, (3, 7))])
+def test_fewer_in_sync_than_must_be_prove_nothing(tmp_path: Path, needed: int, expected: Bounds):
+    cluster = Cluster({0: log(9), 1: log(7)}, {0: 3, 1: None}, frozenset({0, 1}), needed)
+    assert bounds(write_cluster(tmp_path, cluster)) == expected
+
+
+@pytest.mark.parametrize("said", [7, 30])
+def test_a_checkpoint_counts_for_what_the_line_has(tmp_path: Path, said: int):
+    """Of a replica that parts from the line, and no further than those in sync go."""
+    parted = Held(0, [Record(offset, 0 if offset < 4 else 1, offset) for offset in range(8)], set(), 0)
+    line = Held(0, [Record(offset, 0 if offset < 5 else 2, offset) for offset in range(9)], set(), 0)
+    cluster = Cluster({0: parted, 1: line}, {0: said, 1: None}, None, 1)
+    assert bounds(write_cluster(tmp_path / "a", cluster)) == (4, 9)
+    in_sync = Cluster({0: log(3), 1: log(9)}, {0: None, 1: said}, frozenset({0, 1}), 3)
+    assert bounds(write_cluster(tmp_path / "b", in_sync)) == (3, 3)
+
+
 def test_two_copies_of_one_node_are_bounds(tmp_path: Path):
     paths = write_cluster(tmp_path, Cluster({0: log(9), 1: log(7)}, {0: None, 1: None}, frozenset({0, 1}), 1))
     (older,) = write_cluster(tmp_path / "older", Cluster({1: log(5)}, {1: None}, None, 1))
@@ -263,3 +282,45 @@ def test_voters_of_quorum_state(tmp_path: Path):
     assert bounds(paths, METADATA, strict=False) == (0, 9)
     with pytest.raises(CorruptRecordError, match="quorum-state"):
         bounds(paths, METADATA)
+
+
+def offsets(paths: Sequence[Path], read: str = "records", **options: Any) -> tuple[list[int], list[str]]:
+    opened = kraftlog.open(paths, topics=[METADATA if read == "messages" else ORDERS])
+    stream = getattr(opened, read)(["offset"], committed_only=True, **options)
+    return stream.to_table()["offset"].to_pylist(), stream.notes
+
+
+@settings(max_examples=20)
+@given(clusters())
+def test_only_what_is_committed_is_read(cluster: Cluster):
+    line, (at_least, _) = line_of(cluster.logs), twin(cluster)
+    with TemporaryDirectory() as folder:
+        paths = write_cluster(Path(folder), cluster)
+        found, notes = offsets(paths, heal=False)
+        assert found == [one.offset for one in line.records if one.offset < at_least]
+        assert offsets(paths, heal=False, start_offset=1, end_offset=3)[0] == [one for one in found if 1 <= one < 3]
+        note = f"{ORDERS}-0: read up to offset {at_least} of {line.end}; "
+        assert sum(one.startswith(note) for one in notes) == (at_least < line.end)
+
+
+def test_committed_messages_and_a_partition_that_is_read_to_its_end(tmp_path: Path):
+    paths = quorum(tmp_path, ENDS, elected(1, 2, 3))
+    found, notes = offsets(paths, "messages", include_control=True)
+    assert found == list(range(7))
+    assert f"{METADATA}-0: read up to offset 7 of 9; what follows may not be committed" in notes[-1]
+    assert notes[-1].endswith("(a majority of the voters has it: 1, 2, 3)")
+    write(paths[0], log(4), 3)
+    (paths[0] / "replication-offset-checkpoint").write_text(f"0\n1\n{ORDERS} 0 4\n")
+    assert offsets(paths[:1]) == ([0, 1, 2, 3], [])
+    with pytest.raises(ValueError, match="committed_only is of tables whose rows are records, not of batches"):
+        kraftlog.open(paths).scan("batches", committed_only=True)
+
+
+def test_the_commands(tmp_path: Path):
+    paths = write_cluster(tmp_path, Cluster({0: log(9), 1: log(7)}, {0: None, 1: None}, frozenset({0, 1}), 1))
+    arguments = ["records", *map(str, paths), "--topic", ORDERS, "--columns", "offset", "--format", "csv"]
+    result = CliRunner().invoke(commands, [*arguments, "--committed-only"])
+    assert result.stdout.split() == ["offset", *"0123456"]
+    assert "read up to offset 7 of 9" in result.stderr
+    assert CliRunner().invoke(commands, [*arguments, "--committed-only", "-o", "-3"]).stdout.split() == ["offset", "6"]
+    assert CliRunner().invoke(commands, [*arguments, "--committed-only", "--last", "1"]).exit_code == 2

@@ -314,6 +314,13 @@ TRANSACTION = click.option(
 )
 
 
+COMMITTED_ONLY = click.option(
+    "--committed-only",
+    is_flag=True,
+    help="End each partition at the high watermark that the files prove; what follows may be cut off again.",
+)
+
+
 class OffsetOrTime(click.ParamType[tuple[str, int]]):
     """Where to begin, as kcat has it: beginning, end, an offset, -N, or s@ and e@ with a timestamp."""
 

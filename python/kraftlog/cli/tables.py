@@ -90,13 +90,15 @@ def run_table(
     workers, quiet = given.pop("workers"), given.pop("no_progress")
     output.check(log.folders)
     typed = typed_options(given) if table == "records" else None
-    transaction = given.pop("transaction", None)
+    transaction, committed_only = given.pop("transaction", None), given.pop("committed_only", False)
     redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if definition.is_of_metadata else None
     from_end = _take_bounds(given)
     rows = definition.read_options(given)
     if transaction is not None and (follows or last is not None):
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --transaction exclude each other")
+    if committed_only and (follows or last is not None):
+        raise click.UsageError(f"{'--follow' if follows else '--last'} and --committed-only exclude each other")
     if follows or last is not None:
         from kraftlog.cli.follow import check_follow, show_followed
         from kraftlog.tables.follow import Follower
@@ -133,6 +135,7 @@ def run_table(
                 typed=typed,
                 redaction=redaction,
                 transaction=transaction,
+                committed_only=committed_only,
             )
             for one, wanted in logs
         ]
@@ -232,6 +235,8 @@ def _command(table: Table) -> click.Command:
         decorators.append(options.AS_TOPIC)
     if {"start_timestamp", "salvage"} <= {*table.option_names}:  # rows are batches, or what is in them
         decorators.append(options.KCAT_OFFSET)
+    if table.has_records:
+        decorators.append(options.COMMITTED_ONLY)
     if table.name == "records":
         decorators += [options.TRANSACTION, options.KCAT_FORMAT, TYPED, redacts]
     if table.can_be_followed:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.checkpoints import HIGH_WATERMARKS
+from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import Partition, Replica, ReplicaKind
 from kraftlog.read.replica_checkpoints import ReplicaCheckpoints
 from kraftlog.tables.lines import Lines
@@ -73,19 +73,18 @@ class HighWatermarks:
         self._lines = lines
         self._faults = faults
         self._checkpoints = ReplicaCheckpoints(faults)
-        self._by_path: dict[LogPath, Partition] = {one.segments[0].path: one for one in lines.partitions}
 
-    def of(self, first: LogPath, end_offset: int) -> HighWatermark:
+    def of(self, segment: Segment, end_offset: int) -> HighWatermark:
         """Return the high watermark of a line.
 
         Parameters
         ----------
-        first : path
-            Of the first segment of the line.
+        segment : Segment
+            Of the line.
         end_offset : int
             Where the line ends.
         """
-        partition = self._by_path[first]
+        partition = self._lines.partition_of(segment)
         start = min(partition.line.start_offset, end_offset)
         if partition.topic == CLUSTER_METADATA:
             at_least, at_most, why = self._of_quorum(partition, start, end_offset)

@@ -43,6 +43,14 @@ class Lines:
         self._checkpoints = ReplicaCheckpoints([])  # the table replicas names those that cannot be read
         self._healed: dict[tuple[Partition, bool, bool], HealedLine] = {}
 
+    def partition_of(self, segment: Segment) -> Partition:
+        """Return the partition whose line has a segment."""
+        return self._by_segment[segment.path]
+
+    @cached_property
+    def _by_segment(self) -> dict[LogPath, Partition]:
+        return {segment.path: partition for partition in self.partitions for segment in partition.segments}
+
     def isr_of(self, partition: Partition) -> frozenset[int] | None:
         """Return the node ids of the in-sync replicas; None where no metadata log among the files has the partition."""
         return self._metadata.isr_of(partition.replicas)

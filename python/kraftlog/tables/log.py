@@ -139,6 +139,7 @@ class Log(RecordTables):
         type: str | None = None,
         strict: bool = False,
         workers: int = 1,
+        committed_only: bool = False,
         **options: Unpack[MessageOptions],
     ) -> Stream:
         """Stream the records of internal topics and of the metadata log, typed.
@@ -153,6 +154,8 @@ class Log(RecordTables):
             Raise at the first fault instead of noting it in ``errors``.
         workers : int
             Threads that decode messages, beside the one that reads the log.
+        committed_only : bool
+            As ``records`` has it.
         **options
             As ``records`` has them; and ``show_secrets``, which is False by default: whether salt and keys of SCRAM
             credentials, and passwords in configs, are shown. Without it, ``raw_key`` and ``raw_value`` are null where
@@ -175,7 +178,9 @@ class Log(RecordTables):
             from kraftlog.tables.message_tables import check_type
 
             table = check_type(type, self.catalog)
-        return self._stream(table, columns, {**options, "strict": strict}, workers=workers)
+        return self._stream(
+            table, columns, {**options, "strict": strict}, workers=workers, committed_only=committed_only
+        )
 
     def image(
         self, offset: int | None = None, *, strict: bool = True, cache: bool = True, heal: bool = True

@@ -126,6 +126,7 @@ class LogFiles:
         redaction: Redaction | None = None,
         filters_redacted: bool = False,
         transaction: tuple[int, int] | None = None,
+        committed_only: bool = False,
     ) -> Stream:
         """Stream a table by its name; the methods named like tables are short forms of this.
 
@@ -158,6 +159,8 @@ class LogFiles:
             always does.
         transaction : (int, int), optional
             Only the ``records`` of the transaction with this producer id and epoch.
+        committed_only : bool
+            Of records and messages: end each partition at the high watermark that its files prove.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
@@ -172,6 +175,8 @@ class LogFiles:
         if transaction is not None and table != "records":
             raise ValueError(f"records of one transaction are of the table records, not of {table}")
         definition = table_named(table, self.catalog)
+        if committed_only and not definition.has_records:
+            raise ValueError(f"committed_only is of tables whose rows are records, not of {table}")
         wanted = names(columns)
         once = None if wanted is None else list(dict.fromkeys(wanted))
         arrow_schema, types = None, None
@@ -191,6 +196,10 @@ class LogFiles:
             from kraftlog.transactions.transaction import ProducerIdAndEpoch
 
             stages.insert(0, OfTransaction(ProducerIdAndEpoch(*transaction), self.found))
+        if committed_only:
+            from kraftlog.tables.committed import CommittedOnly
+
+            stages.insert(0, CommittedOnly((self._whole or self).lines))
         if filter is not None:
             from kraftlog.tables.filtered import Filtered
 

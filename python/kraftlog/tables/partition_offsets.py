@@ -208,7 +208,7 @@ def partition_offset_rows(
             **dict.fromkeys(_WATERMARKS),
         }
         if not _WATERMARKS.isdisjoint(arrow_schema.names) and ends.log_end_offset is not None:
-            bounds = watermarks.of(group[0].path, ends.log_end_offset)
+            bounds = watermarks.of(group[0], ends.log_end_offset)
             values |= {f"high_watermark_{name}": getattr(bounds, name) for name in ("at_least", "at_most")}
         columns = []
         for field in arrow_schema:

@@ -55,6 +55,7 @@ class RecordTables(LogFiles):
         max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
         filter: Expression | None = None,
         transaction: tuple[int, int] | None = None,
+        committed_only: bool = False,
         value_format: str | None = None,
         key_format: str | None = None,
         value_schema: str | None = None,
@@ -110,6 +111,9 @@ class RecordTables(LogFiles):
         transaction : (int, int), optional
             Only records of the transaction with this producer id and epoch, as the table ``transactions`` shows them:
             of all its partitions, also where it is open or aborted.
+        committed_only : bool
+            End each partition at the high watermark that its files prove (``high_watermark_at_least`` of
+            ``partition_offsets``); ``notes`` says where that is, and what proves it.
         value_format, key_format : str, optional
             What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
             base64, bytes. One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has
@@ -182,6 +186,7 @@ class RecordTables(LogFiles):
             typed=typed,
             redaction=redaction,
             transaction=transaction,
+            committed_only=committed_only,
         )
 
     def grep(
