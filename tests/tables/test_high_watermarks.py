@@ -309,6 +309,8 @@ def test_committed_messages_and_a_partition_that_is_read_to_its_end(tmp_path: Pa
     assert found == list(range(7))
     assert f"{METADATA}-0: read up to offset 7 of 9; what follows may not be committed" in notes[-1]
     assert notes[-1].endswith("(a majority of the voters has it: 1, 2, 3)")
+    assert offsets(paths, "messages", include_control=True, end_offset=3)[0] == [0, 1, 2]
+    assert offsets(paths[:2], "messages", include_control=True)[0] == found  # the third one may have all
     write(paths[0], log(4), 3)
     (paths[0] / "replication-offset-checkpoint").write_text(f"0\n1\n{ORDERS} 0 4\n")
     assert offsets(paths[:1]) == ([0, 1, 2, 3], [])
