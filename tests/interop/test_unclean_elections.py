@@ -23,6 +23,7 @@ import kraftlog
 TOPIC = "orders"
 PARTITIONS = 3
 ROUNDS = 2
+BOUNDS = ["partition", "high_watermark_at_least", "high_watermark_at_most"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -48,12 +49,17 @@ def test_the_line_is_what_the_restarted_cluster_serves(java: Jvm, tmp_path: Path
 
     log = kraftlog.open(list(copies.values()), topics=[TOPIC])
     replicas = log.replicas().to_pylist()
+    bounds = {row["partition"]: row for row in log.partition_offsets(columns=BOUNDS).to_table().to_pylist()}
     parted = [row for row in replicas if not row["is_chosen"] and row["agrees_until"] < row["end_offset"]]
     assert parted, "no broker has records that were cut off: the test proves nothing"
     for number in range(PARTITIONS):
         (chosen,) = (row for row in replicas if row["is_chosen"] and row["partition"] == number)
         assert chosen["node_id"] == leaders[number]
         assert watermarks[number] <= served[number].end_offset
+        committed, at_most = (bounds[number][name] for name in BOUNDS[1:])
+        assert watermarks[number] <= at_most == committed <= served[number].end_offset  # all in sync are given
+        kept = [row for row in _rows(copies.values(), number).records if row[0] < committed]
+        assert [row for row in served[number].records if row[0] < committed] == kept
         if led[number] == leaders[number]:
             assert _rows(copies.values(), number) == served[number]
         else:  # several were in sync, and the controller took another one: what that one had is served
