@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +97,14 @@ def clusters() -> list[list[Path]]:
 def log_directories() -> list[Path]:
     """Return one folder of each kind, for the slower sessions."""
     return [GOLDEN / name / "log" for name in ("codecs", "transactions", "metadata", "compaction")]
+
+
+def write_schemas(folder: Path) -> Path:
+    """Write the topic of a registry that knows two versions of a subject, and return its log directory."""
+    with kraftlog.LogStore(folder) as store, store.producer() as producer:
+        store.create_topic("_schemas")
+        for version, schema in enumerate(('"int"', '"long"'), 1):
+            key = {"keytype": "SCHEMA", "subject": "orders-value", "version": version, "magic": 1}
+            value = {"subject": "orders-value", "version": version, "id": 10 + version, "schema": schema}
+            producer.send("_schemas", key=json.dumps(key), value=json.dumps(value))
+    return folder

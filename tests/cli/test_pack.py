@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,10 +60,9 @@ def test_options(kraftlog_command, tmp_path: Path, compression: str):
     assert len(packed_rows(target)) == 50
 
 
-def test_standard_input_in_bounded_pieces(kraftlog_command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    lines = b"".join(b'{"value": "%d", "timestamp_ms": %d, "offset": 3}\n\n' % (i, i) for i in range(20_000))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    done = kraftlog_command("pack", "-", "--output", tmp_path / "o.log", "--binary", "utf8")
+def test_standard_input_in_bounded_pieces(kraftlog_command, tmp_path: Path):
+    lines = "".join('{"value": "%d", "timestamp_ms": %d, "offset": 3}\n\n' % (i, i) for i in range(20_000))  # noqa: UP031
+    done = kraftlog_command("pack", "-", "--output", tmp_path / "o.log", "--binary", "utf8", given=lines)
     assert done.returncode == 0, done.stderr
     rows = kraftlog.open(tmp_path / "o.log").records(columns=["offset", "value", "timestamp_ms"]).to_table()
     assert rows["offset"].to_pylist() == rows["timestamp_ms"].to_pylist() == list(range(20_000))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -40,10 +39,9 @@ def test_a_snapshot(kraftlog_command):
     assert snapshot.count("PartitionRegistration(") > 50
 
 
-def test_commands_from_standard_input(kraftlog_command, monkeypatch: pytest.MonkeyPatch):
+def test_commands_from_standard_input(kraftlog_command):
     """Without a prompt; what is behind exit is not run."""
-    monkeypatch.setattr("sys.stdin", io.StringIO("cd /topics\n\npwd\nexit\npwd\n"))
-    done = kraftlog_command("shell", LOG)
+    done = kraftlog_command("shell", LOG, given="cd /topics\n\npwd\nexit\npwd\n")
     assert (done.returncode, done.stdout) == (0, "/image/topics\n")
 
 

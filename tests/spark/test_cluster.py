@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -15,12 +14,11 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
-import kraftlog
 from golden_files import GOLDEN
 from kraftlog.spark import read_ranges
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.table import Cut
-from spark_rows import clusters, command_line_rows, comparable, rows_of
+from spark_rows import clusters, command_line_rows, comparable, rows_of, write_schemas
 
 
 @pytest.mark.sweep(2)
@@ -44,17 +42,6 @@ def test_folded_rows(cluster, table: str, tmp_path: Path):
     assert expected
     source = cluster.read.format("kraftlog").options(table=table, onError="skip").load(str(folder))
     assert comparable(rows_of(source)) == expected
-
-
-def write_schemas(folder: Path) -> Path:
-    """Write the topic of a registry that knows two versions of a subject, and return its log directory."""
-    with kraftlog.LogStore(folder) as store, store.producer() as producer:
-        store.create_topic("_schemas")
-        for version, schema in enumerate(('"int"', '"long"'), 1):
-            key = {"keytype": "SCHEMA", "subject": "orders-value", "version": version, "magic": 1}
-            value = {"subject": "orders-value", "version": version, "id": 10 + version, "schema": schema}
-            producer.send("_schemas", key=json.dumps(key), value=json.dumps(value))
-    return folder
 
 
 def test_ranges(cluster, tmp_path: Path):
