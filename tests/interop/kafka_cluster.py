@@ -108,10 +108,11 @@ class Cluster:
     def forbid_unclean_elections(self, topic: str) -> None:
         """From now on only replicas in sync can lead."""
         entry = ConfigEntry("unclean.leader.election.enable", "false", incremental_operation=AlterConfigOpType.SET)
-        (done,) = self._admin.incremental_alter_configs(
-            [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
-        ).values()
-        done.result(LIMIT)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        # a broker that has just died may be asked first
+        self._wait(
+            lambda: self._admin.incremental_alter_configs([resource], request_timeout=10)[resource].result(LIMIT)
+        )
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Return the leader of each partition, as the brokers that run know it; -1 is none."""
