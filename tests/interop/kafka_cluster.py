@@ -125,12 +125,12 @@ class Cluster:
 
     def produce(self, topic: str, partition: int, values: list[bytes]) -> int:
         """Send records that the leader alone has to have, and return how many it has acknowledged."""
-        settings = {"bootstrap.servers": self._servers, "acks": 1, "linger.ms": 0, "message.timeout.ms": 10_000}
+        settings = {"bootstrap.servers": self._servers, "acks": 1, "linger.ms": 0, "message.timeout.ms": 30_000}
         producer = Producer(settings)
         done: list[KafkaError | None] = []
         for value in values:
             producer.produce(topic, value, partition=partition, on_delivery=lambda error, _: done.append(error))
-            producer.flush(15)  # a batch of each
+            producer.flush(35)  # a batch of each
         return done.count(None)
 
     def consume(self, topic: str, partition: int) -> Seen:
