@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ import kraftlog
 from golden_files import GOLDEN
 from held_replicas import Held, damaged_replicas, write
 from kraftlog._native.scanner import HEADER_DTYPE
+from kraftlog.codec.filtered_batch import empty_batch
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.tables.all_tables import TABLES
@@ -256,10 +259,53 @@ def test_cases(name: str, tmp_path: Path):
     for number, one in enumerate(each):
         write(tmp_path / str(number), one, 5)
     log = kraftlog.open([tmp_path / str(number) for number in range(len(each))])
-    for level in READ_UNCOMMITTED, READ_COMMITTED:
-        stream = log.scan("records", ["offset"], ReadOptions(isolation_level=level))
+    for level, salvage in product((READ_UNCOMMITTED, READ_COMMITTED), (False, True)):
+        stream = log.scan("records", ["offset"], ReadOptions(isolation_level=level, salvage=salvage))
         assert stream.to_table()["offset"].to_pylist() == offsets == list(twin(each)[0])
         assert len(stream.faults) == faults == twin(each)[1]
+
+
+@pytest.mark.parametrize(
+    ("emptied", "missing", "offsets"),
+    [(None, [(2, 6)], [0, 1, 2, 3, 4, 5, 6, 7]), (0, [(2, 6)], [2, 3, 4, 5, 6, 7]), (6, [], [0, 1])],  # of a sound one
+)
+@pytest.mark.parametrize("is_sound", [True, False])
+def test_a_batch_that_lacks_records_shows_a_cleaner(
+    emptied: int | None, missing: list[tuple[int, int]], offsets: list[int], is_sound: bool, tmp_path: Path
+):
+    """Without a checkpoint of it, too: what lies before such a batch is no gap, if the batch is sound."""
+    for name, firsts in (("a", (0, 6, 8)), ("b", (0, 2, 4))):
+        (folder := tmp_path / name / "orders-0").mkdir(parents=True)
+        for first in firsts:
+            two = pa.table({"value": [b"v", b"w"]})
+            data = kraftlog.encode(two, base_offset=first, partition_leader_epoch=0).to_pybytes()
+            if name == "a" and first == emptied:
+                data = bytearray(empty_batch(data))
+                data[17] ^= not is_sound  # of the checksum
+            with (folder / f"{min(first, 6):020d}.log").open("ab") as file:
+                file.write(data)
+    if not is_sound:
+        missing = [(0 if emptied == 0 else 2, 6)]
+        offsets = [0, 1, 2, 3, 4, 5, *([] if emptied == 6 else [6, 7])]
+    log = kraftlog.open([tmp_path / "a", tmp_path / "b"])
+    rows = log.replicas(["directory", "missing"], faults=[]).to_pylist()
+    (found,) = [row["missing"] for row in rows if row["directory"] == str(tmp_path / "a")]
+    assert [(one["first_offset"], one["end_offset"]) for one in found] == missing
+    assert log.records(["offset"], strict=False).to_table()["offset"].to_pylist() == [*offsets, 8, 9]
+
+
+@pytest.mark.parametrize(("other", "offsets"), [((0, 1, 2, 3, 4), [0, 1, 2, 3, 4]), ((0, 1, 3, 4), [0, 2, 3, 4])])
+def test_what_a_search_finds_is_read_once(other: tuple[int, ...], offsets: list[int], tmp_path: Path):
+    """Behind a header that is damaged; where others lack some of what may be there, the line is searched instead."""
+    for name, has in (("a", range(5)), ("b", other)):
+        write(tmp_path / name, held(*of_epoch(0, *has)), 3)
+    (path,) = (tmp_path / "a").rglob(f"{0:020d}.log")
+    data = bytearray(path.read_bytes())
+    size = len(data) // 3
+    data[size + 8 : size + 12] = b"\xff" * 4  # of a batch: its length
+    path.write_bytes(data)
+    found = kraftlog.open([tmp_path / "a", tmp_path / "b"]).records(["offset"], salvage=True, strict=False)
+    assert found.to_table()["offset"].to_pylist() == offsets
 
 
 def test_damage_that_is_left_is_where_it_is_in_the_file(tmp_path: Path):

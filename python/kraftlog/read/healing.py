@@ -17,7 +17,7 @@ from kraftlog.disk.remote_path import LogPath
 from kraftlog.errors import Fault
 from kraftlog.layout.names import printable
 from kraftlog.layout.segment import Segment
-from kraftlog.read.held_offsets import OffsetSet, Stretch
+from kraftlog.read.held_offsets import OffsetSet, Stretch, lacks_records
 from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.read.partitions import Partition, Replica
 from kraftlog.read.records import cut_off_batch
@@ -109,7 +109,7 @@ def healed_line(
     check_crc : bool
         Whether a batch is damaged whose checksum does not match.
     salvages : bool
-        Whether the reader searches damage for batches: it searches all of it, unless the other replicas have all of it.
+        Whether the reader searches damage for batches: there nothing is taken of others, unless they have all of it.
     """
     others = partition.agreeing
     if not others:
@@ -141,8 +141,7 @@ def _content_of(number: int, segment: Segment, check_crc: bool) -> _Content:
         scan = HeaderScan(file, check_crc=check_crc)
         for headers in scanned(segment, scan, faults):
             is_sound = headers["crc_ok"] != 0
-            lacks = (headers["magic"] >= 2) & (headers["records_count"] <= headers["last_offset_delta"])
-            is_cleaned |= bool((is_sound & lacks).any())
+            is_cleaned |= bool((is_sound & lacks_records(headers)).any())
             batches = np.empty(len(headers), _RUN)
             batches["segment"] = number
             batches["start"], batches["end"] = headers["position"], ends(headers)
@@ -253,9 +252,14 @@ class _Gap:
     damaged: Runs = field(default_factory=lambda: np.empty(0, _RUN))
     is_before: bool = False
 
+    @property
+    def _has_ends(self) -> bool:
+        """Whether the headers of all that is damaged say where it ends: nothing else is searched for batches."""
+        return not self.is_damaged or len(self.damaged) == len(self.why)
+
     def why_of(self, offsets: Stretch) -> str:
         """Return what is wrong with the line at some offsets: where each fault is one of a batch, that of theirs."""
-        if len(self.damaged) != len(self.why):
+        if not self._has_ends:
             return self.why[0]
         overlaps = (self.damaged["first_offset"] < offsets.end_offset) & (
             self.damaged["end_offset"] > offsets.first_offset
@@ -276,8 +280,8 @@ class _Gap:
         is_healed = self.is_damaged and not (lacking - removed).within(*self.offsets)
         taken = _offsets_of(grafts)
         replaced = [one for one in self.damaged if taken.has(int(one["first_offset"]), int(one["end_offset"]))]
-        if salvages and self.is_damaged and not is_healed:
-            grafts, replaced = [], []
+        if salvages and not self._has_ends and not is_healed:
+            grafts, replaced = [], []  # the search may find batches whose offsets others have
         return _Filled(self, sorted(grafts, key=lambda one: one.offsets), replaced, is_healed)
 
 

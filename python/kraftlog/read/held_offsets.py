@@ -83,10 +83,30 @@ class OffsetSet:
         return [Stretch(*one) for one in zip(firsts.tolist(), ends.tolist(), strict=True) if one[0] < one[1]]
 
 
-def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> OffsetSet:
-    """Return the offsets of the sound batches of a segment, from their headers.
+class HeldOffsets(NamedTuple):
+    """What the headers of a segment show of its offsets.
 
-    A batch that was compacted has all offsets from its first to its last one.
+    Attributes
+    ----------
+    offsets : OffsetSet
+        Of sound batches; one that was compacted has all offsets from its first to its last one.
+    cleaned_until : int
+        Behind the last batch, where a batch lacks records: only a cleaner leaves such a batch, and it cleans from the
+        beginning of the log.
+    """
+
+    offsets: OffsetSet
+    cleaned_until: int
+
+
+def lacks_records(headers: Headers) -> npt.NDArray[np.bool_]:
+    """Return which batches have fewer records than offsets, as a cleaner leaves them."""
+    found: npt.NDArray[np.bool_] = (headers["magic"] >= 2) & (headers["records_count"] <= headers["last_offset_delta"])
+    return found
+
+
+def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> HeldOffsets:
+    """Return the offsets of the sound batches of a segment, from their headers.
 
     Parameters
     ----------
@@ -101,18 +121,22 @@ def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> O
     >>> import kraftlog
     >>> from kraftlog.read.held_offsets import held_offsets
     >>> segment = kraftlog.open("tests/golden/codecs/log/codec-lz4-0").found.segments[0]
-    >>> held_offsets(segment, [], check_crc=True).within(0, 1000)
+    >>> held_offsets(segment, [], check_crc=True).offsets.within(0, 1000)
     [Stretch(first_offset=0, end_offset=341)]
     """
     found: list[Headers] = []
+    is_cleaned = False
     with segment_file(segment, faults, strict=False) as file:
         scan = HeaderScan(file, check_crc=check_crc)
         for headers in scanned(segment, scan, faults):
-            found.append(headers[headers["crc_ok"] != 0][["base_offset", "last_offset_delta"]].copy())
+            is_sound = headers["crc_ok"] != 0
+            is_cleaned |= bool((is_sound & lacks_records(headers)).any())
+            found.append(headers[is_sound][["base_offset", "last_offset_delta"]].copy())
         cut_off = cut_off_batch(segment, scan.torn_at, file)
         if cut_off is not None:
             faults.append(cut_off)
-    if not found:
-        return OffsetSet([], [])
+    if not sum(map(len, found)):
+        return HeldOffsets(OffsetSet([], []), 0)
     firsts = np.concatenate([headers["base_offset"] for headers in found])
-    return OffsetSet(firsts, np.concatenate([last_offsets(headers) for headers in found]) + 1)
+    ends = np.concatenate([last_offsets(headers) for headers in found]) + 1
+    return HeldOffsets(OffsetSet(firsts, ends), int(ends.max()) if is_cleaned else 0)

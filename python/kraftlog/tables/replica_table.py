@@ -16,7 +16,7 @@ from kraftlog.layout.discover import Discovery, discover
 from kraftlog.layout.names import printable, transition_of
 from kraftlog.layout.replica_directory import folder_of
 from kraftlog.layout.segment import Segment
-from kraftlog.read.held_offsets import OffsetSet, held_offsets
+from kraftlog.read.held_offsets import HeldOffsets, OffsetSet, held_offsets
 from kraftlog.read.lineage import NO_EPOCH
 from kraftlog.read.partitions import Replica, ReplicaKind, replicas_of
 from kraftlog.read.records import Progress
@@ -38,7 +38,7 @@ class ListedReplica:
     segments : tuple of Segment
     high_watermark : int or None
     cleaned_until : int
-        Before it, offsets may be missing because they were compacted.
+        Before it, offsets may be missing because they were compacted; headers may show that for more of them.
     """
 
     segments: tuple[Segment, ...]
@@ -153,7 +153,7 @@ class _Content(NamedTuple):
     """What the batches of a segment show."""
 
     path: LogPath
-    offsets: OffsetSet
+    held: HeldOffsets
     faults: list[Fault]
 
 
@@ -195,7 +195,7 @@ def _rows_of(
     contents: list[list[_Content]] = [[] for _ in replicas]
     if compares or "damaged" in columns:
         contents = [_content_of(one, options, workers, on_progress) for one in replicas]
-    held = [OffsetSet.union(one.offsets for one in content) for content in contents]
+    held = [OffsetSet.union(one.held.offsets for one in content) for content in contents]
     known = OffsetSet.union(
         offsets.until(until)
         for one, offsets, until in zip(replicas, held, agreed, strict=True)
@@ -203,6 +203,7 @@ def _rows_of(
     )
     for replica, listed, content, offsets, until in zip(replicas, each.replicas, contents, held, agreed, strict=True):
         lacking = known - offsets
+        cleaned_until = max([listed.cleaned_until, *(one.held.cleaned_until for one in content)])
         places = replica.places
         for place in places:
             values = _values(place, listed, each.isr)
@@ -211,7 +212,7 @@ def _rows_of(
             if is_asked and until is not None:
                 limit = min(until, place.end.end_offset)
                 row["agrees_until"] = limit
-                start = max(place.start_offset, listed.cleaned_until)
+                start = max(place.start_offset, cleaned_until)
                 row["missing"] = [one._asdict() for one in lacking.within(start, limit)]
             paths = {segment.path for segment in place.segments}
             row["damaged"] = [_damage(fault) for one in content if one.path in paths for fault in one.faults]
