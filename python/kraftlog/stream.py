@@ -78,6 +78,8 @@ class Stream:
         The same in few record batches, all of which are kept: how ``to_table`` reads.
     notes : list of str, optional
         The list that a pass appends remarks to.
+    is_of_faults : bool
+        The rows are the faults: who reads them has looked at them.
 
     Attributes
     ----------
@@ -103,12 +105,14 @@ class Stream:
         produce: Produce,
         produce_whole: Produce | None = None,
         notes: list[str] | None = None,
+        *,
+        is_of_faults: bool = False,
     ) -> None:
         self.schema = arrow_schema
         self._produce = produce
         self._produce_whole = produce_whole or produce
         self._faults: list[Fault] = []
-        self._is_looked_at = False
+        self._is_of_faults = is_of_faults
         self.notes: list[str] = [] if notes is None else notes
 
     @property
@@ -126,7 +130,7 @@ class Stream:
 
     def _start(self, produce: Produce) -> Iterator[pa.RecordBatch]:
         self._faults = []
-        self._is_looked_at = False
+        self._is_looked_at = self._is_of_faults
         self.notes.clear()
         return produce(self._faults)
 

@@ -89,6 +89,16 @@ def test_a_fault_that_is_raised_is_looked_at(stream: Callable[..., Stream], read
     assert warned(caught) == []
 
 
+def test_who_reads_faults_as_rows_has_looked_at_them(tmp_path: Path) -> None:
+    (folder := tmp_path / "t-0").mkdir()
+    (folder / f"{0:020}.log").write_bytes(DATA)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert kraftlog.open(folder).errors().num_rows == 1
+        assert kraftlog.open(folder).scan("errors").to_table().num_rows == 1
+    assert warned(caught) == []
+
+
 def test_a_sound_log_and_a_stream_that_nobody_reads(stream: Callable[..., Stream]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

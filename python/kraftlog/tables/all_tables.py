@@ -244,6 +244,7 @@ TABLES = {
             replicas=Replicas.EACH,
             narrows=Narrows.PARTITIONS,
             is_of_files=True,
+            is_of_faults=True,
             shows_unread=True,
             task="Check",
             command="errors",

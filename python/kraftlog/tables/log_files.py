@@ -237,7 +237,7 @@ class LogFiles:
             return raising(rows, faults) if options.strict else rows
 
         notes: list[str] = []
-        return Stream(shown, produce, notes=notes)
+        return Stream(shown, produce, notes=notes, is_of_faults=definition.is_of_faults)
 
     def files_of(self, table: Table) -> Discovery:
         """Return the files that a table is made of."""

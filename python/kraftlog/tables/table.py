@@ -79,6 +79,8 @@ class Table:
         It shows what is on disk, also what was deleted for consumers.
     is_of_metadata : bool
         It reads the metadata log alone.
+    is_of_faults : bool
+        Its rows are what could not be read.
     shows_unread : bool
         It has rows of files that are not read, too.
     defaults : mapping
@@ -98,6 +100,7 @@ class Table:
     key: tuple[str, ...] = ()
     is_of_files: bool = False
     is_of_metadata: bool = False
+    is_of_faults: bool = False
     shows_unread: bool = False
     defaults: Mapping[str, object] = field(default_factory=dict)
     task: str
