@@ -85,6 +85,11 @@ class Node:
                 process.kill()
                 return process.wait(STOP_LIMIT)
 
+    def configure(self, name: str, value: str) -> None:
+        """Set a property that the next start reads."""
+        others = [line for line in self._properties.read_text().splitlines() if not line.startswith(f"{name}=")]
+        self._properties.write_text("\n".join([*others, f"{name}={value}", ""]))
+
     def kill(self) -> None:
         """End the process at once, as a loss of power would, but that what was written reaches the disk."""
         assert self._process is not None

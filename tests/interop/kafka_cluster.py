@@ -11,13 +11,14 @@ from typing import NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, NewTopic
 from jvm import Jvm
 from kafka_broker import Node, free_ports
 
 CONTROLLER = 100
 BROKERS = (1, 2, 3)
 LIMIT = 90.0
+_UNCLEAN = "unclean.leader.election.enable"
 _OF_ALL = {
     "controller.listener.names": "CONTROLLER",
     "log.retention.ms": -1,
@@ -25,6 +26,7 @@ _OF_ALL = {
     "num.partitions": 1,
 }
 _OF_CONTROLLER = {
+    _UNCLEAN: "true",
     # a broker that was killed is taken for dead soon, and what nobody in sync leads is given to another at once
     "broker.session.timeout.ms": 1500,
     "unclean.leader.election.interval.ms": 300,
@@ -99,20 +101,14 @@ class Cluster:
             self.kill(*list(self.running))
 
     def create(self, topic: str, partitions: int) -> None:
-        """Create a topic on all brokers, whose leaders are elected uncleanly."""
-        configs = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-        created = NewTopic(topic, num_partitions=partitions, replication_factor=len(BROKERS), config=configs)
+        """Create a topic on all brokers."""
+        created = NewTopic(topic, num_partitions=partitions, replication_factor=len(BROKERS))
         # as long as the controller does not know all brokers, it refuses
         self._wait(lambda: self._admin.create_topics([created])[topic].result(LIMIT))
 
-    def forbid_unclean_elections(self, topic: str) -> None:
-        """From now on only replicas in sync can lead."""
-        entry = ConfigEntry("unclean.leader.election.enable", "false", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        # a broker that has just died may be asked first
-        self._wait(
-            lambda: self._admin.incremental_alter_configs([resource], request_timeout=10)[resource].result(LIMIT)
-        )
+    def forbid_unclean_elections(self) -> None:
+        """Let only replicas in sync lead, from the next start of the controller on."""
+        self.nodes[CONTROLLER].configure(_UNCLEAN, "false")
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Return the leader of each partition, as the brokers that run know it; -1 is none."""
