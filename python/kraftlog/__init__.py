@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kraftlog.tables.follow import follow
     from kraftlog.tables.log import Log
     from kraftlog.tables.open_log import open
+    from kraftlog.transactions.cut import Cut
     from kraftlog.transactions.metadata_transaction import pack_transaction
     from kraftlog.transactions.packing import plan_batches
     from kraftlog.write.metadata_writer import MetadataLogWriter
@@ -57,6 +58,7 @@ __all__ = [
     "BufferStream",
     "ControlRecord",
     "CorruptRecordError",
+    "Cut",
     "DamagedLogWarning",
     "Encoder",
     "Fault",
@@ -106,6 +108,7 @@ _MODULES = {
     "BufferStream": "kraftlog.codec.buffer_stream",
     "ControlRecord": "kraftlog.codec.control",
     "CorruptRecordError": "kraftlog.errors",
+    "Cut": "kraftlog.transactions.cut",
     "DamagedLogWarning": "kraftlog.errors",
     "Encoder": "kraftlog.codec.encode",
     "Fault": "kraftlog.errors",

@@ -90,7 +90,12 @@ def test_records_are_those_of_the_log(kraftlog_command: Run, tmp_path: Path, nam
     compression = dice.choice([None, None, "none", "gzip", "snappy", "lz4", "zstd"])
     target = tmp_path / "copy"
     done = kraftlog.extract(
-        log, target, topics=user_topics(log), committed=committed, compression=compression, **bounds
+        *(log, target),
+        topics=user_topics(log),
+        committed=committed,
+        compression=compression,
+        per_partition=True,
+        **bounds,
     )
     assert done.faults == []
     expected = records(log, committed=committed, **bounds)
@@ -292,7 +297,7 @@ def test_redacted_records_keep_all_else(
     monkeypatch.setenv("KRAFTLOG_REDACT_KEY", REDACT_KEY.decode())
     arguments = [word for topic in user_topics(log) for word in ("--topic", topic)]
     arguments += [f"--{name.replace('_', '-')}={number}" for name, number in bounds.items()]
-    arguments += ["--compression", compression] if compression else []
+    arguments += ["--per-partition", *(["--compression", compression] if compression else [])]
     rules = ["--redact", "key=hash", "--redact", "value.a=mask", "--redact", "header.*=null"]
     done = kraftlog_command("extract", log, tmp_path / "copy", *arguments, *rules)
     assert done.returncode == 0, done.stderr

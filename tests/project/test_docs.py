@@ -113,6 +113,7 @@ def test_picture():
         ("docs/how-to/redaction.md", 7),
         ("docs/how-to/tiered-storage.md", 5),
         ("docs/how-to/report.md", 4),
+        ("docs/how-to/log-at-a-time.md", 5),
     ],
     ids=lambda value: str(value),
 )
@@ -156,5 +157,6 @@ def test_all_python_is_run():
         "docs/how-to/redaction.md",
         "docs/how-to/tiered-storage.md",
         "docs/how-to/report.md",
+        "docs/how-to/log-at-a-time.md",
     }
     assert pages == run

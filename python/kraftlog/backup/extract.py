@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 from kraftlog.codec.encode import compression_type
-from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.disk.durable import UNFINISHED, write_file
 from kraftlog.errors import Fault
@@ -27,6 +27,7 @@ from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import read_options
 from kraftlog.topics import CLUSTER_METADATA, INTERNAL_TOPICS, names
+from kraftlog.transactions.cut import Cut, CutTime, Side
 from kraftlog.write.extracted_batches import ExtractedBatches
 from kraftlog.write.extracted_log import Written, write_extracted
 from kraftlog.write.recovery_points import record_recovery_points
@@ -87,6 +88,8 @@ def extract(
     end_timestamp: datetime | str | int | None = None,
     rename: Mapping[str, str] | None = None,
     committed: bool = False,
+    cut: str | CutTime | Cut | None = None,
+    per_partition: bool = False,
     compression: str | None = None,
     include_deleted: bool = False,
     heal: bool = True,
@@ -112,12 +115,17 @@ def extract(
     start_offset, end_offset : int, optional
         Offsets in [start_offset, end_offset), of each partition.
     start_timestamp, end_timestamp : datetime, str or int, optional
-        Timestamps in [start_timestamp, end_timestamp).
+        Timestamps in [start_timestamp, end_timestamp). The log ends at the cut before ``end_timestamp``, so that no
+        transaction is torn, unless ``per_partition`` is given.
     rename : mapping of str to str, optional
         New names of topics. The batches of a renamed topic get leader epoch 0, which is where a new topic begins, and
         it has no topic id.
     committed : bool
         Only records of committed transactions, and those of none, up to the last stable offset.
+    cut : str or Cut, optional
+        As ``kraftlog.open`` takes it: where partitions end. Transactions that are open there get an ABORT marker.
+    per_partition : bool
+        Compare ``end_timestamp`` with each record, whatever that does to transactions.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}, optional
         Of all batches; by default each keeps its own.
     include_deleted : bool
@@ -156,7 +164,7 @@ def extract(
     100
     """
     given_topics = names(topics)
-    log = open_log(paths, topics=given_topics, partitions=partitions)
+    log = open_log(paths, topics=given_topics, partitions=partitions, cut=cut)
     options = read_options(
         start_offset=start_offset,
         end_offset=end_offset,
@@ -169,7 +177,9 @@ def extract(
     )
     redaction = Redaction.of(redact, redact_key)
     return extract_log(
-        *(log, Path(target), options, rename or {}, compression, redaction), is_chosen=given_topics is not None
+        *(log, Path(target), options, rename or {}, compression, redaction),
+        is_chosen=given_topics is not None,
+        per_partition=per_partition,
     )
 
 
@@ -182,9 +192,13 @@ def extract_log(
     redaction: Redaction | None = None,
     *,
     is_chosen: bool = False,
+    per_partition: bool = False,
     on_progress: Progress | None = None,
 ) -> Extract:
     """Do what ``extract`` does, with a log that was opened; ``is_chosen`` says whether topics were named."""
+    if options.end_timestamp != NO_BOUND and not per_partition:
+        log = log.cut_at(CutTime(Side.AT_OR_BEFORE, options.end_timestamp - 1))
+        options = replace(options, end_timestamp=NO_BOUND)
     codec = None if compression is None else compression_type(compression)
     notes = list(log.lines.notes(heals=options.heal))
     groups = chosen_partitions(log, rename, options, notes, is_chosen=is_chosen)

@@ -36,6 +36,7 @@ COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 @options.BOUNDS
 @options.INCLUDE_DELETED
 @options.HEAL
+@options.CUT
 @options.RECORDS_ONLY
 @TYPED
 @redacts

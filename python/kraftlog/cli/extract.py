@@ -27,6 +27,12 @@ from kraftlog.tables.user_options import read_options
 @options.BOUNDS
 @options.INCLUDE_DELETED
 @options.HEAL
+@options.CUT
+@click.option(
+    "--per-partition",
+    is_flag=True,
+    help="Take --end-timestamp of each partition for itself: transactions may be torn.",
+)
 @options.RENAME
 @click.option(
     "--committed", is_flag=True, help="Leave out records of aborted and open transactions, as read_committed does."
@@ -43,6 +49,7 @@ def extract(
     topics: tuple[str, ...],
     partitions: tuple[int, ...],
     renamed: tuple[tuple[str, str], ...],
+    per_partition: bool,
     committed: bool,
     compression: str | None,
     rules: tuple[str, ...],
@@ -54,7 +61,10 @@ def extract(
 
     Offsets, keys, timestamps, headers and producers stay as they are. Batches are copied without decoding where none
     of their records lies outside of the bounds and the compression stays. Index files, producer snapshots and
-    leader-epoch-checkpoint are made anew. Transactions keep their markers, also where these lie behind the bounds.
+    leader-epoch-checkpoint are made anew. Transactions keep their markers, also where these lie after the bounds.
+    With --end-timestamp each partition ends where no transaction is torn, at or before the time; standard error says
+    how far that is from it. Transactions that are open there get an ABORT marker. --per-partition ends each partition
+    at the time.
     What is damaged is left out and named, and the exit code is 1 then. Without --topic all topics but Kafka's own are
     copied. TARGET gets its name when all of it is on disk. With --redact every batch is written anew; a key or value
     that is no JSON, where a JSON path was given, is redacted as a whole.
@@ -70,7 +80,10 @@ def extract(
     bounds = read_options(**given, isolation_level=level)
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         done = extract_log(
-            *(log, target, bounds, dict(renamed), compression, redaction), is_chosen=bool(topics), on_progress=bar
+            *(log, target, bounds, dict(renamed), compression, redaction),
+            is_chosen=bool(topics),
+            per_partition=per_partition,
+            on_progress=bar,
         )
     for one in done.partitions:
         print(_line(one))

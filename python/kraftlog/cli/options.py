@@ -20,6 +20,7 @@ from kraftlog.tables.options import Bounds
 from kraftlog.tables.table import Table
 
 if TYPE_CHECKING:
+    from kraftlog.transactions.cut import CutTime
     from kraftlog.transactions.transaction import ProducerIdAndEpoch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -112,12 +113,13 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 def _with_others(
     ctx: click.Context, param: click.Parameter, paths: tuple[str, ...]
-) -> tuple[str | RemoteTier | Identity, ...]:
-    """Return the paths with the remote tier among them, and which topics and cluster are meant."""
+) -> tuple[str | RemoteTier | Identity | CutTime, ...]:
+    """Return the paths with the remote tier among them, and which topics, cluster and cut are meant."""
     tier = given_tier(ctx)
     if not paths and tier is None:
         raise click.MissingParameter(ctx=ctx, param=param)
-    return *paths, *([] if tier is None else [tier]), *given_identity(ctx)
+    cut = ctx.meta.get("cut")
+    return *paths, *([] if tier is None else [tier]), *given_identity(ctx), *([] if cut is None else [cut])
 
 
 def given_tier(ctx: click.Context) -> RemoteTier | None:
@@ -133,6 +135,36 @@ def given_identity(ctx: click.Context) -> list[Identity]:
     topic_ids, cluster_id = ctx.meta.get("topic_ids") or (), ctx.meta.get("cluster_id")
     return [Identity(tuple(topic_ids), cluster_id)] if topic_ids or cluster_id is not None else []
 
+
+class CutOption(click.ParamType["CutTime"]):
+    """A cut: end, or a time and the side of it on which the cut lies."""
+
+    name = "cut"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> CutTime:
+        """Return the side and the time."""
+        from kraftlog.transactions.cut import CutTime, Side
+
+        if isinstance(value, CutTime):
+            return value
+        name, colon, time = value.partition(":")
+        if name in (Side.AT_OR_BEFORE.value, Side.AT_OR_AFTER.value) and time:
+            return CutTime(Side(name), Timestamp().convert(time, param, ctx))
+        if name != Side.END.value or colon:
+            self.fail(f"{value!r} is not end, at-or-before:TIME or at-or-after:TIME", param, ctx)
+        return CutTime(Side.END)
+
+
+CUT = click.option(
+    "--cut",
+    metavar="CUT",
+    type=CutOption(),
+    is_eager=True,
+    expose_value=False,
+    callback=_keep,
+    help="Read the log as it was at a cut, where no transaction is torn: end, at-or-before:TIME or at-or-after:TIME."
+    " Transactions that are open there count as aborted.",
+)
 
 IDENTITY = applied(
     [

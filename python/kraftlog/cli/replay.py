@@ -35,6 +35,7 @@ from kraftlog.tables.user_options import read_options
 @options.BOUNDS
 @options.INCLUDE_DELETED
 @options.HEAL
+@options.CUT
 @options.RENAME
 @click.option(
     "--committed", is_flag=True, help="As of extract; aborted and open transactions are left out in any case."

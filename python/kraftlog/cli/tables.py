@@ -236,7 +236,7 @@ def _command(table: Table) -> click.Command:
     if {"start_timestamp", "salvage"} <= {*table.option_names}:  # rows are batches, or what is in them
         decorators.append(options.KCAT_OFFSET)
     if table.has_records:
-        decorators.append(options.COMMITTED_ONLY)
+        decorators += [options.COMMITTED_ONLY, options.CUT]
     if table.name == "records":
         decorators += [options.TRANSACTION, options.KCAT_FORMAT, TYPED, redacts]
     if table.can_be_followed:

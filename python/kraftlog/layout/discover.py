@@ -22,8 +22,9 @@ from kraftlog.layout.segment import Segment
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.layout.unread import MISSING_SEGMENT, STOPS_BROKER, Unread
 from kraftlog.topics import CLUSTER_METADATA, TopicPartition
+from kraftlog.transactions.cut import CutTime
 
-LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity]
+LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Identity | CutTime]
 IsWanted = Callable[[str | None, int | None], bool]
 Item = TypeVar("Item", Segment, Unread)
 
@@ -43,6 +44,8 @@ class Discovery:
         Partitions in a remote tier that were not looked at.
     metadata_log : list of Segment
         Live segments of the metadata log that was found, also where it is not among those that are wanted.
+    notes : list of str
+        What a user should know of the files.
     """
 
     segments: list[Segment] = field(default_factory=list)
@@ -50,6 +53,7 @@ class Discovery:
     unread: list[Unread] = field(default_factory=list)
     not_wanted: list[TopicPartition] = field(default_factory=list)
     metadata_log: list[Segment] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def without(self, places: set[LogPath]) -> Discovery:
         """Return what is not in some folders or log directories."""
@@ -81,6 +85,7 @@ class Discovery:
             wanted(self.set_aside),
             [*of_all, *wanted(one for one in self.unread if one not in of_all)],
             metadata_log=self.metadata_log,
+            notes=self.notes,
         )
 
 
@@ -134,7 +139,7 @@ def discover(
     return found
 
 
-def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity]:
+def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity | CutTime]:
     """Return each of the paths that a caller gave: one, or several."""
     given: Any = paths
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes | os.PathLike) else [given]

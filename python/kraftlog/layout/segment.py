@@ -68,6 +68,9 @@ class Segment:
     first_byte : int or None
         Of a part of a segment, which is read for itself: where in the file it begins. Positions in it count from there,
         and ``base_offset`` is that of its first batch.
+    is_cut : bool
+        Whether the log was cut at its end (``kraftlog.transactions.cut``): transactions that are open there count as
+        aborted, and hold no reader back.
     """
 
     folder: LogPath
@@ -83,6 +86,7 @@ class Segment:
     settled_offset: int = 0
     stored: tuple[tuple[str, LogPath], ...] = ()
     first_byte: int | None = None
+    is_cut: bool = False
 
     @property
     def file_base_offset(self) -> int | None:

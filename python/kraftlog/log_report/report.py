@@ -22,6 +22,7 @@ from kraftlog.log_report.page import check_package, pieces
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.transactions.cut import CutTime
 
 _PIECES_AT_ONCE = 1 << 10
 
@@ -156,7 +157,7 @@ def report(
 
 def report_of(
     log: Log,
-    paths: Sequence[AnyPath | RemoteTier | Identity],
+    paths: Sequence[AnyPath | RemoteTier | Identity | CutTime],
     *,
     now: int | None = None,
     workers: int = 1,
@@ -181,13 +182,15 @@ def report_of(
     return Report(collect(log, _words(paths), at, workers=workers, on_progress=on_progress))
 
 
-def _words(paths: Sequence[AnyPath | RemoteTier | Identity]) -> list[str]:
+def _words(paths: Sequence[AnyPath | RemoteTier | Identity | CutTime]) -> list[str]:
     """Return paths as a command takes them; the password of a URI is left out."""
     words: list[str] = []
     for path in paths:
         if isinstance(path, Identity):
             words += [word for one in path.topic_ids for word in ("--topic-id", one)]
             words += [] if path.cluster_id is None else ["--cluster-id", path.cluster_id]
+        elif isinstance(path, CutTime):
+            words += ["--cut", str(path)]
         else:
             words += ["--remote-tier", str(path)] if isinstance(path, RemoteTier) else [str(log_path(path))]
     return words

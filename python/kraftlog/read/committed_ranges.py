@@ -35,6 +35,7 @@ from kraftlog.read.transaction_map import (
     open_rows,
 )
 from kraftlog.transactions.places import place_of
+from kraftlog.transactions.producer import NONE
 from kraftlog.transactions.view import FOREVER
 
 
@@ -171,7 +172,7 @@ class PartitionRanges:
         options = self._options.from_log_start(segment.log_start_offset)
         is_last = segment is self._found.segments[-1]
         is_whole = not options.bounds_offsets and not options.bounds_timestamps
-        return self._follows and not self._is_remote and is_last and is_whole
+        return self._follows and not self._is_remote and is_last and is_whole and not segment.is_cut
 
     def _followed(self, number: int) -> Range:
         """Return a last segment as one range, behind which nothing waits."""
@@ -203,8 +204,9 @@ class PartitionRanges:
             if self._pending and not self._found.is_known(step.number + 1):
                 # they wait for the end of a transaction: several segments are gone over at a time
                 self._found.fill(range(step.number + 1, min(len(segments), step.number + 1 + FILES_AT_ONCE)))
-        self._ended.append(open_rows(opened))
-        if opened and self._commits:
+        is_cut = segments[-1].is_cut
+        self._ended.append(open_rows(opened, marker_offset=NONE if is_cut else FOREVER))
+        if opened and self._commits and not is_cut:
             yield from self._stop(Step(len(segments), self._ended[0], opened))
         else:
             yield from self._before(FOREVER)

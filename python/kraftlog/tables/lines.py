@@ -134,7 +134,7 @@ class Lines:
         each = [partition.notes(heals=heals) for partition in several]
         agree = sum(not notes for notes in each)
         found = [note for notes in each for note in notes]
-        found += self.metadata_notes
+        found += [*self.metadata_notes, *self._all.notes]
         if agree:
             of = "1 partition has" if agree == 1 else f"{agree} partitions have"
             found.append(f"{of} several replicas that agree; each offset is read once")

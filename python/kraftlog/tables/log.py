@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import pyarrow as pa
 
@@ -33,6 +33,7 @@ from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import given_numbers
 from kraftlog.topics import CONSUMER_OFFSETS, names
+from kraftlog.transactions.cut import Cut, CutTime
 from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
@@ -131,6 +132,77 @@ class Log(RecordTables):
         {'partition': 0, 'kind': 'live', 'end_offset': 130, 'high_watermark': 130, 'missing': []}
         """
         return self._table("replicas", columns, {**options, "strict": strict}, faults)
+
+    def cut(self, time: str | CutTime, *, faults: list[Fault] | None = None) -> Cut:
+        """Return the cut of the partitions at a time; the headers of all batches are read for it.
+
+        Parameters
+        ----------
+        time : str
+            ``at-or-before:TIME``, ``at-or-after:TIME`` or ``end``, as ``kraftlog.open`` takes them.
+        faults : list of Fault, optional
+            Receives what cannot be read, so that the cut may be another one; without it, the first fault raises.
+
+        Returns
+        -------
+        Cut
+
+        Raises
+        ------
+        RecordError
+            For the first fault, without ``faults``.
+        ValueError
+            When there is no such cut.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> cut = log.cut("at-or-before:2024-01-01T00:01:00Z")
+        >>> for note in cut.notes():
+        ...     print(note)
+        """
+        from kraftlog.tables.cut import find_cut
+
+        asked = CutTime.of(time) if isinstance(time, str) else time
+        notes: list[str] = []
+        segments = self.line_files(notes).segments
+        found: list[Fault] = []
+        cut = find_cut(self.found, segments, asked, found, notes)
+        if faults is not None:
+            faults += found
+        elif found:
+            raise error_from_fault(found[0])
+        return replace(cut, unknown=tuple(notes))
+
+    def cut_at(self, time: CutTime) -> Self:
+        """Return the log as it was at the cut at a time, with a note where faults may have moved the cut."""
+        faults: list[Fault] = []
+        cut = self.cut(time, faults=faults)
+        if faults:
+            count = f" (the first of {len(faults)} faults)" if len(faults) > 1 else ""
+            moved = f"the cut may lie elsewhere than in the whole log: {faults[0].message}{count}"
+            cut = replace(cut, unknown=(*cut.unknown, moved))
+        return self.at(cut)
+
+    def at(self, cut: Cut) -> Self:
+        """Return the log as it was at a cut.
+
+        Transactions that are open at the cut count as aborted: they hold no reader back.
+
+        Parameters
+        ----------
+        cut : Cut
+            Partitions that it does not have stay as they are.
+
+        Raises
+        ------
+        RecordError
+            When a segment that is cut cannot be read.
+        """
+        from kraftlog.tables.cut import files_at
+
+        return type(self)(files_at(self.found, cut), self.catalog)
 
     def messages(
         self,

@@ -13,6 +13,7 @@ from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.log import Log
 from kraftlog.tables.user_options import catalog_of, given_numbers
 from kraftlog.topics import names
+from kraftlog.transactions.cut import Cut, CutTime
 
 NAMES_SHOWN = 10
 
@@ -29,6 +30,7 @@ def open(
     as_topic: str | None = None,
     definitions: PathLike | None = None,
     storage_options: StorageOptions | None = None,
+    cut: str | CutTime | Cut | None = None,
 ) -> Log:
     """Open log files for reading. Lists folders; decodes nothing.
 
@@ -61,6 +63,12 @@ def open(
         For the file systems of URIs: of S3 the arguments of ``pyarrow.fs.S3FileSystem``, such as region and
         endpoint_override; of others in pyarrow the names that their URIs may have in a query; else what fsspec takes
         as ``storage_options``.
+    cut : str or Cut, optional
+        Read the log as it was at a cut, in which no transaction is torn, and none has committed an offset that the log
+        does not reach: ``at-or-before:TIME``, the greatest one whose markers and plain records are not later than a
+        time; ``at-or-after:TIME``, the least one that lacks none of those until the time; ``end``, the greatest one; or
+        ends of partitions (``Log.cut``). Transactions that are open at the cut count as aborted. Only the partitions
+        that are opened count: with ``topics``, a transaction may have others. The headers of all batches are read.
 
     Returns
     -------
@@ -71,7 +79,8 @@ def open(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder holds no log files, one of the topics or ids asked for is not there, or none of the partitions is.
+        When a folder holds no log files, one of the topics or ids asked for is not there, or none of the partitions is;
+        when there is no such cut.
 
     Examples
     --------
@@ -89,6 +98,9 @@ def open(
         is_topic = wanted_topics is None or topic in wanted_topics
         return is_topic and (wanted_partitions is None or partition in wanted_partitions)
 
+    times = [path for path in each_path(paths) if isinstance(path, CutTime)]
+    if times:
+        paths, cut = [path for path in each_path(paths) if not isinstance(path, CutTime)], times[0]
     every = with_tier(paths, remote_tier, tier_keys)
     if topic_ids is not None or cluster_id is not None:
         every = [*each_path(every), Identity(tuple(topic_ids or ()), cluster_id)]
@@ -104,7 +116,10 @@ def open(
         if not wanted.segments or (wanted_topics is not None and not wanted_topics <= known_topics):
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
-    return Log(found, catalog_of(definitions))
+    log = Log(found, catalog_of(definitions))
+    if cut is None:
+        return log
+    return log.at(cut) if isinstance(cut, Cut) else log.cut_at(CutTime.of(cut) if isinstance(cut, str) else cut)
 
 
 def with_tier(paths: LogPaths, remote_tier: AnyPath | None, tier_keys: Mapping[str, AnyPath] | None) -> LogPaths:

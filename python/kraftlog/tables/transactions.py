@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from operator import itemgetter
@@ -57,7 +57,7 @@ def transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
     known = coordinator_transactions(read.files, options, read.faults)
     found = transactions_of_segments(segments, known, options, read.faults, read.on_progress)
     wants_offsets = "input_offsets" in read.schema.names
-    commits = _commits(segments, options, read.faults) if wants_offsets else {}
+    commits = transactional_commits(segments, options, read.faults) if wants_offsets else {}
     rows: list[Transaction] = []
     for transactions in found:
         rows += transactions
@@ -211,13 +211,25 @@ class TransactionsOfLog:
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, _PartitionLog] = {}
 
-    def read(self, group: list[Segment], faults: list[Fault], *, strict: bool, on_progress: Progress | None) -> None:
-        """Read the headers of a partition, with each crc compared; what cannot be read is in ``faults``."""
+    def read(
+        self,
+        group: list[Segment],
+        faults: list[Fault],
+        *,
+        strict: bool,
+        on_progress: Progress | None,
+        also: Callable[[Headers], None] = lambda _: None,
+    ) -> None:
+        """Read the headers of a partition, with each crc compared; what cannot be read is in ``faults``.
+
+        ``also`` takes the headers, too.
+        """
         for segment in group:
             unread: list[Fault] = []
             self.observe(segment, [], None, faults)
             for headers in segment_headers(segment, unread, check_crc=True):
                 self.observe(segment, [], headers)
+                also(headers)
             self.observe(segment, unread, None)
             if unread and strict:
                 raise error_from_fault(unread[0])
@@ -351,7 +363,7 @@ def _state_record(row: Mapping[str, Any], timestamp: int | None) -> StateRecord:
     )
 
 
-def _commits(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> Commits:
+def transactional_commits(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> Commits:
     """Return the offsets that transactions have committed, or would, by the producer that wrote them."""
     found: Commits = defaultdict(list)
     for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
@@ -370,7 +382,7 @@ def _commits(segments: list[Segment], options: ReadOptions, faults: list[Fault])
     return found
 
 
-def _input_offsets(one: Transaction, commits: Commits) -> list[dict[str, Any]]:
+def input_offsets(one: Transaction, commits: Commits) -> list[dict[str, Any]]:
     """Return the offsets that a transaction committed, the last one of each group and partition."""
     last: dict[tuple[str, str, int], int] = {}
     for part in one.parts:
@@ -414,7 +426,7 @@ def _columns(rows: list[Transaction], commits: Commits, arrow_schema: pa.Schema)
         elif name == "partitions":
             values = [[_shown_part(part) for part in one.parts] for one in rows]
         elif name == "input_offsets":
-            values = [_input_offsets(one, commits) for one in rows]
+            values = [input_offsets(one, commits) for one in rows]
         elif name == "contradiction":
             values = [_contradiction(one) for one in rows]
         else:

@@ -21,6 +21,7 @@ from kraftlog._native.scanner import (
 from kraftlog.codec.compression import decompressor
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
+from kraftlog.codec.end_transaction_marker import encode_marker
 from kraftlog.codec.filtered_batch import Fields, filtered_batch, recompressed_batch, rewritten_batch
 from kraftlog.codec.header_scan import HeaderScan, ends, within
 from kraftlog.codec.headers import Headers, last_offsets
@@ -109,9 +110,10 @@ class ExtractedBatches:
         self.faults: list[Fault] = []
         self.notes: list[str] = []
         self.open_producers: dict[int, int] = {}
+        self._last: dict[int, np.void] = {}  # headers of the last transactional batches of producers
 
     def pieces(self) -> Iterator[Piece]:
-        """Return the batches, in order.
+        """Return the batches, in order; of a log that is cut, the transactions that are open there are aborted.
 
         Raises
         ------
@@ -123,6 +125,8 @@ class ExtractedBatches:
                 yield from self._wanted(stretch)
             elif self.open_producers:
                 yield from self._markers(stretch)
+        if self._segments[-1].is_cut:
+            yield from self._aborts()
 
     def _wanted(self, stretch: Stretch) -> Iterator[Piece]:
         part, segment = stretch.part, stretch.part.segment
@@ -160,6 +164,28 @@ class ExtractedBatches:
                 yield from self._copied(segment, file, control[ending], replace(self._options, end_offset=NO_BOUND))
                 if not self.open_producers:
                     return
+
+    def _aborts(self) -> Iterator[Piece]:
+        """Return a marker for each transaction that is open where the log is cut."""
+        for producer_id in sorted(self.open_producers):
+            header = self._last[producer_id]
+            marker = encode_marker(
+                "ABORT",
+                producer_id=producer_id,
+                producer_epoch=int(header["producer_epoch"]),
+                base_offset=self._next_offset,
+                partition_leader_epoch=int(header["partition_leader_epoch"]),
+                timestamp_ms=int(header["max_timestamp"]),
+            )
+            yield Piece(self._segments[-1], self._next_offset, marker.to_pybytes(), 0, is_copied=False)
+            self._next_offset += 1
+        if self.open_producers:
+            count = len(self.open_producers)
+            what = "1 transaction is open at the cut; an ABORT marker ends it"
+            if count > 1:
+                what = f"{count} transactions are open at the cut; ABORT markers end them"
+            self.notes.append(f"{self._segments[0].topic_partition}: {what}")
+            self.open_producers.clear()
 
     def _sound(self, segment: Segment, headers: Headers) -> Headers:
         """Return the batches that a log can hold; the others are faults."""
@@ -204,6 +230,7 @@ class ExtractedBatches:
                 chosen[at] |= self.open_producers.pop(producer_id, None) is not None
             elif chosen[at]:
                 self.open_producers.setdefault(producer_id, int(headers["base_offset"][at]))
+                self._last[producer_id] = headers[at].copy()
         return chosen
 
     def _copied(self, segment: Segment, file: ReadableFile, headers: Headers, options: ReadOptions) -> Iterator[Piece]:

@@ -1,0 +1,185 @@
+"""The cut of a log at a time, and the files of the log as they were at a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from kraftlog._native.scanner import CONTROL_BIT, TRANSACTIONAL_BIT
+from kraftlog.codec.header_scan import HeaderScan, ends
+from kraftlog.codec.headers import Headers, last_offsets
+from kraftlog.codec.options import ReadOptions
+from kraftlog.errors import Fault
+from kraftlog.layout.discover import Discovery
+from kraftlog.layout.segment import Segment
+from kraftlog.read.partitions import by_partition, is_metadata, log_start_offset
+from kraftlog.read.records import Progress
+from kraftlog.read.seek import seek
+from kraftlog.read.segment_reader import scanned, segment_file
+from kraftlog.tables.transactions import (
+    Commits,
+    TransactionsOfLog,
+    coordinator_transactions,
+    input_offsets,
+    transactional_commits,
+)
+from kraftlog.topics import TopicPartition
+from kraftlog.transactions.cut import Cut, CutTime, Side, WholeTransaction, greatest_cut, least_cut
+from kraftlog.transactions.transaction import PARTITION, Transaction
+
+
+class _Frontier:
+    """Where the log of a partition reaches a time.
+
+    Attributes
+    ----------
+    first_later : int or None
+        Base offset of the first batch that is later than the time: of markers, and of records outside of transactions.
+    end_not_later : int
+        End offset of the last such batch that is not later.
+    end_offset : int
+        Of the log.
+    """
+
+    def __init__(self, timestamp: int, log_start_offset: int, *, keeps_ends: bool) -> None:
+        self.first_later: int | None = None
+        self.end_not_later = self.end_offset = log_start_offset
+        self._timestamp = timestamp
+        self._ends: list[np.ndarray] | None = [] if keeps_ends else None
+
+    def add(self, headers: Headers) -> None:
+        """Take the next headers."""
+        headers = headers[headers["crc_ok"] != 0]
+        if not len(headers):
+            return
+        batch_ends = last_offsets(headers) + 1
+        attributes = headers["attributes"]
+        counts = (attributes & TRANSACTIONAL_BIT == 0) | (attributes & CONTROL_BIT != 0)
+        is_later = headers["max_timestamp"] > self._timestamp
+        later, earlier = np.flatnonzero(counts & is_later), np.flatnonzero(counts & ~is_later)
+        if self.first_later is None and len(later):
+            self.first_later = int(headers["base_offset"][later[0]])
+        if len(earlier):
+            self.end_not_later = int(batch_ends[earlier[-1]])
+        self.end_offset = int(batch_ends[-1])
+        if self._ends is not None:
+            self._ends.append(np.asarray(batch_ends))
+
+    def batch_end(self, offset: int) -> int:
+        """Return the end of the batch that holds the record before an offset."""
+        batch_ends = np.concatenate(self._ends or [np.empty(0, np.int64)])
+        at = int(np.searchsorted(batch_ends, offset))
+        return offset if at == len(batch_ends) else int(batch_ends[at])
+
+
+def find_cut(
+    found: Discovery,
+    lines: Iterable[Segment],
+    time: CutTime,
+    faults: list[Fault],
+    notes: list[str],
+    on_progress: Progress | None = None,
+) -> Cut:
+    """Return the cut at a time, of partitions that are no metadata log.
+
+    Parameters
+    ----------
+    found : Discovery
+        All replicas: the coordinators' topics are looked for in their directories.
+    lines : iterable of Segment
+        Of one replica of each partition.
+    time : CutTime
+    faults : list of Fault
+        Receives what cannot be read.
+    notes : list of str
+        Receives what cannot be known of transactions.
+    on_progress : callable, optional
+
+    Raises
+    ------
+    ValueError
+        When there is no cut after the time.
+    """
+    segments = [one for one in lines if one.topic_partition is not None and not one.state and not is_metadata(one)]
+    known = coordinator_transactions(found, ReadOptions(), faults)
+    commits = transactional_commits(segments, ReadOptions(), faults)
+    sources = {TopicPartition(topic, number) for rows in commits.values() for _, _, topic, number, _ in rows}
+    logs, frontiers = TransactionsOfLog(), dict[TopicPartition, _Frontier]()
+    for group in by_partition(segments):
+        of = group[0].topic_partition
+        assert of is not None
+        keeps_ends = time.side is Side.AT_OR_AFTER and of in sources
+        start = log_start_offset(group, ReadOptions())
+        frontier = frontiers[of] = _Frontier(time.timestamp, start, keeps_ends=keeps_ends)
+        logs.read(group, faults, strict=False, on_progress=on_progress, also=frontier.add)
+    each = [one for some in logs.transactions(known) for one in some]
+    alone = sum(one.identified_by == PARTITION and len(one.parts) > 0 for one in each)
+    if alone and len(frontiers) > 1:
+        notes.append(
+            f"{alone} transaction{'s are' if alone > 1 else ' is'} known by partition only, since "
+            "__transaction_state does not reach so far back: the cut may tear them"
+        )
+    whole = [WholeTransaction.of(one, _committed(one, commits)) for one in each]
+    log_ends = {of: one.end_offset for of, one in frontiers.items()}
+    if time.side is Side.END:
+        return Cut(greatest_cut(log_ends, whole), log_ends)
+    asked = {of: one.end_offset if one.first_later is None else one.first_later for of, one in frontiers.items()}
+    if time.side is Side.AT_OR_BEFORE:
+        return Cut(greatest_cut(asked, whole), asked)
+    asked = {of: max(one.end_not_later, asked[of]) for of, one in frontiers.items()}
+    return Cut(least_cut(asked, log_ends, whole, lambda of, offset: frontiers[of].batch_end(offset)), asked)
+
+
+def _committed(one: Transaction, commits: Commits) -> list[tuple[TopicPartition, int]]:
+    rows = input_offsets(one, commits)
+    return [(TopicPartition(row["topic"], row["partition"]), row["offset"]) for row in rows]
+
+
+def files_at(found: Discovery, cut: Cut) -> Discovery:
+    """Return files as they were at a cut: what lies after it is not there.
+
+    Partitions that are not of the cut stay as they are. Transactions that are open at the cut count as aborted.
+
+    Parameters
+    ----------
+    found : Discovery
+    cut : Cut
+
+    Raises
+    ------
+    RecordError
+        When a segment that is cut cannot be read.
+    """
+    segments: list[Segment] = []
+    for group in by_partition(found.segments):
+        end = None if group[0].topic_partition is None else cut.ends.get(group[0].topic_partition)
+        segments += group if end is None else _segments_at(group, end)
+    return replace(found, segments=segments, notes=[*found.notes, *cut.notes()])
+
+
+def _segments_at(group: list[Segment], end_offset: int) -> list[Segment]:
+    kept = [one for one in group if one.base_offset is None or one.base_offset < end_offset] or group[:1]
+    last = kept[-1]
+    size = _position_of(last, end_offset)
+    # its .txnindex may have entries of what lies after the cut
+    beside = tuple(kind for kind in last.kinds_beside if kind != "txnindex")
+    settled = min(last.settled_offset, last.base_offset or 0)
+    ended = replace(last, size=size, kinds_beside=beside, is_closed=False, settled_offset=settled, is_cut=True)
+    return [*kept[:-1], ended]
+
+
+def _position_of(segment: Segment, offset: int) -> int:
+    """Return the byte at which the first batch from an offset on begins."""
+    end = 0
+    with segment_file(segment, [], strict=True) as file:
+        start, _ = seek(segment, file, ReadOptions(start_offset=offset, include_deleted=True))
+        scan = HeaderScan(file, start)
+        end = start
+        for headers in scanned(segment, scan, []):  # who reads the segment reports its damage
+            after = np.flatnonzero(headers["base_offset"] >= offset)
+            if len(after):
+                return int(headers["position"][after[0]])
+            end = int(ends(headers)[-1])
+    return end

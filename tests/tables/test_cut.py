@@ -1,0 +1,152 @@
+"""Accounts whose sum is constant, read at cuts of random times: no transaction is torn, nor an offset too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import kraftlog
+from kraftlog import LogStore
+from kraftlog.log_store.partition import Partition
+from kraftlog.log_store.producer import Producer
+from kraftlog.transactions.cut import CutTime, Side
+from standing_clock import StandingClock
+
+ACCOUNTS, ORDERS = "accounts", "orders"
+STEPS, TIMES = 80, 8
+
+
+def with_clocks_of_leaders(monkeypatch: pytest.MonkeyPatch, draw: Random) -> None:
+    """Let the markers of one transaction have several times, as the leaders of its partitions set them."""
+    append = Partition.append_marker
+
+    def append_later(self: Partition, *args: Any, timestamp_ms: int, **more: Any) -> None:
+        append(self, *args, timestamp_ms=timestamp_ms + draw.randrange(100), **more)
+
+    monkeypatch.setattr(Partition, "append_marker", append_later)
+
+
+def history(folder: Path, draw: Random) -> tuple[int, int]:
+    """Write transfers between accounts: each takes an order, and commits its offset; return the times of the log."""
+    clock = StandingClock()
+    store = LogStore(folder, clock=clock, sync_threads=0)
+    store.create_topic(ACCOUNTS, 3)
+    store.create_topic(ORDERS, 2)
+    plain = store.producer()
+    producers = [store.producer(f"transfer-{number}") for number in range(3)]
+    written, taken, begin = [0, 0], [0, 0], clock.now
+    under_way: dict[Producer, bool] = {}
+    for _ in range(STEPS):
+        clock.now += draw.choice((0, 1, 50))
+        order = draw.randrange(2)
+        for _ in range(draw.randrange(3)):
+            plain.send(ORDERS, value="order", partition=order)
+            written[order] += 1
+        plain.flush()
+        producer = draw.choice(producers)
+        if producer not in under_way:
+            producer.begin_transaction()
+            amount, (to, of) = draw.randrange(1, 100), draw.sample(range(3), 2)
+            producer.send(ACCOUNTS, value=str(amount), partition=to)
+            producer.flush()
+            producer.send(ACCOUNTS, value=str(-amount), partition=of)
+            taken[order] = draw.randint(taken[order], written[order])
+            producer.send_offsets_to_transaction({(ORDERS, order): taken[order]}, group="transfers")
+            producer.flush()
+            under_way[producer] = draw.random() < 0.8
+        elif under_way.pop(producer):
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    end = clock.now
+    store.close()
+    return begin, end
+
+
+def values(log: kraftlog.Log, level: str = "read_committed") -> list[int]:
+    return [int(value) for value in log.records(["value"], isolation_level=level).to_table()["value"].to_pylist()]
+
+
+def committed_offsets(log: kraftlog.Log) -> dict[int, int]:
+    rows = log.transactions(["state", "input_offsets"]).to_pylist()
+    offsets = [each for row in rows if row["state"] == "committed" for each in row["input_offsets"]]
+    found: dict[int, int] = {}
+    for each in offsets:
+        found[each["partition"]] = max(each["offset"], found.get(each["partition"], 0))
+    return found
+
+
+def is_whole(log: kraftlog.Log) -> bool:
+    """Whether sums are constant, and each offset that was committed is of an order that is there."""
+    accounts = log.of_files(log.found.only(lambda topic, _: topic == ACCOUNTS))
+    ends = {one.partition: one.end_offset for one in log.partitions if one.topic == ORDERS}
+    return sum(values(accounts)) == 0 and all(offset <= ends[of] for of, offset in committed_offsets(log).items())
+
+
+def counted(log: kraftlog.Log) -> Iterator[tuple[str, int, int, int]]:
+    """Return markers and plain records: topic, partition, offset, timestamp."""
+    columns = ["topic", "partition", "offset", "timestamp_ms", "is_transactional", "is_control"]
+    for row in log.records(columns, include_control=True).to_table().to_pylist():
+        if row["is_control"] or not row["is_transactional"]:
+            yield row["topic"], row["partition"], row["offset"], row["timestamp_ms"]
+
+
+def is_extracted_whole(log: kraftlog.Log, folder: Path, time: int) -> None:
+    """Compare a copy up to a time with the log at the cut; what is open there is aborted in the copy."""
+    done = kraftlog.extract(folder / "store", folder / "copy", topics=[ACCOUNTS, ORDERS], end_timestamp=time + 1)
+    copy = kraftlog.open(folder / "copy")
+    at = kraftlog.open(
+        folder / "store",
+        topics=[ACCOUNTS, ORDERS],
+        cut=f"at-or-before:{datetime.fromtimestamp(time / 1000, UTC).isoformat()}",
+    )
+    states = [row["state"] for row in copy.partition_transactions(["state"]).to_pylist()]
+    ended = [row["state"] for row in at.partition_transactions(["state"]).to_pylist()]
+    assert ended.count("open") == states.count("aborted") - ended.count("aborted") > 0
+    assert states.count("open") == 0
+    assert sum("ABORT" in note for note in done.notes) > 0
+    for level in ("read_committed", "read_uncommitted"):
+        columns = ["topic", "partition", "offset", "value"]
+        rows = [one.records(columns, isolation_level=level).to_table() for one in (copy, at)]
+        assert rows[0].equals(rows[1])
+        assert rows[0].num_rows > 0
+
+
+def test_cuts_at_random_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    draw = Random(1)
+    with_clocks_of_leaders(monkeypatch, draw)
+    begin, end = history(tmp_path / "store", draw)
+    log = kraftlog.open(tmp_path / "store")
+    whole, rows = log.cut("end"), list(counted(log))
+    assert is_whole(log.at(whole))
+    moved = later = 0
+    for _ in range(TIMES):
+        time = draw.randint(begin, end)
+        before = log.cut(CutTime(Side.AT_OR_BEFORE, time))
+        assert is_whole(log.at(before))
+        moved += any(True for _ in before.notes())
+        later_rows = [row for row in rows if row[3] > time]
+        for of, asked in before.asked.items():
+            first = min((offset for *where, offset, _ in later_rows if of == tuple(where)), default=whole.asked[of])
+            assert asked == first
+        assert all(stamp <= time for *_, stamp in counted(log.at(before)))
+        try:
+            after = log.cut(CutTime(Side.AT_OR_AFTER, time))
+        except ValueError as error:
+            if not str(error).startswith("no cut: transaction"):
+                raise
+            continue
+        later += 1
+        assert is_whole(log.at(after))
+        there = {row[:3] for row in counted(log.at(after))}
+        assert {row[:3] for row in rows if row[3] <= time} <= there
+        assert all(before.ends[of] <= after.ends[of] <= whole.asked[of] for of in after.ends)
+    assert moved > 1
+    assert later > 1
+    time = draw.randint(begin, end)
+    is_extracted_whole(log, tmp_path, time)
