@@ -20,14 +20,15 @@ PLAIN = -1  # what stands for a producer id where there is none
 class ProducerLog:
     """A partition that grows by a batch of data or a marker at a time.
 
-    With ``raises_epoch`` each marker raises its producer's epoch, as since transaction.version 2.
+    With ``raises_epoch`` each marker raises its producer's epoch, as since transaction.version 2. ``more`` is added to
+    producer ids, which no two logs may have in common: a coordinator gives each producer one of its own.
     """
 
-    def __init__(self, topic: str, *, raises_epoch: bool) -> None:
+    def __init__(self, topic: str, *, raises_epoch: bool, more: int) -> None:
         self.lines: list[Line] = []
         self.segments = {0: b""}
         self.next_offset = 0
-        self._raise = int(raises_epoch)
+        self._raise, self._more = int(raises_epoch), more
         self._epochs: dict[int, int] = defaultdict(int)
         self._sequences: dict[int, int] = defaultdict(int)
         self._made = iter(made(topic, 0, MOST_RECORDS))
@@ -38,7 +39,7 @@ class ProducerLog:
         records = zip(islice(self._made, count), offsets, strict=True)
         lines = [line | {"offset": offset, "timestamp": START + offset} for line, offset in records]
         producer = {
-            "producer_id": producer_id,
+            "producer_id": producer_id + self._more,
             "producer_epoch": self._epochs[producer_id],
             "base_sequence": self._sequences[producer_id],
         }
@@ -67,7 +68,7 @@ class ProducerLog:
             self._sequences[producer_id] = 0
         marker = kraftlog.encode_marker(
             control_type,
-            producer_id=producer_id,
+            producer_id=producer_id + self._more,
             producer_epoch=self._epochs[producer_id],
             coordinator_epoch=3,
             base_offset=self.next_offset,

@@ -14,6 +14,7 @@ from kraftlog.topics import TopicPartition
 from kraftlog.transactions.transaction import (
     COMPLETE_COMMIT,
     ONGOING,
+    PREPARE_ABORT,
     PREPARE_COMMIT,
     CoordinatorLog,
     Part,
@@ -355,14 +356,115 @@ def test_an_earlier_marker_is_no_administrators():
 
 
 def test_markers_that_are_written_twice():
-    """A coordinator that moved may write a marker again; one that says the opposite tears."""
+    """A coordinator that moved may write a marker again; one that says the opposite contradicts its record."""
     first, second = PARTITIONS[:2]
     part = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
     again = Part(first, 1, -1, 1, "committed", marker_offset=2, marker_timestamp=30)
     (row,) = transactions_of({first: [part, again], second: []}, [])
     assert [one.marker_offset for one in row.parts] == [1]
-    (row,) = transactions_of({first: [part, changed(again, state="aborted")]}, [])
+    opposite = {first: [part, changed(again, state="aborted")], second: []}
+    rows = transactions_of(opposite, [])
+    assert [(row.state, row.identified_by) for row in rows] == [("committed", "marker_epoch"), ("aborted", "partition")]
+    prepared = StateRecord("tx", PREPARE_COMMIT, 1, 1, 1, 2, frozenset([first]), 15, 9, 1000, 16)
+    (row,) = transactions_of(opposite, [prepared])
     assert row.state == "torn"
+
+
+STRETCHES = st.lists(
+    st.tuples(
+        st.sampled_from(["raised", "kept", "marker"]), st.sampled_from(["committed", "aborted"]), st.integers(0, 2)
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STRETCHES, min_size=len(PARTITIONS), max_size=len(PARTITIONS)), st.booleans())
+def test_epochs_that_several_transactions_have(stretches, is_one):
+    """A log that no coordinator wrote: an epoch joins parts where it ends one stretch of data in each partition."""
+    logs: dict[TopicPartition, list[Part]] = {}
+    for of, those in zip(PARTITIONS[: 1 if is_one else None], stretches, strict=False):
+        logs[of] = log = []
+        for number, (kind, state, epoch) in enumerate(those):
+            data_epoch = {"raised": epoch - 1, "kept": epoch}.get(kind, -1)
+            at = 10 * number
+            part = Part(of, 1, data_epoch, epoch, state, at, at + 1, at + 2, 2, at, at + 5)
+            log.append(part if data_epoch >= 0 else without_data(part))
+    data = [part for log in logs.values() for part in log if part.data_epoch >= 0]
+    raised: dict[int, list[Part]] = defaultdict(list)
+    for part in data:
+        if part.data_epoch < part.marker_epoch:
+            raised[part.marker_epoch].append(part)
+    own = {epoch: parts for epoch, parts in raised.items() if len({part.of for part in parts}) == len(parts)}
+    rows = transactions_of(logs, [])
+    of_data = [frozenset(part for part in row.parts if part.data_epoch >= 0) for row in rows]
+    assert sorted(part for parts in of_data for part in parts) == sorted(data)
+    assert {frozenset(parts) for parts in own.values()} <= {
+        frozenset(part for part in parts if part.data_epoch < part.marker_epoch) for parts in of_data
+    }
+    for row, parts in zip(rows, of_data, strict=True):
+        if any(part.data_epoch < part.marker_epoch for part in parts):
+            assert (len(parts) == 1 and parts == frozenset(row.parts)) or row.producer_epoch in own
+        if len({part.state for part in parts}) == 2:
+            assert row.state == "torn"
+        if row.state == "torn":
+            assert len({part.of for part in row.parts}) == len(row.parts) > 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.sampled_from([0, 2]), st.data())
+def test_a_repeated_epoch_is_joined_by_the_coordinator(steps, version, data):
+    """What ended a second time at an epoch, long before, proves that the epoch is not enough; the records are."""
+    history = History([*steps, (0, frozenset([0, 1]), "fence")], (version, version))
+    true = data.draw(st.sampled_from([one for one in history.truth if one.producer_id == 0]))
+    of = data.draw(st.sampled_from(sorted(true.parts)))
+    part = true.parts[of]
+    earlier = changed(part, first_offset=-9, last_offset=-8, marker_offset=-7, start_timestamp=1, marker_timestamp=2)
+    logs = history.logs | {of: [earlier, *history.logs[of]]}
+    rows = transactions_of(logs, history.records, whole=PARTITIONS)
+    assert {held(row) for row in rows} == {true_parts(one) for one in history.truth} | {
+        frozenset([(of, earlier.first_offset, earlier.marker_offset)])
+    }
+    assert "torn" not in {row.state for row in rows}
+    (row,) = (row for row in rows if held(row) == true_parts(true))
+    assert (row.identified_by, row.transactional_id) == ("transaction_state", "tx-0")
+
+
+@pytest.mark.parametrize("states", [["committed"], ["aborted", "aborted"]])
+def test_markers_at_an_epoch_that_stayed(states: list[str]):
+    """Version 2, and then 1 again: a marker without data at the last epoch may be of any transaction since."""
+    first, second, third = PARTITIONS
+    raised = [Part(of, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20) for of in (first, second)]
+    kept = [Part(first, 1, 1, 1, state, at, at, at + 1, 1, at, at) for at, state in enumerate(states, 40)]
+    marker = without_data(changed(kept[0], of=third, state="aborted", marker_timestamp=30))
+    logs = {first: [raised[0], *kept], second: [raised[1]], third: [marker]}
+    known = StateRecord("tx", PREPARE_COMMIT, 1, 1, 1, 2, frozenset([first, second]), 15, 9, 1000, 16)
+    later = StateRecord("tx", PREPARE_ABORT, 1, 1, 1, 1, frozenset([third]), 29, 25, 1000, 29)
+    for records in ([], [known], [known, later]):
+        rows = transactions_of(logs, records)
+        found = [(row.state, [part.of for part in row.parts]) for row in rows]
+        assert found.pop(0) == ("committed", [first, second])
+        assert sorted(found) == sorted([("aborted", [third]), *((state, [first]) for state in states)])
+        (of_third,) = (row for row in rows if row.parts[0].of == third)
+        assert of_third.identified_by == ("transaction_state" if later in records else "partition")
+    only_marker = {first: [raised[0], *kept, changed(marker, of=first)], second: [without_data(raised[1])]}
+    whole, *alone = transactions_of(only_marker, [known])
+    assert (whole.transactional_id, whole.state, [part.of for part in whole.parts]) == (
+        "tx",
+        "committed",
+        [first, second],
+    )
+    assert [len(row.parts) for row in alone] == [1] * (len(states) + 1)
+
+
+def test_markers_at_an_epoch_that_ended_twice():
+    """Version 2 raises epochs, but of one that ended two stretches of data not even markers without data are joined."""
+    first, second, third = PARTITIONS
+    before = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
+    twice = [Part(first, 1, 1, 2, "committed", at, at, at + 1, 1, at, at) for at in (30, 40)]
+    marker = without_data(changed(twice[0], of=second))
+    rows = transactions_of({first: [before, *twice], second: [marker], third: [changed(marker, of=third)]}, [])
+    assert [(row.identified_by, len(row.parts)) for row in rows] == [("marker_epoch", 1), *[("partition", 1)] * 4]
 
 
 def test_exhausted_epochs():

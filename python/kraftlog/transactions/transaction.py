@@ -2,14 +2,14 @@
 
 A partition knows its own part: batches of a producer up to a marker. Parts of one transaction are found by the epoch
 of their markers where that epoch is new for each transaction: transaction version 2 (KIP-890) raises it at each end,
-and so does the coordinator of any version when it fences a producer. Where epochs stay, the records of
-``__transaction_state`` say which partitions a transaction has and when it was decided. Without them each part stands
-alone.
+and so does the coordinator of any version when it fences a producer. Where epochs stay, or one ends several stretches
+of data in one partition, the records of ``__transaction_state`` say which partitions a transaction has and when it was
+decided. Without them each part stands alone.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -401,6 +401,9 @@ class _Join:
         self._marker_epochs: dict[int, int] = {}  # by the epoch of the data
         self._waiting: dict[int, dict[TopicPartition, list[Part]]] = defaultdict(lambda: defaultdict(list))
         self._left: set[tuple[int, TopicPartition]] = set()
+        self._repeated = _epochs_that_repeat(parts, _is_raised)
+        self._kept = _epochs_that_repeat(parts, _keeps_epoch)
+        self._kept |= {part.marker_epoch for part in parts if _keeps_epoch(part) and part.state == COMMITTED}
         rest = [part for part in parts if not self._take_raised(part)]
         self._raises_from = self._first_raised(parts, known)
         ends = [_latest_marker(one, following) for one, following in zip_longest(known, known[1:])]
@@ -428,21 +431,16 @@ class _Join:
 
     def _take_raised(self, part: Part) -> bool:
         """Take a part whose marker has a higher epoch than its data: no other transaction has such markers."""
-        if not NONE < part.data_epoch < part.marker_epoch:
+        if not _is_raised(part) or part.marker_epoch in self._repeated:
             return False
-        transaction = self._of_epoch(part.marker_epoch)
-        if _states(transaction, part.of):
-            return False
-        transaction.parts.append(part)
+        self._of_epoch(part.marker_epoch).parts.append(part)
         self._marker_epochs.setdefault(part.data_epoch, part.marker_epoch)
         return True
 
     @staticmethod
     def _first_raised(parts: Sequence[Part], known: Sequence[CoordinatorTransaction]) -> int | None:
         """Return the epoch of data from which on each end raises it; only version 2 does so at a COMMIT."""
-        epochs = [
-            part.data_epoch for part in parts if part.state == COMMITTED and NONE < part.data_epoch < part.marker_epoch
-        ]
+        epochs = [part.data_epoch for part in parts if part.state == COMMITTED and _is_raised(part)]
         epochs += [
             one.epoch - 1 if one.data_epoch is None else one.data_epoch for one in known if one.version >= RAISES_EPOCHS
         ]
@@ -451,7 +449,7 @@ class _Join:
     def _take_known(self, one: CoordinatorTransaction) -> bool:
         """Take a transaction of the coordinator whose epoch says which markers are its own."""
         is_fence = one.decision == ABORTED and one.data_epoch is None and one.epoch in self._by_epoch
-        if not (one.raises_epoch or is_fence):
+        if not (one.raises_epoch or is_fence) or one.epoch in self._repeated:
             return False
         transaction = self._of_epoch(one.epoch)
         if transaction.known is not None:
@@ -470,9 +468,11 @@ class _Join:
         """
         rest = []
         for part in parts:
-            is_of_sequence = part.has_ended and part.data_epoch in (part.marker_epoch, NONE)
-            if is_of_sequence and not (part.data_epoch == NONE and part.marker_epoch in self._by_epoch):
-                self._waiting[part.marker_epoch][part.of].append(part)
+            epoch = part.marker_epoch
+            is_own = epoch in self._by_epoch and epoch not in self._kept
+            is_marker = part.has_ended and part.data_epoch == NONE
+            if epoch in self._repeated or _keeps_epoch(part) or (is_marker and not is_own):
+                self._waiting[epoch][part.of].append(part)
             else:
                 rest.append(part)
         those: dict[int, list[tuple[Transaction, int]]] = defaultdict(list)
@@ -507,20 +507,36 @@ class _Join:
         """Return the transaction that a part is of as epochs tell; None where they do not."""
         since, epoch = self._raises_from, part.marker_epoch
         if part.data_epoch == NONE:
-            is_own = epoch in self._by_epoch or (since is not None and epoch > since)
-            return self._of_epoch(epoch) if is_own else None
+            return self._of_marker(part)
         following = self._marker_epochs.get(part.data_epoch)
         known = None if following is None else self._of_epoch(following).known
         if part.has_ended:
             # at the first epoch of version 2 a marker may be of a transaction before it: one of an administrator is not
             is_later = known is not None and part.marker_timestamp >= known.start
-            if epoch != part.data_epoch or since is None or part.data_epoch < since + (not is_later):
+            is_administrators = since is not None and epoch >= since + (not is_later) and epoch not in self._kept
+            if epoch != part.data_epoch or not is_administrators:
                 return None
         if known is None and (since is None or part.data_epoch < since):
             return None  # it may be of an earlier transaction of a producer that was fenced
         transaction = self._of_epoch(part.data_epoch + 1 if following is None else following)
         is_free = not _states(transaction, part.of) and (known is None or known.may_have(part.of))
         return transaction if is_free else None
+
+    def _of_marker(self, part: Part) -> Transaction | None:
+        """Return the transaction that a marker without data is of as epochs tell; None where they do not."""
+        since, epoch = self._raises_from, part.marker_epoch
+        is_raised = since is not None and epoch > since
+        is_shared = epoch in self._repeated or epoch in self._kept
+        if epoch not in self._by_epoch and (is_shared or not is_raised):
+            return None
+        transaction = self._of_epoch(epoch)
+        known, states = transaction.known, _states(transaction, part.of)
+        if known is None:
+            # a partition has one marker of a transaction, or the same again: another ended what is gone
+            is_own = epoch not in self._kept and states <= {part.state}
+        else:
+            is_own = known.may_have(part.of) and not (epoch in self._kept and states)
+        return transaction if is_own else None
 
     def _sequenced_with(self, part: Part) -> Transaction | None:
         """Return the last transaction of the coordinator that an open part can be of."""
@@ -534,6 +550,20 @@ class _Join:
             is_free = known.partitions is not None and not is_later and not _states(transaction, part.of)
             return transaction if is_free else None
         return None
+
+
+def _is_raised(part: Part) -> bool:
+    return NONE < part.data_epoch < part.marker_epoch
+
+
+def _keeps_epoch(part: Part) -> bool:
+    return NONE < part.data_epoch == part.marker_epoch
+
+
+def _epochs_that_repeat(parts: Iterable[Part], of_kind: Callable[[Part], bool]) -> set[int]:
+    """Return the epochs of markers that end several stretches of data in one partition, so of several transactions."""
+    counts = Counter((part.of, part.marker_epoch) for part in parts if of_kind(part))
+    return {epoch for (_, epoch), count in counts.items() if count > 1}
 
 
 class _Pairing(NamedTuple):
