@@ -9,18 +9,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import Cython
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 NATIVE = Path("native")
 MODULES = sorted((NATIVE / "kraftlog" / "_native").glob("*.pyx"))
 GENERATED = Path("build") / "generated"
+SHARED = "kraftlog._native.cython_shared"  # Cython's memoryviews: else each module compiles its own
+SHARED_SOURCE = GENERATED / "cython_shared.c"
 WRITER = str(NATIVE / "straight_decoders.py")  # of the decoders of messages, from their definitions
 SANITIZE = os.environ.get("KRAFTLOG_SANITIZE") == "1"
 BUILT = os.environ.get("KRAFTLOG_BUILT") == "1"
 
 GENERATED.mkdir(parents=True, exist_ok=True)
 subprocess.run([sys.executable, WRITER, GENERATED / "straight_decoders.h"], check=True)
+if not SHARED_SOURCE.exists() or f"Cython {Cython.__version__} " not in SHARED_SOURCE.read_text("utf-8")[:200]:
+    options = ["-3", "-X", "freethreading_compatible=True", f"--generate-shared={SHARED_SOURCE}"]
+    subprocess.run([sys.executable, "-m", "cython", *options], check=True)
 
 # Generated code is full of conversions, so the warnings that our C must pass are asked for in ci/lint, on the headers.
 # -g0: Python's own flags ask for debug information, which was 25 of the 30 MB of all modules
@@ -31,8 +37,8 @@ link = ["-fsanitize=address,undefined"] if SANITIZE else []
 
 extensions = [
     Extension(
-        f"kraftlog._native.{path.stem}",
-        [str(path)],
+        name,
+        [str(source)],
         include_dirs=[str(NATIVE / "c"), str(GENERATED)],
         depends=[
             *(str(header) for folder in (NATIVE / "c", GENERATED) for header in sorted(folder.glob("*.h"))),
@@ -41,7 +47,7 @@ extensions = [
         extra_compile_args=[*flags, "-std=gnu11", "-fsigned-char", "-Wno-unused-function"],
         extra_link_args=link,
     )
-    for path in MODULES
+    for name, source in [(SHARED, SHARED_SOURCE), *((f"kraftlog._native.{path.stem}", path) for path in MODULES)]
 ]
 
 setup(
@@ -50,6 +56,7 @@ setup(
         [] if BUILT else extensions,
         include_path=[str(NATIVE)],
         build_dir="build/cython",
+        shared_utility_qualified_name=SHARED,
         compiler_directives={
             "language_level": 3,
             "embedsignature": True,
