@@ -76,7 +76,7 @@ def test_all_commands_are_here():
     assert SHOWN.keys() | NO_TABLES.keys() == MODULES.keys()
 
 
-@pytest.mark.sweep(14)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("columns", [80, 200])
 @pytest.mark.parametrize("command", SHOWN)
 def test_rows_fit_and_what_is_copied_is_whole(kraftlog_command: Command, command: str, columns: int):

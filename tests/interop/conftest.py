@@ -27,7 +27,7 @@ os.environ.setdefault(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what says how long random logs are compared with Kafka, and which."""
     group = parser.getgroup("random logs")
-    group.addoption("--random-seconds", type=float, default=8.0, help="how long each test of random logs runs")
+    group.addoption("--random-seconds", type=float, default=4.0, help="how long each test of random logs runs")
     group.addoption("--random-seed", type=int, default=0, help="the number of the first log")
     group.addoption("--random-counts", type=Path, help="a file for what was drawn and found, a line each minute")
 

@@ -98,12 +98,12 @@ about_kafka = st.one_of(
 
 @pytest.fixture(scope="module")
 def drawn(request: pytest.FixtureRequest) -> list[list[Record]]:
-    """Draw the same logs in every run, a quarter of them in a sample.
+    """Draw the same logs in every run, one of ten in a sample.
 
     Each begins with a level of metadata.version, which Kafka needs to write one.
     """
     found: list[list[Record]] = []
-    count = LOGS if request.config.getoption("--all-cases") else LOGS // 4
+    count = LOGS if request.config.getoption("--all-cases") else LOGS // 10
     level = record("FeatureLevelRecord", name=METADATA_VERSION, feature_level=NEWEST_LEVEL)
 
     @settings(

@@ -126,7 +126,7 @@ def test_what_was_stored(tmp_path: Path, expected: list[Any], layout: str):
     assert not list(log.verify())
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("layout", ["local", "aiven"])
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("kind", ["index", "timeindex", "snapshot"])
@@ -145,7 +145,7 @@ def test_other_bytes(tmp_path: Path, expected: list[Any], layout: str, kind: str
             assert faults, (seed, how)
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("layout", ["local", "aiven"])
 @pytest.mark.parametrize("how", CHANGES)
 def test_other_bytes_of_aborted_transactions(tmp_path: Path, expected: list[Any], layout: str, how: str):
@@ -238,7 +238,7 @@ def test_short_answers(
     assert len(asked) >= (15 if layout == "local" else 9)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex", ".snapshot"])
 def test_short_answers_that_stay(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, expected: list[Any], suffix: str

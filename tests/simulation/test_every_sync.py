@@ -101,7 +101,7 @@ def noticed(workload: Workload, **change: str) -> bool:
     return False
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("site", NOTICED)
 def test_without_a_sync(site: str):
     assert noticed(NAMES[NOTICED[site]](), ignored=site), f"nothing is lost without {site}"
@@ -140,6 +140,7 @@ def losses_at(disk: SimDisk) -> Iterator[Loss]:
         yield replace(loss_of("all", disk), entries=frozenset(before.keys() - closed({number}, before)))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("site", RENAMED)
 def test_renamed_before_it_is_synced(site: str):
     assert noticed(NAMES[RENAMED[site]](), reordered=site), f"nothing is lost when {site} comes behind the rename"
@@ -149,7 +150,7 @@ def test_these_are_all_syncs_that_are_reached():
     sites = set()
     for make in WORKLOADS:
         simulation = Simulation(make())
-        simulation.explore(40, variants=2)
+        simulation.explore(20, variants=2)
         sites |= {site.partition(" < ")[0] for site in simulation.sites}
     assert set(NOT_NOTICED) <= sites
     assert sites - {NOT_IN_KRAFTLOG, *NOT_NOTICED, *RARE} == set(NOTICED)

@@ -29,7 +29,7 @@ def killed_behind(workload: Workload, most: int) -> Simulation:
     return simulation
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("make", WORKLOADS, ids=[make().name for make in WORKLOADS])
 def test_what_a_recovery_has_shown_stays(make):
     simulation = killed_behind(make(), 15)

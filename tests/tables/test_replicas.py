@@ -69,6 +69,7 @@ def copies(tmp_path: Path) -> Callable[[Path], tuple[Path, Path]]:
     return copy
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: str(path.relative_to(GOLDEN).parent))
 def test_equal_replicas_have_the_rows_of_one(directory: Path, copies: Callable[[Path], tuple[Path, Path]]):
     one, other = copies(directory)

@@ -54,7 +54,7 @@ def texts_of(rows: list[Row], seed: int) -> list[bytes]:
     return texts
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("column", ["key", "value"])
 def test_texts_in_columns(name: str, column: str):

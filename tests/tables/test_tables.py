@@ -91,6 +91,7 @@ BY_ANOTHER_TEST |= {
 }  # tables/test_healing.py has replicas
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize(("table", "option"), [one for one in OPTIONS if one not in BY_ANOTHER_TEST])
 def test_an_option_that_a_table_has_does_something(table: str, option: str, directories: list[Path]):
     assert any(differs(kraftlog.open(path), TABLES[table], option) for path in directories)
