@@ -14,9 +14,13 @@ CONTENTS = {
     "broker": "a topic with committed, aborted and open transactions, and the topics of the coordinators",
     "codecs": "two topics with compressed batches",
     "damaged": "a partition with a flipped bit",
+    "failover": "__cluster_metadata with a transaction that a controller failover aborted",
+    "future": "the topics of the coordinators, with records of a newer Kafka",
     "groups": "__consumer_offsets of classic, consumer and share groups",
     "hanging": "a transaction that no coordinator will end",
     "metadata": "__cluster_metadata of a cluster, with its snapshots",
+    "salvage": "a partition with a wrong batch length",
+    "tiered": "a log directory (logs) and the remote tier of its topic (tier)",
     "torn": "a partition whose last batch is cut off, as after a crash",
 }
 
@@ -27,7 +31,7 @@ def sample(directory: Path) -> None:
     """Write sample log directories, which a real Kafka made, to a new or empty folder.
 
     The examples of the other commands read them. They take 300 KB. Each folder is the log directory of one broker, or
-    a part of it; damaged and torn were changed by hand.
+    a part of it; damaged, salvage and torn were changed by hand, and future was written with Kafka's classes.
 
     \b
     Example:
