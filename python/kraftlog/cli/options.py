@@ -27,7 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Timestamp(click.ParamType[int]):
-    """RFC 3339 text, UTC where it names no zone, or milliseconds since the epoch."""
+    """RFC 3339 text (UTC without a time zone), or milliseconds since the epoch."""
 
     name = "timestamp"
 
@@ -46,7 +46,7 @@ class Timestamp(click.ParamType[int]):
 
 
 class Columns(click.ParamType[list[str]]):
-    """Names with commas between them."""
+    """Names, separated by commas."""
 
     name = "columns"
 
@@ -67,7 +67,7 @@ class ExistingPath(click.Path):
         super().__init__(exists=True, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return a path; whether there is something at a URI shows when it is read."""
+        """Return a path; URIs are not checked before they are read."""
         path = log_path(value)
         return path if isinstance(path, RemotePath) else super().convert(path, param, ctx)
 
@@ -84,12 +84,12 @@ def applied(decorators: list[Callable[[Command], Command]]) -> Callable[[Command
 
 
 class Pair(click.ParamType[tuple[str, str]]):
-    """Two texts with an equals sign between them.
+    """Two texts, separated by an equals sign.
 
     Parameters
     ----------
     name : str
-        Of the type, such as ``old=new``.
+        Name of the type, such as ``old=new``.
     """
 
     def __init__(self, name: str) -> None:
@@ -106,7 +106,7 @@ class Pair(click.ParamType[tuple[str, str]]):
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Keep an option for the paths that it belongs to."""
+    """Store an option for the paths to which it belongs."""
     assert param.name is not None
     ctx.meta[param.name] = value
 
@@ -123,7 +123,7 @@ def _with_others(
 
 
 def given_tier(ctx: click.Context) -> RemoteTier | None:
-    """Return the remote tier that the options name; None when they name none."""
+    """Return the remote tier of the options, or None."""
     location, keys = ctx.meta.get("remote_tier"), dict(ctx.meta.get("tier_keys") or ())
     if location is None and keys:
         raise click.UsageError("--tier-key goes with --remote-tier")
@@ -131,7 +131,7 @@ def given_tier(ctx: click.Context) -> RemoteTier | None:
 
 
 def given_identity(ctx: click.Context) -> list[Identity]:
-    """Return which topics and which cluster the options name; nothing when they name none."""
+    """Return the topic ids and the cluster id of the options; an empty list without them."""
     topic_ids, cluster_id = ctx.meta.get("topic_ids") or (), ctx.meta.get("cluster_id")
     return [Identity(tuple(topic_ids), cluster_id)] if topic_ids or cluster_id is not None else []
 
@@ -176,7 +176,7 @@ IDENTITY = applied(
             is_eager=True,
             expose_value=False,
             callback=_keep,
-            help="Of topics with the same name, the one with this id; may be given several times.",
+            help="Id of the topic to read, if several topics have the same name. Repeatable.",
         ),
         click.option(
             "--cluster-id",
@@ -184,7 +184,7 @@ IDENTITY = applied(
             is_eager=True,
             expose_value=False,
             callback=_keep,
-            help="Of directories of several clusters, those of this one.",
+            help="Id of the cluster to read, if the directories belong to several clusters.",
         ),
     ]
 )
@@ -197,7 +197,7 @@ TIER = applied(
             is_eager=True,
             expose_value=False,
             callback=_keep,
-            help="Tiered storage of the brokers, a folder or URI. PATHS go on where it ends, or are left out.",
+            help="Tiered storage of the brokers, a folder or URI. PATHS continue where the tier ends; optional.",
         ),
         click.option(
             "--tier-key",
@@ -208,7 +208,7 @@ TIER = applied(
             is_eager=True,
             expose_value=False,
             callback=_keep,
-            help="Private key (PEM) of a key pair that the tier is encrypted with; may be given several times.",
+            help="Private key (PEM) of a key pair that encrypts the tier. Repeatable.",
         ),
     ]
 )
@@ -219,14 +219,14 @@ PATHS = applied([_PATHS, TIER, IDENTITY])
 
 WHICH = applied(
     [
-        click.option("-t", "--topic", "topics", multiple=True, help="Only this topic; may be given several times."),
+        click.option("-t", "--topic", "topics", multiple=True, help="Only this topic. Repeatable."),
         click.option(
             "-p",
             "--partition",
             "partitions",
             multiple=True,
             type=int,
-            help="Only this partition; may be given several times.",
+            help="Only this partition. Repeatable.",
         ),
     ]
 )
@@ -234,44 +234,44 @@ WHICH = applied(
 CHANGES = applied(
     [
         click.option(
-            "--kind", "kinds", multiple=True, help="Only of these: topic, partition, broker, config ...; several times."
+            "--kind", "kinds", multiple=True, help="Only changes of this kind: topic, partition, ... Repeatable."
         ),
         click.option(
             "-t",
             "--topic",
             "changed_topics",
             multiple=True,
-            help="Only of this topic, its partitions and configs; may be given several times.",
+            help="Only changes of this topic, its partitions and configs. Repeatable.",
         ),
         click.option(
             "--broker",
             "brokers",
             multiple=True,
             type=int,
-            help="Only of this broker and its configs, and where it comes or goes as leader, or in the ISR or another"
-            " list of a partition; may be given several times.",
+            help="Only changes of this broker and its configs, and of partitions that add or remove it as leader, in"
+            " the ISR or in another list. Repeatable.",
         ),
     ]
 )
 
 _OF_TABLES: dict[str, Callable[[Any], Any]] = {
     "start_offset": click.option("--start-offset", type=int, help="First offset."),
-    "end_offset": click.option("--end-offset", type=int, help="Offset before which to stop."),
+    "end_offset": click.option("--end-offset", type=int, help="End offset, exclusive."),
     "start_timestamp": click.option(
-        "--start-timestamp", type=Timestamp(), help="First timestamp: RFC 3339, or milliseconds."
+        "--start-timestamp", type=Timestamp(), help="First timestamp, RFC 3339 or milliseconds."
     ),
-    "end_timestamp": click.option("--end-timestamp", type=Timestamp(), help="Timestamp before which to stop."),
-    "at": click.option("--at", type=int, help="The last offset that counts, in each partition of the topic."),
+    "end_timestamp": click.option("--end-timestamp", type=Timestamp(), help="End timestamp, exclusive."),
+    "at": click.option("--at", type=int, help="Last offset to apply, in each partition of the topic."),
     "include_deleted": click.option(
         "--include-deleted",
         is_flag=True,
-        help="Also what lies before the log start offset, which consumers do not see.",
+        help="Include records before the log start offset, which consumers do not see.",
     ),
     "heal": click.option(
         "--heal/--no-heal",
         default=ReadOptions.heal,
         show_default=True,
-        help="Read what the chosen replica lacks, or has damaged, from others that agree with it.",
+        help="Read missing or damaged offsets of the chosen replica from replicas that agree with it.",
     ),
     "isolation_level": click.option(
         "--isolation-level",
@@ -279,37 +279,36 @@ _OF_TABLES: dict[str, Callable[[Any], Any]] = {
         default=ReadOptions.isolation_level,
         show_default=True,
     ),
-    "include_control": click.option("--include-control", is_flag=True, help="Show the records of control batches."),
+    "include_control": click.option("--include-control", is_flag=True, help="Include the records of control batches."),
     "salvage": click.option(
         "--salvage",
         is_flag=True,
-        help="Search for batches where damage leaves no header to go on with; the column salvaged marks what was"
-        " found.",
+        help="Search damaged parts of files for batches; the column salvaged marks their records.",
     ),
     "max_decompressed_bytes": click.option(
         "--max-decompressed-bytes",
         type=click.IntRange(1, MOST_DECOMPRESSED_BYTES),
         default=ReadOptions.max_decompressed_bytes,
         show_default=True,
-        help="Most bytes that one batch may take after decompression.",
+        help="Maximum size of a batch after decompression, in bytes.",
     ),
     "include_image": click.option(
-        "--include-image", is_flag=True, help="Begin with the image that changes start from, as what was added."
+        "--include-image", is_flag=True, help="Begin with the initial image, as added entries."
     ),
     "show_secrets": click.option(
-        "--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords, in raw_value, too."
+        "--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords, also in raw_value."
     ),
 }
-OF_PYTHON = ("batch_rows", "batch_bytes")  # the record batches that Python gets
+OF_PYTHON = ("batch_rows", "batch_bytes")  # sizes of the record batches in Python
 
 
 def of_table(table: Table) -> Callable[[Command], Command]:
-    """Return the options that a table has; all have ``strict``, which is among ``READING``."""
+    """Return the options of a table, except ``strict``, which all tables have (see ``READING``)."""
     names = [name for name in table.option_names if name not in (*OF_PYTHON, "strict", "check_crc")]
     decorators = [_OF_TABLES[name] for name in names]
     if "check_crc" in table.option_names:
         is_default = bool(table.defaults.get("check_crc", ReadOptions.check_crc))
-        text = "Compare the checksums of batches." if is_default else "Read the batches, and fill crc_ok."
+        text = "Verify the checksums of batches." if is_default else "Verify the checksums of batches, for crc_ok."
         decorators.append(click.option("--check-crc/--no-check-crc", default=is_default, show_default=True, help=text))
     return applied(decorators)
 
@@ -321,7 +320,7 @@ RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_contr
 
 
 class TransactionId(click.ParamType["ProducerIdAndEpoch"]):
-    """Producer id and epoch, with a colon between them."""
+    """Producer id and epoch, separated by a colon."""
 
     name = "PID:EPOCH"
 
@@ -341,20 +340,20 @@ TRANSACTION = click.option(
     "--transaction",
     type=TransactionId(),
     metavar="PID:EPOCH",
-    help="Only records of this transaction, as the table transactions names it: of all its partitions, also where it"
-    " is open or aborted.",
+    help="Only records of this transaction of the table transactions, in all its partitions, also if it is open or"
+    " aborted.",
 )
 
 
 COMMITTED_ONLY = click.option(
     "--committed-only",
     is_flag=True,
-    help="End each partition at the high watermark that the files prove; what follows may be cut off again.",
+    help="End each partition at the high watermark that the files prove; later records may still be truncated.",
 )
 
 
 class OffsetOrTime(click.ParamType[tuple[str, int]]):
-    """Where to begin, as kcat has it: beginning, end, an offset, -N, or s@ and e@ with a timestamp."""
+    """A bound in kcat's syntax: beginning, end, an offset, -N, or s@ and e@ with a timestamp."""
 
     name = "offset"
 
@@ -379,22 +378,22 @@ KCAT_OFFSET = click.option(
     "bounds",
     multiple=True,
     type=OffsetOrTime(),
-    help="Where to begin, as kcat has it: beginning, end, an offset, -5 for the last five of each partition, or"
-    " s@TIMESTAMP; e@TIMESTAMP is where to end.",
+    help="Start as in kcat: beginning, end, an offset, -5 for the last five of each partition, or s@TIMESTAMP;"
+    " e@TIMESTAMP sets the end.",
 )
 
 FOLLOW = applied(
     [
-        click.option("--follow", "follows", is_flag=True, help="Go on when more is written, until Ctrl-C."),
+        click.option("--follow", "follows", is_flag=True, help="Wait for new rows, until Ctrl-C."),
         click.option(
             "--last",
             type=click.IntRange(min=0),
-            help="Begin with the last N rows of each partition; with --follow, 0 shows only what is new.",
+            help="Begin with the last N rows of each partition; with --follow, 0 shows only new rows.",
         ),
     ]
 )
 
-FORCE = click.option("--force", is_flag=True, help="Replace the output file when it exists.")
+FORCE = click.option("--force", is_flag=True, help="Replace an existing output file.")
 
 
 def output_options(
@@ -404,18 +403,18 @@ def output_options(
     has_bytes: bool = False,
     piped: str = "table",
 ) -> Callable[[Command], Command]:
-    """Return the options of output, which a command gets as one ``Output``.
+    """Return the output options, which a command receives as one ``Output``.
 
     Parameters
     ----------
     own_format : str or None
-        A format of this command alone, which is its default.
+        The default format, which only this command has.
     others : tuple of str
-        Formats of this command alone that are on request.
+        Other formats that only this command has.
     has_bytes : bool
         Whether rows have columns of bytes.
     piped : str
-        The default where standard output is no terminal.
+        The default format if standard output is not a terminal.
     """
     default = own_format or ("table" if piped == "table" else f"table on a terminal, {piped} elsewhere")
     formats = (*([] if own_format is None else [own_format]), *FORMATS, *others)
@@ -424,20 +423,20 @@ def output_options(
             "--format",
             "form",
             type=click.Choice(formats),
-            help=f"By default what the ending of the output file says; on standard output {default}.",
+            help=f"Default: by the extension of the output file; on standard output {default}.",
         ),
-        click.option("--output", type=click.Path(dir_okay=False), help="A file; standard output when left out."),
+        click.option("--output", type=click.Path(dir_okay=False), help="Output file; default: standard output."),
         FORCE,
-        click.option("--columns", type=Columns(), help="Names with commas between them; only these are read."),
+        click.option("--columns", type=Columns(), help="Columns to read, separated by commas."),
         click.option("-c", "--limit", type=click.IntRange(min=0), help="Show the first N rows."),
         click.option("--tail", type=click.IntRange(min=0), help="Show the last N rows."),
         click.option("--all", "shows_all", is_flag=True, help="Show all rows on a terminal; by default the first 100."),
-        click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, whole and exact."),
+        click.option("--full", "is_full", is_flag=True, help="Show all columns on a terminal, in full."),
     ]
     if has_bytes:
         texts = click.Choice(BINARY_TEXTS)
-        by_default = "base64; in tables text, and hex where they are none"
-        given.append(click.option("--binary", type=texts, show_default=by_default, help="Text of bytes."))
+        by_default = "base64; in tables UTF-8 text, or else hex"
+        given.append(click.option("--binary", type=texts, show_default=by_default, help="Encoding of bytes."))
 
     def taking(command: Command) -> Command:
         return cast("Command", takes_output(command, own_format, piped))
@@ -451,34 +450,36 @@ OUTPUT_OF_RECORDS = output_options(has_bytes=True, piped="jsonl")
 READING = applied(
     [
         click.option("--strict", is_flag=True, help="Stop at the first fault."),
-        click.option("--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Decoding threads."),
+        click.option(
+            "--workers", type=click.IntRange(min=1), default=1, show_default=True, help="Number of decoding threads."
+        ),
         click.option("--no-progress", is_flag=True, help="No progress bar on a terminal."),
     ]
 )
 
 OFFSETS_ONLY = applied(
     [
-        click.option("--group", "groups", multiple=True, metavar="NAME", help="Only of this group; several times."),
+        click.option("--group", "groups", multiple=True, metavar="NAME", help="Only this group. Repeatable."),
         click.option(
             "--reset-plan",
             "is_plan",
             is_flag=True,
-            help="Write committed offsets as CSV that kafka-consumer-groups --reset-offsets --from-file reads.",
+            help="Write committed offsets as CSV for kafka-consumer-groups --reset-offsets --from-file.",
         ),
         click.option(
             "--mapping",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="What kraftlog replay wrote: with --reset-plan, offsets are those of the cluster that it went to.",
+            help="Mapping file of kraftlog replay: with --reset-plan, translate offsets to the target cluster.",
         ),
     ]
 )
 
 RENAME = click.option(
-    "--rename", "renamed", multiple=True, type=Pair("old=new"), help="Call the topic OLD by a NEW name; several times."
+    "--rename", "renamed", multiple=True, type=Pair("old=new"), help="Rename topic OLD to NEW. Repeatable."
 )
 
 AS_TOPIC = click.option(
-    "--as-topic", help="Topic of files that lie in no partition's folder, such as a copy of one segment."
+    "--as-topic", help="Topic of files outside a partition's folder, such as a single copied segment."
 )
 
 MESSAGES_ONLY = applied(
@@ -486,19 +487,19 @@ MESSAGES_ONLY = applied(
         click.option(
             "--type",
             "message_type",
-            help="Only messages of this type, such as PartitionRecord or OffsetCommit, with their fields as columns.",
+            help="Only messages of this type, such as PartitionRecord or OffsetCommit; its fields become columns.",
         ),
         click.option(
             "--definitions",
             type=click.Path(exists=True, file_okay=False),
-            help="A folder with Kafka's own JSON definitions of messages, of the release that wrote the log.",
+            help="Folder with Kafka's JSON message definitions of the release that wrote the log.",
         ),
     ]
 )
 
 
 class Format(click.ParamType[FormatString]):
-    """A format string of kcat."""
+    """A format string as in kcat."""
 
     name = "format"
 
