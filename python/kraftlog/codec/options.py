@@ -1,4 +1,4 @@
-"""What a reader is asked for."""
+"""Options of a reader."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ TimestampLike: TypeAlias = datetime | str | SupportsIndex
 
 
 def checked_integer(name: str, value: SupportsIndex, least: int, most: int) -> int:
-    """Return an option that counts something.
+    """Return an integer option.
 
     Raises
     ------
     TypeError
-        When it is no integer.
+        When it is not an integer.
     ValueError
         When it is not between ``least`` and ``most``.
 
@@ -69,41 +69,41 @@ def checked_integer(name: str, value: SupportsIndex, least: int, most: int) -> i
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Bounds and rules of one pass over record batches.
+    """Bounds and filters of one pass over record batches.
 
     Attributes
     ----------
     start_offset, end_offset : int
-        Offsets read are in [start_offset, end_offset).
+        Offsets in [start_offset, end_offset).
     start_timestamp, end_timestamp : int
-        Milliseconds since the epoch; timestamps read are in [start_timestamp, end_timestamp).
+        Timestamps in [start_timestamp, end_timestamp), in milliseconds since the epoch.
     isolation_level : {"read_uncommitted", "read_committed"}
-        Whether records of aborted and open transactions are left out.
+        ``read_committed`` leaves out records of aborted and open transactions.
     include_control : bool
-        Whether records of control batches are shown.
+        Whether to include records of control batches.
     strict : bool
-        Whether the first fault raises instead of being noted.
+        Whether to raise at the first fault.
     check_crc : bool
-        Whether the checksums of batches are compared.
+        Whether to verify the checksums of batches.
     max_decompressed_bytes : int
-        Most bytes that one batch may take after decompression.
+        Maximum size of a batch after decompression, in bytes.
     batch_rows, batch_bytes : int
-        Size of a record batch that is returned: rows, or bytes of input.
+        Size of a record batch: rows, or bytes of input.
     include_deleted : bool
-        Whether records before the log start offset of a partition are shown, which consumers do not see.
+        Whether to include records before the log start offset of a partition, which consumers do not see.
     salvage : bool
-        Whether batches are searched for behind damage, where no header says how to go on. What is found may lie inside
-        of another batch's value. It is never part of ``read_committed``.
+        Whether to search for batches after damage that leaves no header at which to continue. A batch found in this way
+        may be part of another batch's value. Its records are never part of ``read_committed``.
     show_secrets : bool
-        Whether messages of the metadata log show salt and keys of SCRAM credentials, and passwords in configs, in raw
-        keys and values, too. Every interface takes its default from here. The table ``records`` is of bytes as they are
-        in the log; its redaction hides more.
+        Whether messages of the metadata log show salts and keys of SCRAM credentials, and passwords in configs, also in
+        raw keys and values. All interfaces take their default from here. The table ``records`` contains the bytes of
+        the log; redaction hides more.
     include_image : bool
-        Whether changes of a metadata log begin with the image that they start from, as what was added.
+        Whether changes of a metadata log begin with the initial image, as added entries.
     heal : bool
-        Whether what the replica that is read lacks, or has damaged, is read from others that agree with it.
+        Whether to read missing or damaged offsets of the replica from replicas that agree with it.
     holds : HeldTexts, optional
-        Batches that do not hold these texts may be left out: their records are not looked at.
+        Batches without these texts may be left out; their records are not decoded.
     """
 
     start_offset: int = -NO_BOUND
@@ -135,17 +135,17 @@ class ReadOptions:
 
     @property
     def searches(self) -> bool:
-        """Whether batches are searched for behind damage."""
+        """Whether to search for batches after damage."""
         return self.salvage and self.isolation_level == READ_UNCOMMITTED
 
     @property
     def bounds_offsets(self) -> bool:
-        """Whether some offsets are left out."""
+        """Whether there are bounds of offsets."""
         return self.start_offset != -NO_BOUND or self.end_offset != NO_BOUND
 
     @property
     def bounds_timestamps(self) -> bool:
-        """Whether some timestamps are left out."""
+        """Whether there are bounds of timestamps."""
         return self.start_timestamp != -NO_BOUND or self.end_timestamp != NO_BOUND
 
     def from_log_start(self, log_start_offset: int) -> ReadOptions:
@@ -154,12 +154,12 @@ class ReadOptions:
         Parameters
         ----------
         log_start_offset : int
-            Before which records count as deleted; 0 where nothing was deleted.
+            Offset before which records count as deleted; 0 if nothing was deleted.
 
         Returns
         -------
         ReadOptions
-            ``start_offset`` is not before it, unless ``include_deleted`` says otherwise.
+            ``start_offset`` is not before it, except with ``include_deleted``.
 
         Examples
         --------
@@ -180,12 +180,12 @@ def milliseconds(moment: TimestampLike) -> int:
     Parameters
     ----------
     moment : datetime, str or int
-        Text is ISO 8601; without a zone it is UTC, as a datetime without one is. An integer is what is returned.
+        Text is ISO 8601. Texts and datetimes without a time zone are UTC. Integers are returned unchanged.
 
     Raises
     ------
     ValueError
-        When a text is no time.
+        When a text is not a time.
     TypeError
         When it is of another type.
 

@@ -1,4 +1,4 @@
-"""Following logs that are written: new rows as they come, over rolls of segments, retention and truncation."""
+"""Following logs while they are written: new rows, across segment rolls, retention and truncation."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ LEAST_STRETCH = 1000  # offsets that are read at a time, from the end on, for th
 
 @dataclass
 class _Partition:
-    """How far one partition has been shown."""
+    """The position in one partition."""
 
     end: GrowingLogEnd
     next_offset: int | None = None  # None: nothing was looked at yet
 
 
 class Follower:
-    """The rows of a table, and those that come later.
+    """The rows of a table, and rows that are added later.
 
-    Of records, messages and types of messages they are new records, in order in each partition. When a log is cut
-    back, as a follower does when its leader has changed, a note says to which offset, and what stands there now is
-    shown. A batch that is still being written waits. With ``read_committed``, records wait for the end of their
-    transaction. Of groups and transactional_ids they are the rows that have changed, as they are now.
+    For records, messages and message types they are new records, in order in each partition. When a log is truncated,
+    as a follower does after a change of leader, a note gives the new end, and the records written after it are
+    returned. A batch that is still being written waits. With ``read_committed``, records wait for the end of their
+    transaction. For groups and transactional_ids they are the current rows of changed entries.
 
     Parameters
     ----------
     open_log : callable
-        Lists the files as they are.
+        Lists the current files.
     table : str
     columns : sequence of str, optional
     options : ReadOptions
     search : Search, optional
-        Only the records that it finds.
+        Only matching records.
     typed : TypedOptions, optional
-        Formats of keys and values. What is inferred of the values at first, and the reader's schema, stay as they are;
-        schemas that are added later are found.
+        Formats of keys and values. The initially inferred types and the reader's schema do not change; schemas that are
+        added later are used.
     redaction : Redaction, optional
-        What is taken out of records.
+        Redaction of the records.
     last : int, optional
-        Of what is there at the first look, only the last rows: so many of each partition, or of a folded table.
+        Begin with the last rows at the first look: this number per partition, or of a folded table.
     from_end : int, optional
-        Begin so many offsets before the end of each partition.
+        Begin this number of offsets before the end of each partition.
     workers : int
 
     Attributes
     ----------
     schema : pyarrow.Schema
     faults : list of Fault
-        What could not be read, each once.
+        Faults, each reported once.
     notes : list of str
-        Where logs were cut back, deleted from, and came or went.
+        Truncations, deletions, and partitions that appeared or disappeared.
 
     Raises
     ------
     ValueError
-        When the table is none that can be followed, or has no such column.
+        When the table cannot be followed, or has no such column.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class Follower:
         self._folded: dict[tuple[object, ...], dict[str, object]] = {}
 
     def rows(self, wait: Callable[[], bool] | None = None) -> Iterator[pa.RecordBatch]:
-        """Return what is there, and then what comes, for ever.
+        """Return existing rows, and then new ones, without an end.
 
         Parameters
         ----------
         wait : callable, optional
-            Is called when all was returned; returns whether to look again. By default a second passes.
+            Called when all rows were returned; returns whether to look again. By default a second passes.
         """
         while True:
             yield from self.look()
@@ -223,7 +223,7 @@ class Follower:
                 self._note(note)
 
     def _healed(self, segments: list[Segment]) -> Log:
-        """Return a log of segments of lines, with what these lack; of what comes later each look would go over all."""
+        """Return a log of segments of lines, with their missing offsets; later rows would be searched at each look."""
         notes: list[str] = []
         found = self._log.healed(Discovery(segments=segments), self._options, notes)
         self._note_new(notes)
@@ -254,7 +254,7 @@ class Follower:
 def last_batches(
     read: Callable[[int, int], Iterable[pa.RecordBatch]], start: int, end: int, count: int
 ) -> list[pa.RecordBatch]:
-    """Return the last rows of a partition, which is read backwards in stretches that get longer.
+    """Return the last rows of a partition, which is read backwards in ranges of increasing size.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def last_batches(
     start, end : int
         Offsets of the partition.
     count : int
-        How many rows at most.
+        Maximum number of rows.
 
     Examples
     --------
@@ -293,7 +293,7 @@ def _is_of_log(segment: Segment) -> bool:
 
 
 def _key(segment: Segment) -> str:
-    """Return what stays the same when another replica of a partition becomes the one that is read."""
+    """Return the key of a partition, which does not depend on the chosen replica."""
     return str(segment.topic_partition or segment.folder)
 
 
@@ -316,28 +316,28 @@ def follow(
     strict: bool = False,
     **options: Unpack[MessageOptions],
 ) -> Follower:
-    """Follow logs that are written: what is there, and new rows as they come.
+    """Follow logs while they are written: existing rows, and then new ones.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        As ``open`` takes them; folders of partitions, or of log directories, whose new partitions are followed, too.
+        As in ``open``; folders of partitions, or log directories, whose new partitions are followed, too.
     table : str
-        ``records``, ``messages``, a type of message such as ``OffsetCommit``; or ``groups`` and
-        ``transactional_ids``, of which the rows are those that have changed.
+        ``records``, ``messages``, a message type such as ``OffsetCommit``; or ``groups`` and ``transactional_ids``,
+        with the rows that have changed.
     columns : sequence of str, optional
     topics : str or iterable of str, optional
     partitions : iterable of int, optional
     search : kraftlog.tables.search.Search, optional
-        Only the records that it finds.
+        Only matching records.
     last : int, optional
-        Begin with the last rows of each partition; 0: show only what is new.
+        Begin with the last rows of each partition; 0: only new rows.
     redact, redact_key
-        As ``Log.records`` has them; ``search`` is in what was there.
+        As in ``Log.records``; ``search`` applies to the original data.
     strict : bool
         Raise at the first fault.
     **options
-        As ``Log.records`` and ``Log.messages`` have them, as far as the table has them.
+        As in ``Log.records`` and ``Log.messages``, if the table has them.
 
     Raises
     ------
@@ -347,7 +347,7 @@ def follow(
     Returns
     -------
     Follower
-        ``look()`` returns the rows that are new, ``rows()`` waits for more, for ever.
+        ``look()`` returns the new rows; ``rows()`` waits for more and never ends.
 
     Examples
     --------

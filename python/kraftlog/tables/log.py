@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 class Log(RecordTables):
-    """Log files that ``open`` found. Reading never writes to them, locks them or creates files beside them.
+    """Log files found by ``open``. Reading never writes to them, locks them or creates files next to them.
 
-    Methods that return a ``pyarrow.Table`` take ``strict`` and ``faults``. Where a fault may change the answer, such as
-    the offset of a group, ``strict`` is True by default: the first fault raises a ``RecordError``. With
-    ``strict=False`` the table has what can be read, and each fault is appended to the list ``faults``; without such a
-    list, a warning says how many there were. Tables that show what is in the files (``segments``, ``batches``,
-    ``replicas``, ``index_entries``) are not strict by default.
+    Methods that return a ``pyarrow.Table`` have the parameters ``strict`` and ``faults``. If a fault may change the
+    result, such as the offset of a group, ``strict`` is True by default: the first fault raises a ``RecordError``. With
+    ``strict=False`` the table has the readable rows, and each fault is appended to the list ``faults``; without such a
+    list, a warning gives their number. Tables about files (``segments``, ``batches``, ``replicas``, ``index_entries``)
+    are not strict by default.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[OffsetBounds],
     ) -> pa.Table:
-        """Return a row for each segment that can hold the offsets; ``strict`` and ``faults`` are as ``Log`` says."""
+        """Return a row for each segment that can contain the offsets; ``strict`` and ``faults`` are as in ``Log``."""
         return self._table("segments", columns, {**options, "strict": strict}, faults)
 
     def batches(
@@ -77,9 +77,9 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[BatchOptions],
     ) -> pa.Table:
-        """Return a row for each record batch, from its header alone; ``check_crc=True`` reads the batches as well.
+        """Return a row for each record batch, from its header only; ``check_crc=True`` reads the batches as well.
 
-        ``strict`` and ``faults`` are as ``Log`` says.
+        ``strict`` and ``faults`` are as in ``Log``.
         """
         return self._table("batches", columns, {**options, "strict": strict}, faults)
 
@@ -91,38 +91,38 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[ReplicaOptions],
     ) -> pa.Table:
-        """Return what each log directory, remote tier, or folder that Kafka marked, holds of each partition.
+        """Return the replicas of each partition in log directories, remote tiers, and folders that Kafka marked.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            Without ``damaged`` no batches are read but the last ones, and those of partitions with several replicas for
-            ``missing``; of which, without ``check_crc``, the headers are.
+            Without ``damaged`` only the last batches are read, and for ``missing`` those of partitions with several
+            replicas; without ``check_crc`` only their headers.
         strict, faults
-            As ``Log`` says.
+            As in ``Log``.
         **options
-            ``check_crc``, by default true: all batches are read and their checksums compared; what has another one is
-            damaged and missing.
+            ``check_crc``, True by default: all batches are read and their checksums verified; a batch with a wrong
+            checksum is damaged and missing.
 
         Returns
         -------
         pyarrow.Table
             A row for each replica. ``kind`` is ``live``, ``remote``, ``future``, ``stray`` or ``delete``; the last
-            three are folders that Kafka marked, which are listed in log directories as well, and never read as the
-            partition. ``is_chosen`` says which one is: that of the leader which a metadata log among the files names,
-            else the one with the greatest last epoch and end offset. ``agrees_until`` is the offset up to which the
-            records are those of the chosen one, by leader epochs (KIP-101, KIP-279), or the end of the replica.
-            ``missing`` are offsets between ``log_start_offset`` and ``agrees_until`` that no sound batch of the replica
-            has, though another replica of the same history does; what the cleaner may have removed
-            (``cleaner-offset-checkpoint``) does not count. ``damaged`` are stretches of bytes that cannot be read. What
-            no file says is null: ``node_id`` (``meta.properties``), ``high_watermark``
-            (``replication-offset-checkpoint``, some seconds old), ``in_isr`` (a metadata log), ``agrees_until`` and
-            ``missing`` where there are no leader epochs.
+            three are folders that Kafka marked. They are listed in log directories too, but never read as the
+            partition. ``is_chosen`` marks the replica that is read: that of the leader in a metadata log among the
+            files, or else the one with the greatest last epoch and end offset. ``agrees_until`` is the offset up to
+            which its records are those of the chosen replica, by leader epochs (KIP-101, KIP-279), or the end of the
+            replica. ``missing`` are offsets between ``log_start_offset`` and ``agrees_until`` that the replica does not
+            have in an intact batch, although another replica of the same history has them; offsets that the log cleaner
+            may have removed (``cleaner-offset-checkpoint``) are not included. ``damaged`` are unreadable byte ranges.
+            Values that no file contains are null: ``node_id`` (``meta.properties``), ``high_watermark``
+            (``replication-offset-checkpoint``, some seconds old), ``in_isr`` (a metadata log), and ``agrees_until`` and
+            ``missing`` without leader epochs.
 
         Raises
         ------
         ValueError
-            When the directories are of several clusters, or a name is that of several topics.
+            When the directories belong to several clusters, or several topics have the same name.
 
         Examples
         --------
@@ -214,29 +214,28 @@ class Log(RecordTables):
         committed_only: bool = False,
         **options: Unpack[MessageOptions],
     ) -> Stream:
-        """Stream the records of internal topics and of the metadata log, typed.
+        """Stream the decoded records of internal topics and of the metadata log.
 
         Parameters
         ----------
         columns : sequence of str, optional
         type : str, optional
-            Only records of this type, their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it keys
-            and values are JSON text with Kafka's field names.
+            Only records of this type, with their fields as columns: ``PartitionRecord``, ``OffsetCommit``. Without it
+            keys and values are JSON text with Kafka's field names.
         strict : bool
-            Raise at the first fault instead of noting it in ``errors``.
+            Raise at the first fault instead of adding it to ``errors``.
         workers : int
-            Threads that decode messages, beside the one that reads the log.
+            Number of threads that decode messages, in addition to the one that reads the log.
         committed_only : bool
-            As ``records`` has it.
+            As in ``records``.
         **options
-            As ``records`` has them; and ``show_secrets``, which is False by default: whether salt and keys of SCRAM
-            credentials, and passwords in configs, are shown. Without it, ``raw_key`` and ``raw_value`` are null where
-            there is one.
+            As in ``records``; and ``show_secrets``, False by default: show salts and keys of SCRAM credentials, and
+            passwords in configs. Without it, ``raw_key`` and ``raw_value`` of these records are null.
 
         Returns
         -------
         Stream
-            A record that cannot be read is a row with an ``error``.
+            A record that cannot be decoded is a row with an ``error``.
 
         Examples
         --------
@@ -262,25 +261,25 @@ class Log(RecordTables):
         Parameters
         ----------
         offset : int, optional
-            The last one whose record counts; by default the end of the log.
+            Last offset to apply; by default the end of the log.
         strict : bool
-            Raise when the image may lack something. With False it is what can be read, transactions whole or left out,
-            and ``faults`` says what is missing.
+            Raise when the image may be incomplete. With False the image contains the readable records; transactions are
+            applied completely or not at all, and ``faults`` lists what is missing.
         cache : bool
-            Keep the image of a log of more than a million records below ``$XDG_CACHE_HOME/kraftlog``, and start from
-            such an image where the log still has the batch that it ends with.
+            Cache the image of a log of more than a million records in ``$XDG_CACHE_HOME/kraftlog``, and start from a
+            cached image if the log still contains its last batch.
         heal : bool
-            Read what the chosen replica lacks, or has damaged, from others that agree with it.
+            Read missing or damaged offsets of the chosen replica from replicas that agree with it.
 
         Returns
         -------
         ImageAt
-            ``image.tables()`` has the records that a snapshot would hold, as Arrow tables.
+            ``image.tables()`` returns the records of the corresponding snapshot, as Arrow tables.
 
         Raises
         ------
         RecordError
-            With ``strict``, when a record cannot be read, or changes what is not there.
+            With ``strict``, when a record cannot be read, or changes an entry that does not exist.
         ValueError
             When there is no metadata log, or more than one.
 
@@ -311,31 +310,30 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[LineOptions],
     ) -> pa.Table:
-        """Return producers' transactions, each over all its partitions.
+        """Return the transactions of producers, each over all its partitions.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            ``contradiction`` on request: what a torn transaction has where, and what was expected.
+            ``contradiction`` on request: the actual and the expected markers of a torn transaction.
         strict, faults
-            As ``Log`` says.
+            As in ``Log``.
         **options
-            Of ``LineOptions``.
+            As in ``LineOptions``.
 
         Returns
         -------
         pyarrow.Table
-            A row for each transaction, by producer id and epoch. ``producer_epoch`` is the epoch of its markers, or
-            that they will have. ``state`` is committed or aborted; open where a partition has no marker yet; torn
-            where some partitions have COMMIT and others ABORT, or where they contradict ``__transaction_state`` of
-            their log directory. ``partitions`` lists what each partition has. Its state is null where the partition is
-            not among the files, or may have lost its records to retention or compaction, and ``missing`` where a
-            whole log lacks a marker that its coordinator completed. ``decision_timestamp`` is that of the
-            coordinator's decision, or else of the first marker. ``ended_by`` is client, timeout, newer producer or
-            admin, null where records do not tell. ``input_offsets`` are the offsets that it committed.
-            ``identified_by`` says how its partitions were found: by ``marker_epoch``, which under transaction version
-            2 (KIP-890) no other transaction has, by ``transaction_state``, or not at all: by ``partition``, each of
-            which has a row of its own then.
+            A row for each transaction, by producer id and epoch. ``producer_epoch`` is the epoch of its markers,
+            existing or expected. ``state`` is committed or aborted; open if a partition has no marker yet; torn if some
+            partitions have COMMIT and others ABORT, or if they contradict ``__transaction_state`` of their log
+            directory. ``partitions`` lists the parts of the transaction. The state of a part is null if the partition
+            is not among the files, or may have lost its records to retention or compaction, and ``missing`` if a whole
+            log lacks a marker that its coordinator completed. ``decision_timestamp`` is that of the coordinator's
+            decision, or else of the first marker. ``ended_by`` is client, timeout, newer producer or admin, or null if
+            the records do not tell. ``input_offsets`` are the offsets that it committed. ``identified_by`` is the way
+            in which its partitions were identified: by ``marker_epoch``, which is unique under transaction version 2
+            (KIP-890), by ``transaction_state``, or by ``partition``: then each partition has a row of its own.
 
         Examples
         --------
@@ -355,9 +353,10 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[TransactionOptions],
     ) -> pa.Table:
-        """Return what each partition has of producers' transactions: ended ones by their markers, then open ones.
+        """Return the transactions of producers in each partition.
 
-        It is read from batch headers. ``strict`` and ``faults`` are as ``Log`` says.
+        Ended transactions come in the order of their markers, then open ones; they are read from batch headers.
+        ``strict`` and ``faults`` are as in ``Log``.
         """
         return self._table("partition_transactions", columns, {**options, "strict": strict}, faults)
 
@@ -371,7 +370,7 @@ class Log(RecordTables):
     ) -> pa.Table:
         """Return the transactions of the metadata log (KIP-868).
 
-        ``strict`` and ``faults`` are as ``Log`` says.
+        ``strict`` and ``faults`` are as in ``Log``.
         """
         return self._table("metadata_transactions", columns, {**options, "strict": strict}, faults)
 
@@ -385,33 +384,34 @@ class Log(RecordTables):
         strict: bool = False,
         **options: Unpack[ChangeOptions],
     ) -> Stream:
-        """Stream what the visible records of the metadata log change, in bounded memory.
+        """Stream the changes by visible records of the metadata log, in bounded memory.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            ``topic``, ``partition`` and ``brokers`` say what a row concerns.
+            ``topic``, ``partition`` and ``brokers`` on request: the entities of a change.
         kinds : str or sequence of str, optional
-            Only changes of these: ``topic``, ``partition``, ``broker``, ``config``, ``client_quota``, ``acl`` ...
+            Only changes of these kinds: ``topic``, ``partition``, ``broker``, ``config``, ``client_quota``, ``acl`` ...
         topics : str or sequence of str, optional
-            Only changes of these topics, of their partitions and configs.
+            Only changes of these topics and of their partitions and configs.
         brokers : sequence of int, optional
-            Only changes of these brokers and their configs, and of fields of partitions in which they come or go:
-            the old and the new leader, who leaves the ISR.
+            Only changes of these brokers and their configs, and of partition fields that add or remove them, such as
+            the leader or the ISR.
         strict : bool
             Raise at the first fault.
         **options
-            Bounds as ``records`` has them, of the offset at which a change becomes visible, and of the timestamp of
-            that record's batch; ``show_secrets``; and ``include_image``: the image from which changes start comes
-            first, each of its records as ``added`` at the offset that it stands for. That image is the one at the
-            offset before ``start_offset``, or of the snapshot with which the log begins.
+            Bounds as in ``records``, for the offset at which a change becomes visible and the timestamp of that
+            record's batch; ``show_secrets``; and ``include_image``: the initial image comes first, each of its records
+            as ``added`` at the offset of the image. It is the image at the offset before ``start_offset``, or the
+            snapshot at the beginning of the log.
 
         Returns
         -------
         Stream
-            A row for each field that changed, ``before`` and ``after`` as text; one for each record that was ``added``
-            or ``removed``, as JSON, or of a config or quota its value. Changes of a transaction come at the offset of
-            its End, those of an aborted one never. Several changes of a field at one offset are one.
+            A row for each field that changed, with ``before`` and ``after`` as text; a row for each record that was
+            ``added`` or ``removed``, with the record as JSON, or the value of a config or quota. Changes of a
+            transaction are at the offset of its End record; those of aborted transactions are left out. Several changes
+            of a field at one offset are one row.
 
         Examples
         --------
@@ -438,7 +438,7 @@ class Log(RecordTables):
     ) -> pa.Table:
         """Return the state of each producer in each partition, as a broker would rebuild it from the log.
 
-        ``strict`` and ``faults`` are as ``Log`` says.
+        ``strict`` and ``faults`` are as in ``Log``.
         """
         return self._table("producers", columns, {**options, "strict": strict}, faults)
 
@@ -452,7 +452,7 @@ class Log(RecordTables):
     ) -> pa.Table:
         """Return open transactions that no coordinator will end; ``__transaction_state`` must be among the files.
 
-        ``strict`` and ``faults`` are as ``Log`` says.
+        ``strict`` and ``faults`` are as in ``Log``.
         """
         return self._table("hanging_transactions", columns, {**options, "strict": strict}, faults)
 
@@ -464,18 +464,18 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[FoldOptions],
     ) -> pa.Table:
-        """Return the offsets that groups have committed, and those that open transactions would.
+        """Return the committed offsets of groups, and those in open transactions.
 
         Parameters
         ----------
         columns : sequence of str, optional
         strict : bool
-            Raise when something cannot be read: any fault may change an offset.
+            Raise at the first fault: any fault may change an offset.
         faults : list of Fault, optional
-            Receives what could not be read, with ``strict=False``; without it there is a warning.
+            Receives the faults, with ``strict=False``; without it a warning is issued.
         **options
-            ``at``: the last offset that counts, in each partition of ``__consumer_offsets``; ``include_deleted``: count
-            also what lies before the log start offset.
+            ``at``: last offset to apply, in each partition of ``__consumer_offsets``; ``include_deleted``: include
+            records before the log start offset.
 
         Raises
         ------
@@ -492,7 +492,7 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[FoldOptions],
     ) -> pa.Table:
-        """Return the groups and their members as ``__consumer_offsets`` has them; parameters as of ``offsets``."""
+        """Return the groups and their members in ``__consumer_offsets``; parameters as in ``offsets``."""
         return self._table("groups", columns, {**options, "strict": strict}, faults)
 
     def transactional_ids(
@@ -503,7 +503,7 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[FoldOptions],
     ) -> pa.Table:
-        """Return the transactional ids as ``__transaction_state`` has them; parameters as of ``offsets``."""
+        """Return the transactional ids in ``__transaction_state``; parameters as in ``offsets``."""
         return self._table("transactional_ids", columns, {**options, "strict": strict}, faults)
 
     def schemas(
@@ -514,10 +514,9 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[FoldOptions],
     ) -> pa.Table:
-        """Return the schemas that the topic ``_schemas`` of a registry has; parameters as of ``offsets``.
+        """Return the schemas in the topic ``_schemas`` of a schema registry; parameters as in ``offsets``.
 
-        One that was deleted softly is there, and values that name its id can be read; one that was deleted for good is
-        not.
+        Soft-deleted schemas are included, and values with their ids can be decoded; hard-deleted schemas are not.
         """
         return self._table("schemas", columns, {**options, "strict": strict}, faults)
 
@@ -526,10 +525,10 @@ class Log(RecordTables):
     ) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
 
-        It is what the log alone says: the first offset of the earliest open transaction, or the offset behind the last
-        record. A broker's own is never behind its high watermark, which the log does not hold. ``strict`` and
-        ``faults`` are as ``Log`` says; without ``strict`` it is null where it is not known. ``heal`` is as ``records``
-        has it.
+        The result is based only on the log: the first offset of the earliest open transaction, or the offset after the
+        last record. A broker's last stable offset is never after its high watermark, which is not in the log.
+        ``strict`` and ``faults`` are as in ``Log``; without ``strict`` an unknown offset is null. ``heal`` is as in
+        ``records``.
         """
         from kraftlog.tables.partition_offsets import last_stable_offset_rows
 
@@ -558,23 +557,23 @@ class Log(RecordTables):
         ----------
         time : {"earliest", "latest", "max-timestamp"}, datetime or int
             ``earliest`` is the log start offset, ``latest`` the log end offset, or with ``read_committed`` the last
-            stable offset; ``max-timestamp`` the first record with the largest timestamp. A time, or milliseconds since
-            the epoch, mean the first record with that timestamp or a later one.
+            stable offset; ``max-timestamp`` is the first record with the largest timestamp. A time, or milliseconds
+            since the epoch, selects the first record with that timestamp or a later one.
         columns : sequence of str, optional
-            ``log_start_offset``, ``last_stable_offset`` and ``log_end_offset`` on request; and
-            ``high_watermark_at_least`` and ``high_watermark_at_most``: records before the first are committed, those
-            from the second on are not. Both are one where all replicas in sync, of which a metadata log must be among
-            the files, or all voters of a metadata log are given; else ``replication-offset-checkpoint`` has the first.
+            ``log_start_offset``, ``last_stable_offset`` and ``log_end_offset`` on request; also
+            ``high_watermark_at_least`` and ``high_watermark_at_most``: records before the first are committed, records
+            from the second on are not. They are equal if the files include all in-sync replicas and a metadata log with
+            the ISR, or all voters of a metadata log; otherwise the first comes from ``replication-offset-checkpoint``.
         isolation_level : {"read_uncommitted", "read_committed"}
         strict : bool
-            Raise at the first fault while rows are read. Without it, faults are on the stream.
+            Raise at the first fault while rows are read. If False, faults are on the stream.
         on_progress : callable, optional
 
         Returns
         -------
         Stream
-            A row for each partition; ``offset`` is null where there is no such record, or where it cannot be read.
-            The end is that of the files: a broker that runs may not have given it to consumers yet.
+            A row for each partition; ``offset`` is null if there is no such record, or if it cannot be read. The end is
+            that of the files; a running broker may not yet serve records up to it.
 
         Examples
         --------
@@ -609,27 +608,26 @@ class Log(RecordTables):
         heal: bool = True,
         on_progress: Progress | None = None,
     ) -> Stream:
-        """Stream what groups have committed against the ends of the logs, as kafka-consumer-groups describes it.
+        """Stream the lag of groups, as kafka-consumer-groups describes it.
 
         Parameters
         ----------
         columns : sequence of str, optional
             ``log_start_offset``, ``client_id`` and ``client_host`` on request.
         groups, topics : str or sequence of str, optional
-            Only these.
+            Only these groups and topics.
         strict : bool
-            Raise at the first fault while rows are read. Without it, faults are on the stream.
+            Raise at the first fault while rows are read. If False, faults are on the stream.
         heal : bool
-            Read what the chosen replicas of ``__consumer_offsets`` lack, or have damaged, from others that agree.
+            Read missing or damaged offsets of the chosen replicas of ``__consumer_offsets`` from replicas that agree.
         on_progress : callable, optional
 
         Returns
         -------
         Stream
-            A row for each group and partition with a committed offset, or which a member has (``member_id``). ``lag``
-            is what lies between the offset and the end of the log, ``read_committed_lag`` between it and the last
-            stable offset; both are null where ``reason`` says why. Offsets that wait for the end of a transaction are
-            not committed.
+            A row for each group and partition with a committed offset, or assigned to a member (``member_id``). ``lag``
+            is the distance of the offset from the end of the log, ``read_committed_lag`` that from the last stable
+            offset. Both are null if there is a ``reason``. Offsets in open transactions are not committed.
 
         Examples
         --------
@@ -663,8 +661,8 @@ class Log(RecordTables):
         faults: list[Fault] | None = None,
         **options: Unpack[OffsetBounds],
     ) -> pa.Table:
-        """Return the entries of the index files, of segments that can hold the offsets.
+        """Return the entries of the index files of segments that can contain the offsets.
 
-        ``strict`` and ``faults`` are as ``Log`` says.
+        ``strict`` and ``faults`` are as in ``Log``.
         """
         return self._table("index_entries", columns, {**options, "strict": strict}, faults)

@@ -38,31 +38,30 @@ def open(
     ----------
     paths : path or iterable of paths
         A segment file (``.log``, or a ``.checkpoint`` snapshot), a partition's folder, a log directory, or a glob. On
-        another file system a URI: ``s3://bucket/logs``, or any that pyarrow or fsspec knows. May be left out where
-        ``remote_tier`` stands alone.
+        another file system a URI: ``s3://bucket/logs``, or any other that pyarrow or fsspec supports. Optional with
+        ``remote_tier``.
     remote_tier : path, optional
-        Where brokers keep their tiered storage: a folder or URI, in the layout of Aiven's plugin or of Kafka's
-        ``LocalTieredStorage``. Its segments are read up to where the log directories go on.
+        Tiered storage of the brokers: a folder or URI, in the layout of Aiven's plugin or of Kafka's
+        ``LocalTieredStorage``. Its segments are read up to the start of the log directories.
     tier_keys : mapping of str to path, optional
-        Private keys in PEM files, by the names of their key pairs, of segments that Aiven's plugin has encrypted.
+        Private keys in PEM files, by the names of their key pairs, for segments encrypted by Aiven's plugin.
     topics : str or iterable of str, optional
         Only these topics.
     partitions : iterable of int, optional
         Only these partitions.
     topic_ids : str or iterable of str, optional
-        Of topics that have the same name, those with these ids; topics of other names are read as well. A topic that
-        was deleted and made again has another id, by ``partition.metadata``.
+        Ids of the topics to read, if several topics have the same name; topics with other names are read as well. A
+        topic that was deleted and recreated has another id, in ``partition.metadata``.
     cluster_id : str, optional
-        Only directories of this cluster, by ``meta.properties``, and those that do not tell theirs.
+        Only directories of this cluster, by ``meta.properties``, and those without a cluster id.
     as_topic : str, optional
-        The topic of files that lie in no partition's folder, such as a copy of one segment of ``__consumer_offsets``.
+        Topic of files outside a partition's folder, such as a single copied segment of ``__consumer_offsets``.
     definitions : path, optional
-        A folder of Kafka's own JSON definitions of messages, of the release that wrote the log; they take the place of
-        those of the same records that this package brings.
+        Folder with Kafka's JSON message definitions of the release that wrote the log; they replace the built-in
+        definitions of the same records.
     storage_options : mapping, optional
-        For the file systems of URIs: of S3 the arguments of ``pyarrow.fs.S3FileSystem``, such as region and
-        endpoint_override; of others in pyarrow the names that their URIs may have in a query; else what fsspec takes
-        as ``storage_options``.
+        Options of the file systems of URIs. For S3: arguments of ``pyarrow.fs.S3FileSystem``, such as region and
+        endpoint_override; for others of pyarrow: query parameters of their URIs; for fsspec: its ``storage_options``.
     cut : str or Cut, optional
         Read the log as it was at a cut, in which no transaction is torn, and none has committed an offset that the log
         does not reach: ``at-or-before:TIME``, the greatest one whose markers and plain records are not later than a
@@ -79,8 +78,8 @@ def open(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder holds no log files, one of the topics or ids asked for is not there, or none of the partitions is;
-        when there is no such cut.
+        When a folder contains no log files, a requested topic or id does not exist, or none of the partitions exists; when
+        there is no such cut.
 
     Examples
     --------
@@ -123,12 +122,12 @@ def open(
 
 
 def with_tier(paths: LogPaths, remote_tier: AnyPath | None, tier_keys: Mapping[str, AnyPath] | None) -> LogPaths:
-    """Return paths, and the remote tier that belongs to them as one of them.
+    """Return paths, including the remote tier.
 
     Raises
     ------
     ValueError
-        When there are keys and no remote tier.
+        When there are keys without a remote tier.
     """
     if remote_tier is None:
         if tier_keys:
@@ -138,7 +137,7 @@ def with_tier(paths: LogPaths, remote_tier: AnyPath | None, tier_keys: Mapping[s
 
 
 def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] | None) -> str:
-    """Return what was asked for and is not there, and what is."""
+    """Return which requested topics and partitions do not exist, and which do."""
     there: dict[str, set[int]] = {}
     for segment in found.segments:
         if segment.topic is not None and segment.partition is not None:
@@ -156,7 +155,7 @@ def _not_there(found: Discovery, topics: set[str] | None, partitions: set[int] |
 
 
 def _unknown(topics: list[str], there: Iterable[str]) -> str:
-    """Return the names that are not there, with the nearest that are."""
+    """Return the unknown names, with similar existing ones."""
     near = {topic: " or ".join(get_close_matches(topic, there, cutoff=0.5)) for topic in topics[:NAMES_SHOWN]}
     if len(topics) == 1:
         return f"topic {topics[0]!r}" + (f"; did you mean {near[topics[0]]}?" if near[topics[0]] else ".")
@@ -165,7 +164,7 @@ def _unknown(topics: list[str], there: Iterable[str]) -> str:
 
 
 def none_wanted(found: Discovery) -> str:
-    """Return that no partition is one of those asked for, and which there are."""
+    """Return a message that none of the requested partitions exists, with the existing ones."""
     there = {(one.topic, one.partition) for one in found.segments if one.topic is not None}
     return (
         f"no partition of those asked for. There are {_some([f'{topic}-{number}' for topic, number in sorted(there)])}"
@@ -173,6 +172,6 @@ def none_wanted(found: Discovery) -> str:
 
 
 def _some(names: list[str], count: int | None = None) -> str:
-    """Return the first names, and how many more there are; ``count`` is of all, where some are not in the list."""
+    """Return the first names, and the number of the others; ``count`` is the total if the list is incomplete."""
     more = (count or len(names)) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,8 +1,8 @@
-"""The options of tables: one ``TypedDict`` for each set of them, which every door takes its options from.
+"""Options of tables: a ``TypedDict`` for each set of options, used by all interfaces.
 
-A method of ``Log`` names its set (``**options: Unpack[BatchOptions]``, PEP 692), so that type checkers find an option
-that is misspelt or that a table does not have. Commands and Spark ask ``Table.option_names``. The option ``strict``, to
-raise at the first fault, is that of every table; its default depends on what a fault may change.
+A method of ``Log`` names its set (``**options: Unpack[BatchOptions]``, PEP 692), so that type checkers find misspelt
+and unsupported options. Commands and Spark use ``Table.option_names``. All tables have the option ``strict``, which
+raises at the first fault; its default depends on the results that a fault may change.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ Moment = datetime | str | int
 
 
 class LineOptions(TypedDict, total=False):
-    """Of tables that are read from one of several replicas of a partition.
+    """Options of tables that are read from one of several replicas of a partition.
 
     Attributes
     ----------
     heal : bool
-        Read what that replica lacks, or has damaged, from others that agree with it.
+        Read missing or damaged offsets of that replica from replicas that agree with it.
     """
 
     heal: bool
 
 
 class OffsetBounds(TypedDict, total=False):
-    """Of tables whose rows have a place in a log.
+    """Options of tables whose rows have an offset.
 
     Attributes
     ----------
     start_offset, end_offset : int or None
-        Offsets in [start_offset, end_offset), in every partition.
+        Offsets in [start_offset, end_offset), in each partition.
     """
 
     start_offset: int | None
@@ -41,12 +41,12 @@ class OffsetBounds(TypedDict, total=False):
 
 
 class Bounds(OffsetBounds, total=False):
-    """Of tables whose rows have a time, too.
+    """Options of tables whose rows also have a time.
 
     Attributes
     ----------
     start_timestamp, end_timestamp : datetime, str, int or None
-        Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC where it names no zone; integers are
+        Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC without a time zone; integers are
         milliseconds since the epoch.
     """
 
@@ -55,28 +55,28 @@ class Bounds(OffsetBounds, total=False):
 
 
 class ReplicaOptions(TypedDict, total=False):
-    """Of the table ``replicas``.
+    """Options of the table ``replicas``.
 
     Attributes
     ----------
     check_crc : bool
-        Compare the checksum of each batch, for ``damaged`` and ``missing``.
+        Verify the checksum of each batch, for ``damaged`` and ``missing``.
     """
 
     check_crc: bool
 
 
 class ErrorOptions(OffsetBounds, total=False):
-    """Of the table ``errors``.
+    """Options of the table ``errors``.
 
     Attributes
     ----------
     salvage : bool
-        Search for batches where damage leaves no header to go on with; what is found is not among the errors.
+        Search damaged parts of files for batches; bytes of these batches are not among the errors.
     check_crc : bool
-        Compare the checksum of each batch.
+        Verify the checksum of each batch.
     max_decompressed_bytes : int
-        Most bytes that one batch may take after decompression.
+        Maximum size of a batch after decompression, in bytes.
     """
 
     salvage: bool
@@ -85,14 +85,14 @@ class ErrorOptions(OffsetBounds, total=False):
 
 
 class BatchOptions(Bounds, total=False):
-    """Of the table ``batches``.
+    """Options of the table ``batches``.
 
     Attributes
     ----------
     salvage : bool
-        Search for batches where damage leaves no header to go on with.
+        Search damaged parts of files for batches.
     check_crc : bool
-        Compare the checksum of each batch, which reads all of it.
+        Verify the checksum of each batch, which requires reading all bytes.
     """
 
     salvage: bool
@@ -100,30 +100,30 @@ class BatchOptions(Bounds, total=False):
 
 
 class MetadataTransactionOptions(OffsetBounds, LineOptions, total=False):
-    """Of the table ``metadata_transactions``."""
+    """Options of the table ``metadata_transactions``."""
 
 
 class TransactionOptions(Bounds, LineOptions, total=False):
-    """Of the table ``partition_transactions``.
+    """Options of the table ``partition_transactions``.
 
     Attributes
     ----------
     include_deleted : bool
-        Show also what lies before the log start offset.
+        Include records before the log start offset.
     """
 
     include_deleted: bool
 
 
 class ProducerOptions(LineOptions, total=False):
-    """Of the table ``producers``.
+    """Options of the table ``producers``.
 
     Attributes
     ----------
     end_offset : int or None
-        The offset before which batches count.
+        End offset, exclusive.
     include_deleted : bool
-        Count also what lies before the log start offset.
+        Include records before the log start offset.
     """
 
     end_offset: int | None
@@ -131,14 +131,14 @@ class ProducerOptions(LineOptions, total=False):
 
 
 class FoldOptions(LineOptions, total=False):
-    """Of tables that are folded from a compacted topic.
+    """Options of tables that are built from a compacted topic.
 
     Attributes
     ----------
     at : int or None
-        The last offset that counts, in each partition of the topic.
+        Last offset to apply, in each partition of the topic.
     include_deleted : bool
-        Count also what lies before the log start offset.
+        Include records before the log start offset.
     """
 
     at: int | None
@@ -146,12 +146,12 @@ class FoldOptions(LineOptions, total=False):
 
 
 class ChangeOptions(Bounds, LineOptions, total=False):
-    """Of the table ``metadata_changes``.
+    """Options of the table ``metadata_changes``.
 
     Attributes
     ----------
     include_image : bool
-        Begin with the image that changes start from, as what was added.
+        Begin with the initial image, as added entries.
     show_secrets : bool
         Show SCRAM credentials and passwords.
     """
@@ -161,22 +161,22 @@ class ChangeOptions(Bounds, LineOptions, total=False):
 
 
 class RecordOptions(TransactionOptions, total=False):
-    """Of the table ``records``, and of what else reads records: ``grep``, counts of keys, ``follow``.
+    """Options of the table ``records``, and of other readers of records: ``grep``, key counts, ``follow``.
 
     Attributes
     ----------
     isolation_level : {"read_uncommitted", "read_committed"}
-        Whether records of aborted and open transactions are left out.
+        ``read_committed`` leaves out records of aborted and open transactions.
     include_control : bool
-        Show the records of control batches.
+        Include the records of control batches.
     salvage : bool
-        Search for batches where damage leaves no header to go on with.
+        Search damaged parts of files for batches.
     check_crc : bool
-        Compare the checksum of each batch.
+        Verify the checksum of each batch.
     batch_rows, batch_bytes : int
-        Size at which a record batch is handed out: rows, or bytes of log.
+        Size of a record batch: rows, or bytes of log.
     max_decompressed_bytes : int
-        Most bytes that one batch may take after decompression.
+        Maximum size of a batch after decompression, in bytes.
     """
 
     isolation_level: IsolationLevel
@@ -189,7 +189,7 @@ class RecordOptions(TransactionOptions, total=False):
 
 
 class MessageOptions(RecordOptions, total=False):
-    """Of the table ``messages``, and of those of types of messages.
+    """Options of the table ``messages``, and of the tables of message types.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""``RecordTables``: the records of log files, and what a check of them finds."""
+"""``RecordTables``: the records of log files, and their checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RecordTables(LogFiles):
-    """The records of log files, and what a check of them finds."""
+    """The records of log files, and their checks."""
 
     def records(
         self,
@@ -71,68 +71,68 @@ class RecordTables(LogFiles):
         Parameters
         ----------
         columns : sequence of str, optional
-            Columns of the ``records`` table; only these are decoded. ``transaction_state`` is committed, aborted,
-            open, or unknown where offsets of a metadata log are missing; null outside of transactions. ``visible_at``
-            is the offset whose record made this one visible to read_committed readers, null for one that never was.
+            Columns of the ``records`` table; only these are decoded. ``transaction_state`` is committed, aborted, open,
+            or unknown if offsets of a metadata log are missing; it is null outside transactions. ``visible_at`` is the
+            offset of the record that made this one visible to read_committed readers, or null if none did.
         isolation_level : {"read_uncommitted", "read_committed"}
-            ``read_committed`` leaves out what a consumer of that level would not see: records of aborted transactions,
-            and all from the last stable offset on; of a metadata log, all but records outside of transactions and in
-            committed ones.
+            ``read_committed`` leaves out records that a consumer of that level would not see: records of aborted
+            transactions, and records from the last stable offset on; for a metadata log, records of transactions that
+            are not committed.
         start_offset, end_offset : int, optional
-            Offsets in [start_offset, end_offset), in every partition.
+            Offsets in [start_offset, end_offset), in each partition.
         start_timestamp, end_timestamp : datetime, str or int, optional
-            Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC where it names no zone; integers are
+            Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC without a time zone; integers are
             milliseconds since the epoch.
         include_control : bool
-            Whether records of control batches are shown.
+            Whether to include records of control batches.
         include_deleted : bool
-            Whether records before the log start offset are shown, which ``log-start-offset-checkpoint`` of the log
-            directory names. A consumer does not see them; ``notes`` of the stream says how many there are.
+            Whether to include records before the log start offset in ``log-start-offset-checkpoint`` of the log
+            directory. Consumers do not see them; ``notes`` of the stream gives their number.
         salvage : bool
-            Whether batches are searched for, by magic and checksum, where damage leaves no header to go on with. What
-            is found may be a batch that a producer stored as a value: the column ``salvaged`` marks these records,
-            ``notes`` says how many there are, and ``read_committed`` never has them.
+            Whether to search for batches, by magic and checksum, after damage that leaves no header at which to
+            continue. A batch found in this way may be part of a producer's value. The column ``salvaged`` marks its
+            records, ``notes`` gives their number, and ``read_committed`` never returns them.
         strict : bool
-            Raise at the first fault instead of noting it in ``errors``.
+            Raise at the first fault instead of adding it to ``errors``.
         check_crc : bool
-            Whether the checksum of each batch is compared.
+            Whether to verify the checksum of each batch.
         heal : bool
-            Of a partition with several replicas: whether what the one that is read lacks, or has damaged, is read from
-            others that agree with it; ``notes`` says what that is. Without it, damage is in ``errors``.
+            Whether to read missing or damaged offsets of a partition from other replicas that agree with the chosen
+            one; ``notes`` lists these offsets. If False, damage is in ``errors``.
         workers : int
-            Threads; rows and their order do not depend on it.
+            Number of threads; rows and their order do not depend on it.
         batch_rows, batch_bytes : int
-            Size at which a record batch is handed out: rows, or bytes of log.
+            Size of a record batch: rows, or bytes of log.
         max_decompressed_bytes : int
-            Most bytes that one batch may take after decompression.
+            Maximum size of a batch after decompression, in bytes.
         filter : pyarrow.compute.Expression, optional
-            Only rows for which it is true; it may name columns that are not returned, and fields of typed values.
-            Partitions, offsets and times that it rules out are not read.
+            Only rows for which it is true. It may use columns that are not returned, and fields of decoded values.
+            Partitions, offsets and times that cannot match are not read.
         transaction : (int, int), optional
-            Only records of the transaction with this producer id and epoch, as the table ``transactions`` shows them:
-            of all its partitions, also where it is open or aborted.
+            Only records of the transaction with this producer id and epoch in the table ``transactions``, in all its
+            partitions, also if it is open or aborted.
         committed_only : bool
             End each partition at the high watermark that its files prove (``high_watermark_at_least`` of
-            ``partition_offsets``); ``notes`` says where that is, and what proves it.
+            ``partition_offsets``); ``notes`` gives this offset and its proof.
         value_format, key_format : str, optional
-            What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
-            base64, bytes. One that does not fit is null, and ``value_error`` or ``key_error`` says why; ``errors`` has
-            a row for each partition of them.
+            Formats of values and keys: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
+            base64, bytes. A value that cannot be decoded is null, and ``value_error`` or ``key_error`` gives the
+            reason; ``errors`` has one row per partition with such values.
         value_schema, key_schema : str, optional
-            The schema that all of them are read by: an id, a subject, or a subject and a version with a colon between
-            them. By default the newest of the topic's subject, such as ``orders-value``.
+            Reader schema: an id, a subject, or a subject and a version separated by a colon. Default: the newest schema
+            of the topic's subject, such as ``orders-value``.
         value_framing, key_framing : {"confluent", "apicurio", "none"}, optional
-            What stands before a value that was written by a schema: a byte 0 and an id of four or of eight bytes, or
-            nothing. The first one is the default. A header that names a schema counts before it.
+            Framing before each value: a zero byte and an id of four bytes (confluent) or eight bytes (apicurio), or
+            none. The default is confluent. A header that names a schema has precedence.
         schemas : path or SchemaStore, optional
-            A folder of schemas; by default they come from the topic ``_schemas`` in the same log directory.
+            Folder of schemas; default: the topic ``_schemas`` in the same log directory.
         redact : iterable of str
-            What is taken out of records: ``key``, ``value``, ``header.NAME`` or a JSON path such as
-            ``value.customer.email``, with ``=null``, ``=hash`` or ``=mask`` behind it. It is done before values are
-            typed: a number of JSON that is hashed or masked does not fit then. ``filter`` is on what was there; with
-            formats, on what is left.
+            Redaction rules: ``key``, ``value``, ``header.NAME`` or a JSON path such as ``value.customer.email``,
+            followed by ``=null``, ``=hash`` or ``=mask``. They are applied before values are decoded: a JSON number
+            that is hashed or masked cannot be decoded. ``filter`` applies to the original data; with formats, to the
+            redacted data.
         redact_key : bytes, optional
-            Of the HMAC that ``hash`` stands for, 16 bytes or more.
+            HMAC key for ``hash``, at least 16 bytes.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class RecordTables(LogFiles):
         RecordError
             While rows are read, with ``strict``; the message names file, byte and record.
         ValueError
-            When ``filter`` names a column that there is not, or compares what cannot be compared.
+            When ``filter`` uses an unknown column, or compares incompatible types.
 
         Examples
         --------
@@ -208,39 +208,39 @@ class RecordTables(LogFiles):
         workers: int = 1,
         **options: Unpack[RecordOptions],
     ) -> Stream:
-        """Stream the records that hold a text.
+        """Stream the records that contain a text.
 
-        Batches are searched as bytes; only those that hold the texts are decoded. What is damaged is reported as
-        ``records`` does, but for records of a batch whose checksum matches and that does not hold the texts.
+        Batches are searched as bytes; only those that contain the texts are decoded. Damage is reported as by
+        ``records``, except in records of batches with a matching checksum and without the texts.
 
         Parameters
         ----------
         columns : sequence of str, optional
-            Of the table ``records``.
+            Columns of the table ``records``.
         key, value, header : str, bytes or sequence of these
-            Texts in the key, in the value, or in the value of a header; ``NAME=TEXT`` in that of headers of a name.
-            Of each that is given, one must be found.
+            Texts in the key, the value, or the value of a header; ``NAME=TEXT`` limits the search to headers with this
+            name. Each parameter must match with at least one of its texts.
         json_path : str or sequence of str
-            ``PATH=TEXT``: the value is a JSON document in which a text, number, true, false or null at the path is
-            equal to it; ``PATH`` alone: it has something there.
+            ``PATH=TEXT``: the value is a JSON document with an equal text, number, true, false or null at the path;
+            ``PATH`` only: the path exists.
         key_equals : str, bytes or sequence of these
             Whole keys.
         regex : bool
-            Texts are regular expressions of RE2, over bytes.
+            Texts are RE2 regular expressions over bytes.
         ignore_case : bool
-            Of the letters of ASCII.
+            Ignore the case of ASCII letters.
         invert : bool
-            Records that do not match; all batches are decoded then.
+            Return records that do not match; all batches are then decoded.
         key_partitions : int, optional
-            How many partitions the topic has, if its producers choose them by Kafka's murmur2 of the key, as Java's and
-            librdkafka's murmur2_random do: only those of ``key_equals`` are read.
+            Number of partitions of the topic, if its producers partition by Kafka's murmur2 of the key, like Java's and
+            librdkafka's murmur2_random. Only the partitions of ``key_equals`` are then read.
         redact, redact_key
-            As ``records`` has them. The search is in what was there, and what is found is redacted.
+            As in ``records``. The search applies to the original data; the matches are redacted.
         strict : bool
-            Raise at the first fault instead of noting it in ``errors``.
+            Raise at the first fault instead of adding it to ``errors``.
         workers : int
         **options
-            As ``records`` has them: offsets, timestamps, ``isolation_level``, and others.
+            As in ``records``: offsets, timestamps, ``isolation_level``, and others.
 
         Returns
         -------
@@ -272,7 +272,7 @@ class RecordTables(LogFiles):
     def errors(
         self, columns: Sequence[str] | None = None, *, workers: int = 1, **options: Unpack[ErrorOptions]
     ) -> pa.Table:
-        """Read and check everything, and return what cannot be read, and files that were left alone."""
+        """Read and check all files, and return unreadable data and ignored files."""
         return self._stream("errors", columns, options, workers=workers).to_table()
 
     def verify(
@@ -281,17 +281,17 @@ class RecordTables(LogFiles):
         on_progress: Progress | None = None,
         notes: list[str] | None = None,
     ) -> Iterator[Fault]:
-        """Check batches, records, offsets, index files and transactions; returns what does not hold as it is found.
+        """Check batches, records, offsets, index files and transactions; yields faults as they are found.
 
-        Transactions that are torn, over all their partitions, come last.
+        Torn transactions, over all their partitions, come last.
 
         Parameters
         ----------
         options : ReadOptions
         on_progress : callable, optional
-            Is called with the bytes of log that were read since the last call.
+            Called with the number of log bytes read since the last call.
         notes : list of str, optional
-            Receives where a torn tail is, which is no fault.
+            Receives the position of a torn tail, which is not a fault.
         """
         from kraftlog.check.partitions import check_segments
         from kraftlog.tables.transactions import TransactionCheck
@@ -321,7 +321,7 @@ class RecordTables(LogFiles):
     ) -> pa.Table:
         """Add up batches, records and bytes; see ``kraftlog.tables.stats.collect``.
 
-        ``heal`` is as ``records`` has it.
+        ``heal`` is as in ``records``.
         """
         from kraftlog.tables.stats import collect
 
@@ -336,7 +336,7 @@ class RecordTables(LogFiles):
         heal: bool = True,
         on_progress: Progress | None = None,
     ) -> pa.Table:
-        """Add up bytes by what they are; see ``kraftlog.tables.space.space``; ``heal`` is as ``records`` has it.
+        """Add up bytes by kind; see ``kraftlog.tables.space.space``; ``heal`` is as in ``records``.
 
         Examples
         --------
@@ -358,12 +358,12 @@ class RecordTables(LogFiles):
         Parameters
         ----------
         faults : list of Fault
-            Receives what could not be read.
+            Receives the faults.
         most_bytes : int, optional
-            Of keys that are kept of a partition, by default 512 MiB; of more keys there are estimates, by the sketches
-            of datasketches, and ``is_estimate`` says so.
+            Memory for keys per partition, by default 512 MiB; beyond it counts are estimates by the sketches of
+            datasketches, and ``is_estimate`` is true.
         **options
-            As ``records`` has them.
+            As in ``records``.
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
@@ -375,7 +375,7 @@ class RecordTables(LogFiles):
     def top_keys(
         self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
     ) -> pa.Table:
-        """Return the keys with the most records; parameters as of ``key_stats``.
+        """Return the keys with the most records; parameters as in ``key_stats``.
 
         Examples
         --------
@@ -393,7 +393,7 @@ class RecordTables(LogFiles):
         )
 
     def writes(self, unit: str, faults: list[Fault], **options: Unpack[RecordOptions]) -> pa.Table:
-        """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
+        """Count records by timestamp per minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
         read = TABLES["records"].read_options(options)

@@ -1,7 +1,7 @@
-"""Records that hold a text in their key, value or headers.
+"""Search for a text in the keys, values or headers of records.
 
-Batches are searched as bytes before anything is decoded (``codec/held_texts.py``); the records of those that hold the
-texts are decoded, and matched exactly, column by column. Those of the others are checked.
+Batches are searched as bytes before anything is decoded (``codec/held_texts.py``). Records of batches that contain the
+texts are decoded and matched exactly, column by column. Records of the others are only checked.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ _ESCAPED = b"\\"  # a text in JSON that holds none stands there as it is
 
 
 class Search:
-    """What records are searched for. All kinds that are given must be found, of each kind one of its texts.
+    """The conditions of a search. All of them must match, each with at least one of its texts.
 
     Parameters
     ----------
     key, value, header : str, bytes or sequence of these
-        Texts in the key, in the value, in the value of a header. ``NAME=TEXT`` is a text in the value of headers of
-        that name alone; a name is empty for any.
+        Texts in the key, the value, or the value of a header. ``NAME=TEXT`` limits the search to headers with this
+        name; an empty name means any header.
     json_path : str or sequence of str
-        ``PATH=TEXT``: the value is a JSON document that has at the path a text, number, true, false or null that is
-        equal; ``PATH`` alone: anything stands there.
+        ``PATH=TEXT``: the value is a JSON document with an equal text, number, true, false or null at the path;
+        ``PATH`` only: the path exists.
     key_equals : str, bytes or sequence of these
         Whole keys.
     regex : bool
-        Texts, but those of ``key_equals``, are regular expressions of RE2, over bytes; in ``json_path`` they are found
-        anywhere in the text.
+        Texts, except in ``key_equals``, are RE2 regular expressions over bytes; in ``json_path`` they match anywhere in
+        the text.
     ignore_case : bool
-        Of the letters of ASCII, everywhere but in ``key_equals``.
+        Ignore the case of ASCII letters, except in ``key_equals``.
     invert : bool
-        Records that do not match.
+        Return records that do not match.
     key_partitions : int, optional
-        How many partitions the topic has, whose producers choose them by Kafka's murmur2 of the key: only those of
-        ``key_equals`` are read.
+        Number of partitions of the topic, if its producers partition by Kafka's murmur2 of the key: only the partitions
+        of ``key_equals`` are read.
 
     Raises
     ------
     ValueError
-        When nothing is searched for, or an expression or path is none.
+        When there is no condition, or an expression or path is invalid.
 
     Examples
     --------
@@ -106,12 +106,12 @@ class Search:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are looked at."""
+        """The columns with conditions."""
         return sorted({condition.column for condition in self._conditions})
 
     @property
     def holds(self) -> HeldTexts | None:
-        """What batches must hold that have such a record; None when nothing is known of them."""
+        """Texts that batches with matching records contain; None if they are not known."""
         if self._invert:
             return None
         clauses = tuple(
@@ -131,7 +131,7 @@ class Search:
         return pc.invert(found) if self._invert else found
 
     def of(self, found: Discovery) -> Discovery:
-        """Return the files that can have such a record.
+        """Return the files that can contain matching records.
 
         Raises
         ------
@@ -164,13 +164,13 @@ def _as_bytes(texts: Texts) -> list[bytes]:
 
 
 class _Condition:
-    """What one column must have.
+    """The condition on one column.
 
     Attributes
     ----------
     column : str
     held : list of list of bytes
-        Texts of which a batch must hold one each, if all are known: empty ones say nothing.
+        Lists of texts; a batch must contain one text of each list. Empty if they are not known.
     """
 
     column: str
@@ -240,14 +240,14 @@ class _InHeaders(_Condition):
 
 
 class _JsonWanted:
-    """What a document must have at a path.
+    """The condition on a JSON path.
 
     Attributes
     ----------
     match : TextMatch or None
-        An expression for the texts that stand there.
+        An expression for the texts at the path.
     names, texts : list of bytes
-        Of which the document must hold one each; nothing where they are empty.
+        The document must contain one of each; empty means no condition.
     """
 
     def __init__(self, path: JsonPath, text: str | None, *, regex: bool, ignore_case: bool) -> None:
