@@ -1,4 +1,4 @@
-"""The aborted transactions that a fetch response names, as stretches of its bytes that a consumer passes over."""
+"""The aborted transactions of a fetch response, as byte ranges that a consumer skips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ABORT = CONTROL_TYPES.index("ABORT")
 def named_transactions(
     isolation_level: IsolationLevel, transactions: Iterable[tuple[int, int]] | None
 ) -> npt.NDArray[np.int64] | None:
-    """Return the transactions that a fetch response names, which are taken once, as an array of their own.
+    """Return the aborted transactions of a fetch response as an array; the iterable is read once.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def named_transactions(
     Raises
     ------
     ValueError
-        When they do not go with the isolation level, or are no pairs of integers of 64 bits.
+        When they contradict the isolation level, or are not pairs of 64-bit integers.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def _pair(i: int, given: tuple[int, int]) -> tuple[int, int]:
 
 
 def aborted_ranges(buffer: Buffer, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """Return where batches of aborted transactions stand, as Kafka's consumer finds them.
+    """Return the byte ranges of aborted batches, with the rules of Kafka's consumer.
 
     A producer counts as aborted from the first batch of any producer whose last offset is not before the first offset
     of one of its aborted transactions, and up to its next ABORT marker.
@@ -74,13 +74,12 @@ def aborted_ranges(buffer: Buffer, pairs: npt.NDArray[np.int64]) -> npt.NDArray[
     buffer : buffer
         The batches of one partition in a fetch response.
     pairs : numpy.ndarray
-        What ``named_transactions`` has made of those that the response names.
+        The result of ``named_transactions``.
 
     Returns
     -------
     numpy.ndarray or None
-        Rows, in order, of producer_id and the bytes of ``buffer`` from which on and up to which batches of the producer
-        are aborted.
+        Rows, in order, of producer_id and the byte range of ``buffer`` in which batches of the producer are aborted.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Arrow arrays of NumPy arrays and of a few texts, made of their buffers.
+"""Arrow arrays from NumPy arrays and short lists of texts, built from buffers.
 
-pyarrow imports pandas, where it is installed, with the first Python value or NumPy array that it converts; that takes
-longer than reading a small log.
+pyarrow imports pandas, if it is installed, when it converts the first Python value or NumPy array; this takes longer
+than reading a small log.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import pyarrow as pa
 def array_of(
     values: npt.NDArray[Any], kind: pa.DataType | None = None, mask: npt.NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Return numbers or booleans as an Arrow array that shares their memory where it can.
+    """Return numbers or booleans as an Arrow array that shares their memory if possible.
 
     Parameters
     ----------
     values : numpy.ndarray
-        One dimension.
+        A one-dimensional array.
     kind : pyarrow.DataType, optional
-        Integers, floats or bool, that have every value of the array's own type, which is the default.
+        An integer, float or bool type that can represent all values of the array's type, which is the default.
     mask : numpy.ndarray of bool, optional
-        Which of them are null.
+        Mask of null values.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Headers of the batches in a buffer, as the ``batches`` table."""
+"""Batch headers of a buffer, as the ``batches`` table."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class HeaderRows:
 
     @property
     def reached(self) -> tuple[int, int]:
-        """Byte behind the last whole batch that was passed, and the offset behind it."""
+        """End of the last complete batch, in bytes, and the next offset."""
         return self._scan.consumed, self._next_offset
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        """Return the headers; what cannot be read is appended to ``faults``, or raised when ``strict``."""
+        """Return the headers; faults are appended to ``faults``, or raised if ``strict``."""
         self._scan.faults = faults
         for headers in self._scan.headers(strict=self._strict):
             believed = headers[headers["crc_ok"] != 0]
@@ -59,30 +59,29 @@ def batches(
     check_crc: bool = False,
     strict: bool = False,
 ) -> BufferStream:
-    """Return the headers of record batches, and of messages of older formats; records are not looked at.
+    """Return the headers of record batches, and of messages of older formats; records are not decoded.
 
     Parameters
     ----------
     buffer : buffer
-        Any contiguous buffer with record batches one behind the other: what a log file or a fetch response holds.
+        Any contiguous buffer with consecutive record batches, such as a log file or a fetch response.
     columns : sequence of str, optional
-        Columns of the ``batches`` table; by default all that it shows and a buffer can know.
+        Columns of the ``batches`` table; by default all that apply to a buffer.
     check_crc : bool
-        Whether the checksum of each batch is compared. A batch whose checksum does not match is a fault, and a row
-        all the same, with ``crc_ok`` false.
+        Whether to verify the checksum of each batch. A batch with a wrong checksum is a fault, and also a row with
+        ``crc_ok`` false.
     strict : bool
-        Raise at the first fault instead of noting it in ``errors``.
+        Raise at the first fault instead of adding it to ``errors``.
 
     Returns
     -------
     BufferStream
-        A row for each batch, and how many bytes of ``buffer`` they took. ``buffer`` is held as long as an iteration
-        runs.
+        A row for each batch, and the number of consumed bytes. ``buffer`` is referenced during an iteration.
 
     Raises
     ------
     ValueError
-        When a column is not known, or is one of files.
+        When a column is unknown, or applies only to files.
     RecordError
         While rows are read, with ``strict``.
 

@@ -1,4 +1,4 @@
-"""What functions over a buffer return: rows, and how far in the buffer they go."""
+"""Results of functions over a buffer: rows, and the position they reached."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ class Decoding(Protocol):
 
     @property
     def reached(self) -> tuple[int, int]:
-        """Byte behind the last whole batch that the pass is done with, and the offset behind it.
+        """End of the last completed batch, in bytes, and the next offset.
 
         The offset is ``NO_OFFSET`` before there was one.
         """
 
     def batches(self, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        """Return the rows; what cannot be read is appended to ``faults``."""
+        """Return the rows; faults are appended to ``faults``."""
 
 
 class Progress:
-    """How far the rows go that a pass has handed out."""
+    """The position of the rows returned by a pass."""
 
     reached = NOTHING
 
     def follow(self, decoding: Decoding, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-        """Hand out the rows of a pass, and note after each chunk where it ends."""
+        """Yield the rows of a pass, and record the position after each chunk."""
         self.reached = NOTHING
         for rows in decoding.batches(faults):
             self.reached = decoding.reached
@@ -43,22 +43,22 @@ class Progress:
 
 
 class BufferStream(Stream):
-    """Rows of a buffer, and how far they go: what a client needs to ask for more.
+    """Rows of a buffer, and their position: all that a client requires to continue fetching.
 
     Parameters
     ----------
     arrow_schema : pyarrow.Schema
-        Of every record batch.
+        Schema of each record batch.
     produce : callable
-        Starts one pass; is given the list that it must append faults to.
+        Starts one pass; receives the list to which it must append faults.
     progress : Progress
-        Of the last pass that was started.
+        Progress of the last started pass.
     produce_whole : callable, optional
-        As ``produce``, in few record batches, for ``to_table``.
+        As ``produce``, but with few large record batches, for ``to_table``.
 
     Examples
     --------
-    A fetch response may end with a part of a batch. What follows the whole ones is kept for more bytes to come:
+    A fetch response may end with a partial batch. Its bytes are kept until more arrive:
 
     >>> import pyarrow as pa, kraftlog
     >>> first = kraftlog.encode(pa.table({"value": [b"a", b"b"]}), base_offset=7)
@@ -86,19 +86,19 @@ class BufferStream(Stream):
 
     @property
     def consumed(self) -> int:
-        """Bytes of the buffer that whole batches took, as far as the last pass has handed out rows.
+        """Number of bytes of complete batches, up to the rows that the last pass has returned.
 
-        A batch that is cut off at the end of the buffer is not counted: a client keeps the bytes from here on. What
-        was left out with a fault is counted. With ``strict``, the chunk in which the fault was found is not.
+        A partial batch at the end of the buffer is not included: a client keeps the bytes from here on. Skipped batches
+        with faults are included. With ``strict``, the chunk with the fault is not.
         """
         return self._progress.reached[0]
 
     @property
     def next_offset(self) -> int | None:
-        """The offset behind the last batch that the last pass is done with, or None when there was none.
+        """The offset after the last batch of the last pass, or None without a batch.
 
-        Control batches, batches that compaction emptied, and batches without a row within the bounds count as well.
-        A batch whose checksum does not match does not: nobody knows which offsets it had.
+        Control batches, batches emptied by compaction, and batches without a row within the bounds are included. A
+        batch with a wrong checksum is not, because its offsets are unknown.
         """
         next_offset = self._progress.reached[1]
         return None if next_offset == NO_OFFSET else next_offset

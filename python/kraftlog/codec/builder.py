@@ -1,4 +1,4 @@
-"""One batch, built as producers build it: record by record until it is full, its producer's state set at the end."""
+"""A single batch, built as in a producer: record by record until it is full, then with the producer's state."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ ESTIMATION_FACTOR = 1.05  # by which Kafka takes a compressed batch to be larger
 
 
 class RecordBatchBuilder(native.Builder):
-    """Builds one record batch of magic 2, out of single records and of rows of Arrow.
+    """Builds one record batch of magic 2 from single records and Arrow rows.
 
     Parameters
     ----------
     batch_size : int
-        Bytes of the batch, header counted, at which it is full; as ``batch.size`` of Kafka's producer. Only a batch of
-        a single record is larger.
+        Size in bytes, including the header, at which the batch is full, like ``batch.size`` of Kafka's producer. Only a
+        batch of a single record can be larger.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}
     compression_level : int, optional
-        Of gzip, lz4 or zstd.
+        Level for gzip, lz4 or zstd.
     compression_ratio : float
-        Compressed to plain size of records like these: ``compression_ratio`` of the batch before. Of 0.5, about twice
-        as many plain bytes are taken as ``batch_size`` says. Without compression it is 1.
+        Expected ratio of compressed to uncompressed size: ``compression_ratio`` of the previous batch. With 0.5, about
+        twice as many uncompressed bytes fit as ``batch_size``. Without compression it is 1.
     timestamp_ms : int
-        Of records that are added without one; -1 means none.
+        Timestamp of records that are added without one; -1 means none.
 
     Attributes
     ----------
     records_count : int
         Records added so far.
     size_in_bytes : int
-        Bytes of the batch without compression, header counted.
+        Uncompressed size of the batch in bytes, including the header.
 
     Examples
     --------
@@ -76,26 +76,26 @@ class RecordBatchBuilder(native.Builder):
 
     @property
     def estimated_size_in_bytes(self) -> int:
-        """Bytes that the batch will take, header counted, by the ratio that was given."""
+        """Estimated size of the batch in bytes, including the header, by the given ratio."""
         return RECORD_BATCH_OVERHEAD + int((self.size_in_bytes - RECORD_BATCH_OVERHEAD) * self._estimate)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> int:
-        """Add rows from the front, as many as there is room for.
+        """Add as many of the first rows as fit.
 
         Parameters
         ----------
         rows : pyarrow.RecordBatch or pyarrow.Table
-            Columns as ``Encoder.write`` takes them.
+            Columns as in ``Encoder.write``.
 
         Returns
         -------
         int
-            How many rows were added; those behind them belong in the next batch.
+            Number of added rows; the remaining rows belong to the next batch.
 
         Raises
         ------
         ValueError
-            When the batch is closed, or a column is not what it should be; no row is added then.
+            When the batch is closed, or a column is invalid; no row is added then.
         TypeError
             When the rows are neither a table nor a record batch.
         RuntimeError
@@ -121,26 +121,26 @@ class RecordBatchBuilder(native.Builder):
         base_sequence: int = -1,
         is_transactional: bool = False,
     ) -> pa.Buffer:
-        """End the batch; ``compression_ratio`` is from then on the one that was reached.
+        """Close the batch; ``compression_ratio`` is then the actual ratio.
 
         Parameters
         ----------
         base_offset, partition_leader_epoch : int
-            A broker sets its own.
+            A broker sets its own values.
         producer_id, producer_epoch, base_sequence : int
-            State of the producer, as in the batch header, all of it; -1 means none.
+            State of the producer, as in the batch header; set all of them or none. -1 means none.
         is_transactional : bool
             A bit of the batch attributes.
 
         Returns
         -------
         pyarrow.Buffer
-            The batch; empty when there is no record.
+            The batch; empty without records.
 
         Raises
         ------
         ValueError
-            When a field is not what it should be, or the batch is closed already.
+            When a field is invalid, or the batch is already closed.
         RuntimeError
             When another thread is using the builder.
         """

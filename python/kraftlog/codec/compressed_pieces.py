@@ -1,4 +1,4 @@
-"""Compressed batches of much data, made a piece at a time: what is not compressed yet stays in the caches."""
+"""Compressed batches of large data, produced in pieces: uncompressed data stays in the caches."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ PIECE_BYTES = 4 << 20  # of rows that are encoded before they are compressed
 
 
 class Joined:
-    """Buffers, one behind the other in a block of the pool. Room that is not written to takes no memory."""
+    """Consecutive buffers in a block of the pool. Unused space takes no memory."""
 
     def __init__(self, size: int) -> None:
         self._block = memoryview(Arena(size))
         self._used = 0
 
     def append(self, part: pa.Buffer) -> None:
-        """Add a buffer, which is copied."""
+        """Append a copy of a buffer."""
         end = self._used + part.size
         if end > self._block.nbytes:
             larger = memoryview(Arena(max(end, 2 * self._block.nbytes)))
@@ -27,5 +27,5 @@ class Joined:
         self._used = end
 
     def all(self) -> pa.Buffer:
-        """Return all of them."""
+        """Return all buffers as one."""
         return pa.py_buffer(self._block[: self._used])

@@ -1,16 +1,16 @@
 """The five compression types of Kafka's record batches.
 
-All run without the GIL: snappy in C, the others by the functions of libzstd, liblz4 and libdeflate inside of the
-packages ``backports.zstd`` (Python's own ``_zstd`` from 3.14 on), ``lz4`` and ``deflate``. Where a package was built so
-that they cannot be found, the functions here take their place.
+All of them release the GIL: snappy is implemented in C, the others use libzstd, liblz4 and libdeflate in the packages
+``backports.zstd`` (Python's own ``_zstd`` from 3.14 on), ``lz4`` and ``deflate``. If a package was built without
+visible library functions, its Python functions are used.
 
-Of odd payloads as much is read as Kafka's reader takes. It refuses a few that are read here: of zstd, windows above
-128 MiB and blocks larger than their window; of lz4, blocks that depend on each other, and, where the package takes the
-library's place, an empty plain block before others. The other way round, gzip members with reserved flags are refused
-here alone, as RFC 1952 asks.
+Unusual payloads are accepted as in Kafka's reader. In addition these are accepted: zstd windows above 128 MiB and
+blocks larger than their window; lz4 blocks that depend on each other; and, with the package's functions, an empty
+uncompressed block before others. Only gzip members with reserved flags are refused here and not in Kafka, as RFC 1952
+requires.
 
-Compression makes what Kafka's own client makes: xerial framing for snappy, independent blocks for lz4 (Kafka refuses
-others).
+Compression uses the same formats as Kafka's own client: xerial framing for snappy, independent blocks for lz4 (Kafka
+refuses others).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MOST_MEMBERS = 1024  # of one batch, by Python's packages: each costs a copy of 
 
 
 def _extension_file(module: str) -> bytes:
-    """Return where an extension module lies, without importing it; empty when there is none."""
+    """Return the path of an extension module without importing it; empty if there is none."""
     path, spec = None, None
     parts = module.split(".")
     for i in range(len(parts)):
@@ -74,12 +74,12 @@ def _zstd() -> Any:
 
 
 def decompressor(limit: int = DEFAULT_MAX_DECOMPRESSED_BYTES) -> Decompressor:
-    """Return what decompresses one batch after the other, of at most ``limit`` plain bytes each."""
+    """Return a decompressor for single batches of at most ``limit`` uncompressed bytes."""
     return Decompressor(limit, _decompress, by_libraries=BY_LIBRARIES)
 
 
 def _decompress(data: Buffer, compression: int, limit: int) -> bytes:
-    """Decompress all members of a gzip stream, all frames of a zstd stream, one lz4 frame, as Kafka's client does."""
+    """Decompress all members of a gzip stream, all frames of a zstd stream, one lz4 frame, like Kafka's client."""
     parts: list[bytes] = []
     left = limit
     for _ in range(MOST_MEMBERS):
@@ -101,7 +101,7 @@ def _decompress(data: Buffer, compression: int, limit: int) -> bytes:
 
 
 def _member(compression: int) -> tuple[Any, Any]:
-    """Return what decompresses one member, and what it raises."""
+    """Return a function that decompresses one member, and the exceptions that it raises."""
     if compression == GZIP:
         return zlib.decompressobj(wbits=GZIP_WBITS), zlib.error
     if compression == ZSTD:
@@ -112,7 +112,7 @@ def _member(compression: int) -> tuple[Any, Any]:
 
 
 def checked_level(compression: int, level: int | None) -> int:
-    """Return the level to compress with; Kafka's own default when none is given.
+    """Return the compression level; the default is Kafka's.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def checked_level(compression: int, level: int | None) -> int:
     ValueError
         When the compression type has no such level, or no levels.
     TypeError
-        When it is no integer.
+        When it is not an integer.
     """
     if level is None:
         return DEFAULT_LEVELS[compression]
@@ -152,11 +152,11 @@ def compress_batches(plain: Buffer, compression: int, level: int) -> bytes:
     Parameters
     ----------
     plain : buffer
-        Batches one behind the other; their ``attributes`` name the compression type already.
+        Consecutive batches whose ``attributes`` already have the compression type.
     compression : int
         Index into ``COMPRESSION_TYPES``.
     level : int
-        Of gzip, lz4 or zstd.
+        Level for gzip, lz4 or zstd.
     """
     return native.compress_batches(plain, compression, level, _compress, by_libraries=BY_LIBRARIES)
 

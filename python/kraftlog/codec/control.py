@@ -1,4 +1,4 @@
-"""Control records: what brokers write among the data, in batches of their own.
+"""Control records, which brokers write in batches of their own between the data.
 
 The key is version int16, type int16. The value of an ABORT or COMMIT marker is version int16, coordinator_epoch int32;
 those of the other types start with their version and are flexible messages: compact arrays and strings (length plus one
@@ -29,9 +29,9 @@ class ControlRecord:
     control_type : str
         ABORT, COMMIT, LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS, or UNKNOWN(n).
     version : int
-        Of the value.
+        Version of the value.
     fields : dict
-        With Kafka's JSON names; empty for an unknown type.
+        Fields with Kafka's JSON names; empty for an unknown type.
     """
 
     control_type: str
@@ -111,7 +111,7 @@ def decode_control(key: bytes, value: bytes | None) -> ControlRecord:
     Parameters
     ----------
     key, value : bytes
-        Of a record whose batch has the control bit set.
+        Key and value of a record whose batch has the control bit.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def decode_control(key: bytes, value: bytes | None) -> ControlRecord:
     Raises
     ------
     InvalidRecordError
-        When key or value end early.
+        When the key or value is truncated.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Control records that a leader of a Raft quorum writes, as key and value.
+"""Control records written by the leader of a Raft quorum, as key and value.
 
 A key is version int16, type int16; the values are flexible messages of version 0.
 """
@@ -26,7 +26,7 @@ def leader_change(leader_id: int, voters: Sequence[int], granting_voters: Sequen
     ----------
     leader_id : int
     voters, granting_voters : sequence of int
-        Node ids of the quorum, and of those that voted for the leader.
+        Node ids of the voters, and of those that voted for the leader.
 
     Examples
     --------
@@ -59,10 +59,10 @@ def control_batch(
     Parameters
     ----------
     control_type : str
-        As ``ControlRecord`` has it.
+        As in ``ControlRecord``.
     value : bytes
     base_offset, partition_leader_epoch : int
-        Of the batch.
+        Fields of the batch.
     timestamp_ms : int
     """
     key = struct.pack(">hh", _VERSION, CONTROL_TYPES.index(control_type))

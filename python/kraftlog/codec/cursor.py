@@ -11,18 +11,18 @@ _UVARINT_BITS = 35  # of five bytes; surplus bits are dropped, as Kafka does
 
 
 class Cursor:
-    """Reads fields off bytes; a field that reaches behind the end raises.
+    """Reads fields from bytes; a field beyond the end raises.
 
     Parameters
     ----------
     data : buffer
     what : str
-        What the bytes are, for messages.
+        Description of the bytes, for messages.
 
     Raises
     ------
     InvalidRecordError
-        From each method, when a field is not what it should be.
+        From each method, when a field is invalid.
     """
 
     def __init__(self, data: Buffer, what: str) -> None:
@@ -33,22 +33,22 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """Bytes that have not been read."""
+        """The remaining bytes."""
         return len(self.data) - self.at
 
     def fault(self, sentence: str) -> InvalidRecordError:
-        """Return the exception for what is wrong at this place."""
+        """Return the exception for a fault at this position."""
         return InvalidRecordError(f"{self.what}: byte {self.at}: {sentence}")
 
     def take(self, size: int) -> memoryview:
-        """Read so many bytes."""
+        """Read a number of bytes."""
         if not 0 <= size <= self.left:
             raise self.fault(f"a field of {size} bytes, but {self.left} bytes left")
         self.at += size
         return self.data[self.at - size : self.at]
 
     def number(self, layout: str) -> int:
-        """Read a number, given as a format of ``struct``."""
+        """Read a number in a format of ``struct``."""
         return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
 
     def uvarint(self) -> int:

@@ -1,4 +1,4 @@
-"""Bytes to rows: runs the native decoder over a stretch of a buffer and serves what it asks for."""
+"""Bytes to rows: runs the native decoder over a range of a buffer and provides the data that it requests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OPTIONS = (
 
 
 class RecordDecoder:
-    """Decodes the record batches that start in [start, end) of a buffer or file into record batches of Arrow.
+    """Decodes the record batches that start in [start, end) of a buffer or file into Arrow record batches.
 
     Parameters
     ----------
@@ -57,26 +57,25 @@ class RecordDecoder:
         The whole file or message set; batches may reach beyond ``end``, never beyond the buffer. A file, as
         ``Disk.open`` returns it, is read through a window.
     start, end : int
-        Bytes; ``start`` is where a batch begins.
+        Positions in bytes; a batch must begin at ``start``.
     plan : DecodePlan
     aborted : numpy.ndarray, optional
-        Bytes of aborted transactions, as ``aborted_ranges`` returns them; by default those that the ``origin`` of the
-        plan knows.
+        Byte ranges of aborted transactions from ``aborted_ranges``; by default those in the ``origin`` of the plan.
     whole : bool
-        Whether all rows are kept: they are then decoded into larger pieces of memory than the plan's options say.
+        Whether all rows are kept: they are then decoded into larger chunks than the options of the plan request.
     follows : bool
-        Whether records of aborted transactions are left out by what the file itself says, which is looked at as far as
-        it is needed. Nothing may be open where the file begins. While transactions are open, the window holds up to 16
-        times as much of the file as usual, in a block of at most 32 times.
+        Whether to leave out records of aborted transactions based on the file itself, which is read ahead as far as
+        required. No transaction may be open at its start. While transactions are open, the window contains up to 16
+        times as much of the file as usual, in a block of at most 32 times the size.
 
     Attributes
     ----------
     torn_at : int
         Byte at which a torn tail starts; -1 when there is none.
     is_undecided : bool
-        Whether it ended where a transaction begins that has no end in the file.
+        Whether it ended at the start of a transaction that does not end in the file.
     salvaged_rows : int
-        Rows so far of batches that were found by a search behind damage.
+        Number of rows so far from batches found by a search after damage.
     """
 
     def __init__(
@@ -118,26 +117,26 @@ class RecordDecoder:
 
     @property
     def position(self) -> int:
-        """Byte of the batch that is decoded next."""
+        """Position of the next batch, in bytes."""
         return self._native.position
 
     @property
     def reached(self) -> tuple[int, int]:
-        """Byte behind the last whole batch that the decoder is done with, and the offset behind it.
+        """End of the last completed batch, in bytes, and the next offset.
 
-        The offset is -1 before there was one.
+        The offset is -1 before the first batch.
         """
         return self._native.reached
 
     def batches(self, faults: list[Fault], observe: BatchObserver | None = None) -> Iterator[pa.RecordBatch]:
-        """Decode; what cannot be read is appended to ``faults``, or with ``strict`` raised behind the rows before it.
+        """Decode; faults are appended to ``faults``, or with ``strict`` raised after the preceding rows.
 
         ``observe`` is called with the headers of each chunk before its rows are returned.
 
         Raises
         ------
         InputError
-            When the file cannot be read, after the rows before that.
+            When the file cannot be read, after the preceding rows.
         """
         plan = self.plan
         most_rows = plan.selection.shared_rows if self._whole else plan.selection.most_rows
@@ -153,7 +152,7 @@ class RecordDecoder:
                 start += most_rows
 
     def chunks(self, faults: list[Fault]) -> Iterator[DecodedRows]:
-        """Decode as ``batches`` does, up to the buffers of each chunk, before rows out of bounds are left out."""
+        """Decode like ``batches``, but return the buffers of each chunk, before rows out of bounds are left out."""
         for chunk in self._chunks(faults):
             yield self._seen(chunk)
 
@@ -176,7 +175,7 @@ class RecordDecoder:
         return DecodedRows(chunk, self.plan.origin, self._native.salvaged_at)
 
     def _note(self, faults: list[Fault]) -> RecordError | None:
-        """Append what was found, or return it when it is to be raised behind the rows before it."""
+        """Append faults, or return the one to raise after the preceding rows."""
         for found, detail in self._native.take_faults():
             fault = fault_from_native(found, detail)
             if self.plan.options.strict:
@@ -210,7 +209,7 @@ class RecordDecoder:
 
 
 def _kept(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_], layout: str) -> Iterator[pa.RecordBatch]:
-    """Return the rows to keep; with views, which pyarrow cannot filter, each run of them for itself."""
+    """Return the rows to keep; views, which pyarrow cannot filter, are sliced run by run."""
     if layout == PLAIN:
         batch = batch.filter(pa.array(keep))
         if batch.num_rows:
@@ -278,46 +277,48 @@ def decode(
     Parameters
     ----------
     buffer : buffer
-        Any contiguous buffer with record batches one behind the other: what a log file or a fetch response holds.
+        Any contiguous buffer with consecutive record batches, such as a log file or a fetch response.
     columns : sequence of str, optional
         Columns of the ``records`` table; only these are decoded. By default key, value, offset, timestamp,
         timestamp_type and headers.
     start_offset : int, optional
-        Records before it are left out: the first batch of a fetch response begins at or before the offset asked for.
+        Records before it are left out: the first batch of a fetch response may begin before the requested offset.
     isolation_level : {"read_uncommitted", "read_committed"}
-        Whether records of ``aborted_transactions`` are left out. Open transactions are not in a fetch response that
-        was asked for with read_committed; a log is read with ``kraftlog.open``, which finds both by itself.
+        ``read_committed`` leaves out records of ``aborted_transactions``. A fetch response at read_committed contains
+        no open transactions. For a log use ``kraftlog.open``, which finds both itself.
     aborted_transactions : iterable of (producer_id, first_offset), optional
-        As the fetch response has them, taken once; needed with read_committed, and empty when there are none.
+        The aborted transactions of the fetch response; the iterable is read once. Required with read_committed; empty
+        if there are none.
     include_control : bool
-        Whether records of control batches are shown.
+        Whether to include records of control batches.
     strict : bool
-        Raise at the first fault, behind the rows before it, instead of noting it in ``errors``.
+        Raise at the first fault, after the preceding rows, instead of adding it to ``errors``.
     check_crc : bool
-        Whether the checksum of each batch is compared.
+        Whether to verify the checksum of each batch.
     salvage : bool
-        Whether batches are searched for where damage leaves no header to go on with, and in the partial batch at the
-        end. What is found may be a batch that a producer stored as a value; the column ``salvaged`` marks it.
+        Whether to search for batches after damage that leaves no header at which to continue, and in the partial batch
+        at the end. A batch found in this way may be part of a producer's value; the column ``salvaged`` marks it.
     max_decompressed_bytes : int
-        Most bytes that one batch may take after decompression.
+        Maximum size of a batch after decompression, in bytes.
     batch_rows, batch_bytes : int, optional
-        Size of a record batch that is returned: rows, or bytes of input. When neither is given, ``to_table`` decodes
-        into larger pieces of memory than an iteration does.
+        Size of a record batch: rows, or bytes of input. By default ``to_table`` decodes into larger chunks than an
+        iteration.
     layout : {"plain", "view"}
-        Of key and value: Arrow's binary, or its binary_view. Views point into ``buffer`` instead of copying from it,
-        except into compressed batches, and hold it as long as they live; it must not change meanwhile. Polars and
-        DuckDB take them as they are; pyarrow, up to 26 at least, slices and casts views but does not filter them.
+        Layout of key and value: Arrow's binary, or its binary_view. Views point into ``buffer`` and do not copy from
+        it, except from compressed batches. They reference it as long as they exist; it must not change during that
+        time. Polars and DuckDB accept views; pyarrow, at least up to 26, slices and casts views but does not filter
+        them.
 
     Returns
     -------
     BufferStream
-        The rows, and how many bytes of ``buffer`` they took. Nothing is decoded before they are asked for. Record
-        batches own their memory; ``buffer`` is held as long as an iteration runs, and by views.
+        The rows, and the number of consumed bytes. Decoding is lazy. Record batches own their memory; ``buffer`` is
+        referenced during an iteration, and by views.
 
     Raises
     ------
     ValueError
-        When a column or layout is not known, or ``aborted_transactions`` do not go with the isolation level.
+        When a column or layout is unknown, or ``aborted_transactions`` contradict the isolation level.
     RecordError
         While rows are read, with ``strict``.
 

@@ -1,4 +1,4 @@
-"""What is decoded, and how: made once for any number of buffers and files."""
+"""The columns and rules of a decoder, for any number of buffers and files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kraftlog.codec.records import PLAIN, Origin, select
 
 
 class DecodePlan:
-    """Columns of the rows, and the rules by which some are left out.
+    """The columns of the rows, and the rules that leave some rows out.
 
     Parameters
     ----------
@@ -18,26 +18,26 @@ class DecodePlan:
         Columns of the ``records`` table.
     options : ReadOptions
     origin : Origin
-        Values of the columns ``topic`` and ``partition``, and what is known of transactions.
+        Values of the columns ``topic`` and ``partition``, and known transactions.
     every_batch : bool
-        Whether the headers of a chunk are those of all its batches, and not only of those that have rows.
+        Whether a chunk has the headers of all its batches, and not only of those with rows.
     only_markers : bool
-        Whether rows are only the transaction markers and feature levels of a metadata log.
+        Whether only the transaction markers and feature levels of a metadata log become rows.
     layout : {"plain", "view"}
-        Of key and value, as the schema has it. Of a file, bytes are copied all the same: its window moves on.
+        Layout of key and value in the schema. From a file, bytes are copied in any case, because its window moves.
 
     Attributes
     ----------
     selection : Selection
-        How the columns are made.
+        How the columns are built.
     columns : tuple of int, optional
-        Which they are in ``COLUMNS``, when chunks become record batches as they are.
+        Their indexes in ``COLUMNS``, if chunks become record batches unchanged.
     transactions : TransactionView, optional
-        What is known of transactions, where some are hidden.
+        Known transactions, if some are hidden.
     hides_offsets, hides_rows : bool
-        Whether rows are left out of a chunk: by what is known of transactions, or by any rule.
+        Whether rows are left out of a chunk: because of transactions, or by any rule.
     rules : native.Rules
-        The same for the native decoder.
+        The rules for the native decoder.
     """
 
     def __init__(
@@ -79,5 +79,5 @@ class DecodePlan:
 
 
 def _least(bound: int) -> int:
-    """Return a lower bound for the native decoder: no bound is below every number of 64 bits."""
+    """Return a lower bound for the native decoder; no bound is less than all 64-bit numbers."""
     return -NO_BOUND - 1 if bound == -NO_BOUND else bound

@@ -36,29 +36,30 @@ _HEADER_FIELDS = {
 
 
 class Encoder:
-    """Packs rows into record batches of magic 2, a piece at a time; for a table in memory use ``encode``.
+    """Packs rows into record batches of magic 2, in pieces; for a table in memory use ``encode``.
 
     Parameters
     ----------
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}
     compression_level : int, optional
-        Of gzip, lz4 or zstd.
+        Level for gzip, lz4 or zstd.
     max_batch_bytes : int
-        Most bytes of a batch, header counted, before compression.
+        Maximum size of a batch before compression, in bytes, including the header.
     max_batch_records : int, optional
     batch_records : array_like of int, optional
-        A plan, such as ``plan_batches`` makes: how many records each batch takes.
+        Number of records of each batch, such as the result of ``plan_batches``.
     base_offset : int
-        Of the first record; the others follow without gaps.
+        Offset of the first record; the others follow without gaps.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
-        As in the batch header; -1 means none. With a producer_id, the others of the producer are needed, too.
+        As in the batch header; -1 means none. A producer_id requires producer_epoch and base_sequence. Sequences
+        continue from batch to batch and wrap around as in Kafka.
     is_transactional, is_control : bool
         Bits of the batch attributes.
     timestamp_ms : int
-        Of records of rows without a column of timestamps; -1 means none. May be set later; holds for batches that start
-        after that. A column may hold any number, as logs do; Kafka's own producer makes no negative ones.
+        Timestamp of rows without a timestamp column; -1 means none. Can be set later, for the batches that start after
+        that. A column may contain any number, as in logs; Kafka's own producer never writes negative ones.
     refuse_markers : bool
-        Whether values that begin, end or abort a metadata transaction are refused.
+        Whether to refuse values that begin, end or abort a metadata transaction.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Encoder:
 
     @property
     def timestamp_ms(self) -> int:
-        """Of records of rows without a column of timestamps."""
+        """Timestamp of rows without a timestamp column."""
         return self._native.timestamp_ms
 
     @timestamp_ms.setter
@@ -121,11 +122,11 @@ class Encoder:
 
     @property
     def next_offset(self) -> int:
-        """Of the record that is written next."""
+        """Offset of the next record."""
         return self._base_offset + self._rows + self._markers
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Add rows behind those written before; when that fails, by any exception, none of them is added.
+        """Add rows; if that fails, with any exception, none of them is added.
 
         Parameters
         ----------
@@ -137,13 +138,12 @@ class Encoder:
         Raises
         ------
         RecordTooLargeError
-            When a record alone takes more than ``max_batch_bytes``, or a batch of as many records as the plan says
-            does.
+            When a single record, or a batch with the planned number of records, exceeds ``max_batch_bytes``.
         InvalidRecordError
-            When a value is a marker, and these are refused.
+            When a value is a marker, and ``refuse_markers`` is set.
         ValueError
-            When there is no column to encode, or one that is not known or of another type, or offsets would not fit 64
-            bits, or there are more rows than planned.
+            When there is no column to encode, a column is unknown or has a wrong type, offsets would exceed 64 bits, or
+            there are more rows than planned.
         TypeError
             When the rows are neither a table nor a record batch.
         RuntimeError
@@ -156,7 +156,7 @@ class Encoder:
             self._rows += rows.num_rows
 
     def write_pieces(self, rows: pa.RecordBatch | pa.Table, most_bytes: int) -> Iterator[int]:
-        """Add rows, a piece of about so many bytes at a time; yields the bytes of each. Those before a failure stay."""
+        """Add rows in pieces of about this size; yields the bytes of each. Pieces before a failure are kept."""
         for source in sources(rows, first_row=self._rows, most_bytes=most_bytes):
             with self._native:
                 self._check_room(source.rows)
@@ -165,12 +165,12 @@ class Encoder:
             yield source.data_bytes
 
     def write_marker(self, value: bytes) -> None:
-        """Add a transaction marker of the metadata log; it is not one of the rows that messages count.
+        """Add a transaction marker of the metadata log; error messages do not count it as a row.
 
         Raises
         ------
         InvalidRecordError
-            When it is no marker.
+            When it is not a marker.
         """
         if read_marker(value) is None:
             raise InvalidRecordError("a metadata record that does not begin, end or abort a transaction")
@@ -196,12 +196,12 @@ class Encoder:
         raise RecordTooLargeError(f"record {row}: {size} takes {actual} bytes, max_batch_bytes is {expected}")
 
     def take(self) -> pa.Buffer:
-        """Return the batches that are complete; the last one stays open for further rows."""
+        """Return the complete batches; the last one remains open for more rows."""
         with self._native:
             return self._taken()
 
     def _taken(self) -> pa.Buffer:
-        """Return what is complete. What cannot be compressed for want of memory stays for the next call."""
+        """Return complete batches. Batches that cannot be compressed for lack of memory remain for the next call."""
         self._complete = [*self._complete, b""]
         self._complete[-1] = self._native.take()  # from here on nothing fails before it is kept
         plain = self._complete[0] if len(self._complete) == 1 else b"".join(self._complete)
@@ -210,7 +210,7 @@ class Encoder:
         return made
 
     def finish(self) -> pa.Buffer:
-        """Close the last batch and return what ``take`` has not returned yet."""
+        """Close the last batch and return the remaining batches."""
         with self._native:
             self._native.close_batch()
             return self._taken()
@@ -222,7 +222,7 @@ def compression_type(name: str) -> int:
     Raises
     ------
     ValueError
-        When there is none of this name.
+        When there is no such type.
     """
     if name not in COMPRESSION_TYPES:
         raise ValueError(f"compression {name!r} is not one of {', '.join(COMPRESSION_TYPES)}")
@@ -235,15 +235,15 @@ def checked_header(**fields: SupportsIndex) -> dict[str, int]:
     Raises
     ------
     TypeError
-        When one is no integer.
+        When one is not an integer.
     ValueError
-        When the header has no room for one.
+        When one does not fit its header field.
     """
     return {name: checked_integer(name, number, *_HEADER_FIELDS[name]) for name, number in fields.items()}
 
 
 def check_producer(header: dict[str, int], *, is_transactional: bool, is_control: bool = False) -> None:
-    """Raise ValueError unless the producer's state is complete, as MemoryRecordsBuilder checks it."""
+    """Raise ValueError unless the producer's state is complete, with the checks of MemoryRecordsBuilder."""
     producer_id = header["producer_id"]
     if producer_id < 0:
         if is_transactional:
@@ -256,7 +256,7 @@ def check_producer(header: dict[str, int], *, is_transactional: bool, is_control
 
 
 def _data_bytes(rows: pa.RecordBatch | pa.Table) -> int:
-    """Return how many bytes a table of many chunks holds, about; of a single one its columns say it."""
+    """Return the approximate size of a table with many chunks; for a single chunk its columns give it."""
     if isinstance(rows, pa.RecordBatch) or not rows.num_columns or rows.column(0).num_chunks < 2:
         return 0
     return lent_bytes(rows)
@@ -286,47 +286,47 @@ def encode(
     is_control: bool = False,
     timestamp_ms: int = NO_TIMESTAMP,
 ) -> pa.Buffer:
-    """Encode rows as record batches, in order, in as few batches as the caps allow.
+    """Encode rows as record batches, in order, in as few batches as the limits allow.
 
-    Without compression the bytes are those that Kafka's own builder makes. Format: ``native/c/batch.h``.
+    Without compression the bytes are those of Kafka's own builder. Format: ``native/c/batch.h``.
 
     Parameters
     ----------
     rows : pyarrow.Table, pyarrow.RecordBatch, iterable of these, or anything that is an Arrow stream
-        Columns as ``Encoder.write`` takes them: any of key, value, timestamp or timestamp_ms, and headers.
+        Columns as in ``Encoder.write``: any of key, value, timestamp or timestamp_ms, and headers.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}
     compression_level : int, optional
-        Of gzip, lz4 or zstd.
+        Level for gzip, lz4 or zstd.
     max_batch_bytes : int
-        Most bytes of a batch, header counted, before compression.
+        Maximum size of a batch before compression, in bytes, including the header.
     max_batch_records : int, optional
-        Most records of a batch.
+        Maximum number of records of a batch.
     batch_records : array_like of int, optional
-        A plan, such as ``plan_batches`` makes: how many records each batch takes. The cap still holds.
+        Number of records of each batch, such as the result of ``plan_batches``. The size limit still applies.
     base_offset : int
-        Of the first record; the others follow without gaps.
+        Offset of the first record; the others follow without gaps.
     partition_leader_epoch, producer_id, producer_epoch, base_sequence : int
-        As in the batch header; -1 means none. With a producer_id, the others of the producer are needed, too.
-        Sequences go on from batch to batch and wrap as Kafka's do.
+        As in the batch header; -1 means none. A producer_id requires producer_epoch and base_sequence. Sequences
+        continue from batch to batch and wrap around as in Kafka.
     is_transactional, is_control : bool
         Bits of the batch attributes.
     timestamp_ms : int
-        Of all records, when there is no column of timestamps.
+        Timestamp of all records, if there is no timestamp column.
 
     Returns
     -------
     pyarrow.Buffer
-        Batches one behind the other; owns its memory. Empty when there are no rows.
+        Consecutive batches; owns its memory. Empty without rows.
 
     Raises
     ------
     RecordTooLargeError
-        When a record alone takes more than ``max_batch_bytes``, or a batch of as many records as the plan says does;
-        names the record's index, the size and the cap.
+        When a single record, or a batch with the planned number of records, exceeds ``max_batch_bytes``; the message
+        has the record's index, the size and the limit.
     ValueError
-        When an option or a column is not what it should be.
+        When an option or a column is invalid.
     TypeError
-        When the rows are not Arrow's.
+        When the rows are not Arrow data.
 
     Examples
     --------

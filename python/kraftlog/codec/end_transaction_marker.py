@@ -1,4 +1,4 @@
-"""COMMIT and ABORT markers: the control batches that a broker writes to end a producer's transaction."""
+"""COMMIT and ABORT markers: control batches with which a broker ends a producer's transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encode_marker(
     partition_leader_epoch: int = -1,
     timestamp_ms: int = NO_TIMESTAMP,
 ) -> pa.Buffer:
-    """Encode the marker that ends a producer's transaction in a partition, as a batch of its own.
+    """Encode the marker that ends a producer's transaction in a partition, as a batch.
 
     Format: "Control Batches" in Kafka's protocol documentation; key version int16, type int16; value version int16,
     coordinator_epoch int32.
@@ -33,11 +33,11 @@ def encode_marker(
     ----------
     control_type : {"COMMIT", "ABORT"}
     producer_id, producer_epoch : int
-        Of the producer; since transaction version 2 the epoch is that of the data plus one.
+        Producer id and epoch; under transaction version 2 the epoch is that of the data plus one.
     coordinator_epoch : int
-        Of the coordinator that ended the transaction.
+        Epoch of the coordinator that ended the transaction.
     base_offset, partition_leader_epoch, timestamp_ms : int
-        Of the batch.
+        Fields of the batch.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""A record batch with some of its records, as Kafka's log cleaner rebuilds it (``MemoryRecords.filterTo``).
+"""A record batch with a subset of its records, rebuilt as by Kafka's log cleaner (``MemoryRecords.filterTo``).
 
-Offsets and the last offset stay, and so do producer and sequence. The records follow a new base timestamp: that of the
-first of them, or, when the batch has a delete horizon, that time, which attribute bit 6 says.
+Offsets, the last offset, producer and sequence are unchanged. The base timestamp becomes that of the first kept record,
+or, if attribute bit 6 is set, the delete horizon of the batch.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def filtered_batch(
     decompressor: Decompressor,
     compression: int | None = None,
 ) -> bytes:
-    """Return a batch with the records that are kept, one at least.
+    """Return a batch with the kept records, at least one.
 
     Parameters
     ----------
     batch : bytes
-        Of magic 2; its checksum was compared.
+        A batch of magic 2 with a verified checksum.
     keeps : numpy.ndarray
-        Of each record, whether it stays.
+        Whether to keep each record.
     delete_horizon_ms : int or None
-        When tombstones and markers in it may go; None as long as that is not said.
+        Time at which its tombstones and markers may be removed; None if not yet set.
     decompressor : Decompressor
     compression : int, optional
-        Index into ``COMPRESSION_TYPES``, of the batch that is returned; by default that of the batch.
+        Index into ``COMPRESSION_TYPES``, of the returned batch; by default unchanged.
     """
     header = list(_HEADER.unpack_from(batch))
     plain = _plain(batch, header[5], decompressor)
@@ -64,12 +64,12 @@ def filtered_batch(
 
 
 def recompressed_batch(batch: bytes, compression: int, decompressor: Decompressor) -> bytes:
-    """Return a batch with the same records, as they are, in another compression.
+    """Return a batch with the same records in another compression.
 
     Parameters
     ----------
     batch : bytes
-        Of magic 2; its checksum was compared.
+        A batch of magic 2 with a verified checksum.
     compression : int
         Index into ``COMPRESSION_TYPES``.
     decompressor : Decompressor
@@ -86,17 +86,17 @@ def rewritten_batch(
     decompressor: Decompressor,
     compression: int | None = None,
 ) -> bytes:
-    """Return a batch with other keys, values and headers; all else of its records stays.
+    """Return a batch with other keys, values and headers; all other fields of its records are unchanged.
 
     Parameters
     ----------
     batch : bytes
-        Of magic 2; its checksum was compared, and its records can be read.
+        A batch of magic 2 with a verified checksum and readable records.
     change : callable
-        Returns key, value and headers of each record in the place of those that it has.
+        Returns the new key, value and headers of each record.
     decompressor : Decompressor
     compression : int, optional
-        Index into ``COMPRESSION_TYPES``, of the batch that is returned; by default that of the batch.
+        Index into ``COMPRESSION_TYPES``, of the returned batch; by default unchanged.
     """
     header = list(_HEADER.unpack_from(batch))
     plain = _plain(batch, header[5], decompressor)
@@ -114,7 +114,7 @@ def rewritten_batch(
 
 
 def empty_batch(batch: bytes) -> bytes:
-    """Return a batch without its records, which is kept for the sequence and the epoch of its producer."""
+    """Return a batch without its records, to keep the sequence and the epoch of its producer."""
     header = list(_HEADER.unpack_from(batch))
     header[5] &= ~(DELETE_HORIZON_BIT | _COMPRESSION_MASK)
     header[7], header[12] = _NO_TIMESTAMP, 0
@@ -135,7 +135,7 @@ def _with_compression(attributes: int, compression: int | None) -> int:
 
 
 def _sealed(header: list[int], batch: bytearray) -> bytes:
-    """Return a batch of records that stand behind room for their header."""
+    """Return a batch of records that follow the space for their header."""
     header[1] = len(batch) - LOG_OVERHEAD
     _HEADER.pack_into(batch, 0, *header)
     compression = header[5] & _COMPRESSION_MASK
@@ -146,7 +146,7 @@ def _sealed(header: list[int], batch: bytearray) -> bytes:
 
 
 def _records(plain: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Return attributes, timestamp delta and all that follows these, of each record."""
+    """Return the attributes, timestamp delta and remaining bytes of each record."""
     at = 0
     while at < len(plain):
         length, at = _read_varint(plain, at)

@@ -1,4 +1,4 @@
-"""Headers of a log file, and the faults that a walk over headers alone can see."""
+"""Headers of a log file, and the faults that are visible in headers."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class HeaderScan:
     start, end : int
         Batches that start at bytes [start, end).
     check_crc : bool
-        Compare the crc of every batch; one that does not match is a fault. Else only the crc of a batch is compared
-        behind which no header follows.
+        Verify the crc of every batch; a mismatch is a fault. Otherwise only the crc of batches that no header follows
+        is verified.
     check_control : bool
-        Compare the crc of control batches; ``crc_ok`` of their headers says what came out.
+        Verify the crc of control batches; ``crc_ok`` of their headers has the result.
     salvage : bool
-        Search for batches behind damage.
+        Search for batches after damage.
 
     Attributes
     ----------
     faults : list of Fault
-        Complete when the walk is over.
+        Complete at the end of the walk.
     torn_at : int
         Byte at which a torn tail starts; -1 when there is none.
     gave_up_at : int
-        Byte of the fault behind which nothing was read; -1 when there is none.
+        Byte of the fault after which nothing was read; -1 if there is none.
     salvaged_at : int
-        Byte of the first batch that was found by a search; -1 when there is none.
+        Byte of the first batch found by a search; -1 if there is none.
     """
 
     def __init__(
@@ -81,21 +81,21 @@ class HeaderScan:
 
     @property
     def consumed(self) -> int:
-        """Byte behind the last whole batch that the walk is done with."""
+        """End of the last complete batch of the walk, in bytes."""
         return self.torn_at if self.torn_at >= 0 else self._scanner.position
 
     @property
     def salvaged_at(self) -> int:
-        """Byte of the first batch that was found by a search; -1 when there is none."""
+        """Byte of the first batch found by a search; -1 if there is none."""
         return self._scanner.salvaged_at
 
     def headers(self, at_once: int = HEADERS_AT_ONCE, *, strict: bool = False) -> Iterator[Headers]:
-        """Return the headers as structured arrays; a fault ends an array, and the walk goes on behind it.
+        """Return the headers as structured arrays; a fault ends an array, and the walk continues after it.
 
         Raises
         ------
         InputError
-            When the file cannot be read, after the headers before that.
+            When the file cannot be read, after the preceding headers.
         RecordError
             At the first fault, with ``strict``.
         """
@@ -118,13 +118,13 @@ class HeaderScan:
 
 
 def sound_batches_behind(buffer: Buffer | InputFile, position: int) -> int:
-    """Return how many batches with a matching crc a search finds behind a position at which no batch can be read."""
+    """Return the number of batches with a matching crc that a search finds after an unreadable position."""
     scan = HeaderScan(buffer, position, check_crc=True, salvage=True)
     return sum(int((headers["crc_ok"] == 1).sum()) for headers in scan.headers())
 
 
 def within(headers: Headers, options: ReadOptions) -> Headers:
-    """Return the headers of batches that may hold records within the bounds."""
+    """Return the headers of batches that may contain records within the bounds."""
     keep = np.ones(len(headers), bool)
     if options.bounds_offsets:
         last = np.maximum(last_offsets(headers), headers["base_offset"])
@@ -139,12 +139,12 @@ def within(headers: Headers, options: ReadOptions) -> Headers:
 
 
 def ends(headers: Headers) -> npt.NDArray[np.int64]:
-    """Return the byte behind each batch."""
+    """Return the end of each batch, in bytes."""
     return np.asarray(headers["position"] + headers["batch_length"] + LOG_OVERHEAD)
 
 
 def batch_with(file: Buffer | InputFile, position: int, offset: int) -> Headers | None:
-    """Return the header at a position if that batch holds the offset."""
+    """Return the header at a position if that batch contains the offset."""
     headers = header_at(file, position)
     holds = len(headers) == 1 and headers["base_offset"][0] <= offset <= last_offsets(headers)[0]
     return headers if holds else None
@@ -153,17 +153,17 @@ def batch_with(file: Buffer | InputFile, position: int, offset: int) -> Headers 
 def indexed_batch(
     file: Buffer | InputFile, offsets: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], at: int
 ) -> Headers | None:
-    """Return the header that an entry of an ``.index`` points at, if that batch is one that it can stand for.
+    """Return the header to which an ``.index`` entry points, if the entry is valid for that batch.
 
-    An entry has the last offset of its batch. One that a follower wrote before KAFKA-806 has the last offset of all
-    batches of a fetch and points at the first of them, which begins behind the offset of the entry before. Other bytes
-    may look the same, so its checksum is compared. What lies before it has lesser offsets.
+    An entry has the last offset of its batch. An entry written by a follower before KAFKA-806 has the last offset of
+    all batches of a fetch, and points to the first of them, which begins after the offset of the previous entry. Other
+    bytes may look the same; therefore the checksum is verified. Batches before it have smaller offsets.
 
     Parameters
     ----------
     file : buffer or file
     offsets, positions : numpy.ndarray
-        Of all entries.
+        Offsets and positions of all entries.
     at : int
         Number of the entry.
     """

@@ -1,4 +1,4 @@
-"""Batch headers as Arrow columns: the ``batches`` table, and what records take over from their batch."""
+"""Batch headers as Arrow columns: the ``batches`` table, and columns of records from their batch."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _long_repeat(value: Any, kind: pa.DataType) -> pa.Array:
 
 
 def repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """Return a column that holds one value; long ones share their memory."""
+    """Return a column of one value; long columns share their memory."""
     if not WORTH_SHARING <= rows <= LONGEST_REPEAT:
         return pa.repeat(scalar_of(value, kind), rows)
     return _long_repeat(value, kind).slice(0, rows)
 
 
 def named(codes: npt.NDArray[Any], names: list[str]) -> pa.Array:
-    """Return the names that codes stand for; codes without a name are shown as numbers, negative ones as null."""
+    """Return the names of codes; codes without a name become numbers, negative ones null."""
     if len(codes) and (codes == codes[0]).all() and 0 <= codes[0] < len(names):
         return repeated(names[codes[0]], pa.string(), len(codes))
     known = list(names)
@@ -66,7 +66,7 @@ def named(codes: npt.NDArray[Any], names: list[str]) -> pa.Array:
 
 
 def timestamps(milliseconds: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Return milliseconds as timestamps; -1, what overflows in microseconds, and what is masked become null."""
+    """Return milliseconds as timestamps; -1, masked values and overflows in microseconds become null."""
     null = (milliseconds == NO_TIMESTAMP) | (milliseconds > MAX_MILLISECONDS) | (milliseconds < -MAX_MILLISECONDS)
     if mask is not None:
         null |= mask
@@ -80,12 +80,12 @@ def copied(headers: Headers) -> Headers:
 
 
 def last_offsets(headers: Headers) -> npt.NDArray[np.int64]:
-    """Return the last offset of each batch, as its header says."""
+    """Return the last offset of each batch, from its header."""
     return np.asarray(headers["base_offset"] + headers["last_offset_delta"])
 
 
 def header_column(name: str, headers: Headers) -> pa.Array:
-    """Return one column of the ``batches`` table, of those that a header determines."""
+    """Return one column of the ``batches`` table that is computed from headers."""
     column = _DERIVED.get(name)
     if column is not None:
         return column(headers)

@@ -1,4 +1,4 @@
-"""Texts that batches must hold to be decoded: what a search asks of bytes before anything is made of them."""
+"""Texts that a batch must contain to be decoded: a search in bytes before decoding."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _FREQUENT = b'\x00 etaoinsrhl"d0cu1m:,pf2gwy3b45-.v6789_k/{}x\x02jqz\x04\x01'
 
 @dataclass(frozen=True)
 class HeldTexts:
-    """A condition on the plain bytes of a batch: of each clause, one of its texts stands in them.
+    """A condition on the uncompressed bytes of a batch: it contains at least one text of each clause.
 
-    Of a batch that does not hold them, the decoder compares the checksum and checks the lengths in its records: it has
-    no rows, and the faults that it has when it is decoded. Records of a batch that holds them may lack them all the
-    same: a text may stand between two records, or in another field.
+    For a batch without the texts, the decoder verifies the checksum and the lengths in its records. Such a batch has no
+    rows, and the same faults as a decoded batch. Records of a matching batch may still lack the texts: a text may span
+    two records, or be in another field.
 
     Attributes
     ----------
     clauses : tuple of tuple of bytes
-        None of the texts is empty; of long ones the first 64 bytes count.
+        Texts, none of them empty; only the first 64 bytes of long texts are used.
     ignores_case : bool
-        Of the letters of ASCII.
+        Whether to ignore the case of ASCII letters.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class HeldTexts:
 
 
 def _rarest(text: bytes) -> tuple[int, int]:
-    """Return the places of the two bytes of a text that are rarest in logs."""
+    """Return the positions of the two bytes of a text that are rarest in logs."""
     ranks = [_FREQUENT.find(byte) % 256 for byte in text.lower()]  # 255: not among the frequent
     order = sorted(range(len(text)), key=lambda at: (-ranks[at], at))
     first = order[0]

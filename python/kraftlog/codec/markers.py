@@ -32,24 +32,24 @@ RawOutline = tuple[Ints, tuple[int, int, int], int, int, bool, bool]
 
 
 class MarkerBlock(NamedTuple):
-    """Batches one behind the other, and their markers.
+    """Consecutive batches, with their markers.
 
     Attributes
     ----------
     headers : numpy.ndarray
-        Of all batches that can be read.
+        Headers of all readable batches.
     batch_of, offsets, api_keys : numpy.ndarray of int64
-        Of the markers: the index of each one's batch, its offset, and its type.
+        For each marker: the index of its batch, its offset, and its type.
     values : tuple of bytes or None
-        Of the markers; None where they are not asked for.
+        Values of the markers; None if not requested.
     cut : numpy.ndarray of bool
-        The batches of which some records at the end cannot be read.
+        Batches whose last records cannot be read.
     position : int
-        The byte behind them.
+        The end of the batches, in bytes.
     levels : list of tuple of int
         Offset and level of each record that sets ``metadata.version``.
     outline : tuple
-        What ``kraftlog._native.visibility.outline`` says of these batches and markers.
+        Result of ``kraftlog._native.visibility.outline`` for these batches and markers.
     """
 
     headers: Headers
@@ -64,22 +64,22 @@ class MarkerBlock(NamedTuple):
 
     @property
     def control_batches(self) -> int:
-        """How many of the batches are control batches."""
+        """Number of control batches."""
         return len(self.headers) - self.outline[1][1]
 
 
 class ValueBlock(NamedTuple):
-    """Batches one behind the other, and their records.
+    """Consecutive batches, with their markers.
 
     Attributes
     ----------
     markers : MarkerBlock
-        Of the same batches, without values.
+        Markers of the same batches, without values.
     rows : DecodedRows
-        With values and offsets.
+        Rows with values and offsets.
     values : pyarrow.BinaryArray
     is_rising : bool
-        Whether each offset is larger than the one before.
+        Whether offsets are strictly increasing.
     """
 
     markers: MarkerBlock
@@ -91,7 +91,7 @@ class ValueBlock(NamedTuple):
 def scan_markers(
     buffer: Buffer | InputFile, faults: list[Fault], *, start: int = 0, end: int = NO_BOUND, strict: bool = False
 ) -> Iterator[MarkerBlock]:
-    """Find the markers in the batches that start in [start, end) of a buffer, and compare the crc of each batch."""
+    """Find the markers in the batches that start in [start, end) of a buffer, and verify the crc of each batch."""
     options = ReadOptions(strict=strict, batch_bytes=BYTES_AT_ONCE)
     decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, options, every_batch=True, only_markers=True))
     for rows, cut, position in _cut(decoder, faults):
@@ -107,7 +107,7 @@ class ValueReader:
     start, end : int
         Bytes.
     options : ReadOptions
-        The size of chunks; nothing else counts.
+        Only the size of chunks is used.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class ValueReader:
         self.decoder = RecordDecoder(buffer, start, end, DecodePlan(_COLUMNS, sizes, every_batch=True))
 
     def blocks(self, faults: list[Fault]) -> Iterator[ValueBlock]:
-        """Return chunks; ``faults`` receives what cannot be read, and may be cleared between them."""
+        """Return chunks; ``faults`` receives faults, and may be cleared between chunks."""
         last = -NO_BOUND - 1
         for rows, cut, position in _cut(self.decoder, faults):
             markers, is_rising = _block(rows, cut, position, last)
@@ -129,7 +129,7 @@ class ValueReader:
 
 
 def _cut(decoder: RecordDecoder, faults: list[Fault]) -> Iterator[tuple[DecodedRows, npt.NDArray[np.bool_], int]]:
-    """Return chunks, which of their batches lack records at the end, and the byte behind them."""
+    """Return chunks, their batches with missing records at the end, and the end position in bytes."""
     found: list[Fault] = []
     for rows in decoder.chunks(found):
         cut_at = [fault.position or 0 for fault in found if fault.record_index is not None]
@@ -143,7 +143,7 @@ def _cut(decoder: RecordDecoder, faults: list[Fault]) -> Iterator[tuple[DecodedR
 def _block(
     rows: DecodedRows, cut: npt.NDArray[np.bool_], position: int, last: int, *, with_values: bool = False
 ) -> tuple[MarkerBlock, bool]:
-    """Return the markers of a chunk, and whether its offsets rise, the first of them above ``last``."""
+    """Return the markers of a chunk, and whether its offsets increase and start after ``last``."""
     at, batch_of, outline, is_rising = marker_rows(rows.chunk, last)
     levels: list[tuple[int, int]] = []
     is_level = outline[0][:, _API_KEY] == FEATURE_LEVEL

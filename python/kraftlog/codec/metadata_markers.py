@@ -1,4 +1,4 @@
-"""Records that begin, end and abort a transaction in the metadata log (KIP-868).
+"""Records that begin, end and abort a transaction of the metadata log (KIP-868).
 
 Like every metadata record: frame version, api key and version as unsigned varints, then a flexible message. Begin and
 Abort have one field, a tagged nullable string (tag 0); End has none.
@@ -37,7 +37,7 @@ def begin_transaction(name: str | None = None) -> bytes:
     Parameters
     ----------
     name : str, optional
-        At most 255 bytes of UTF-8. None is not the empty name.
+        At most 255 bytes of UTF-8. None differs from the empty name.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def end_transaction() -> bytes:
 
 
 def abort_transaction(reason: str | None = None) -> bytes:
-    """Return an AbortTransactionRecord; ``reason`` is as the name in ``begin_transaction``."""
+    """Return an AbortTransactionRecord; ``reason`` is like the name in ``begin_transaction``."""
     return _marker(ABORT_TRANSACTION, "reason", reason)
 
 
@@ -74,10 +74,9 @@ def _marker(api_key: int, what: str, text: str | None) -> bytes:
 
 
 def read_marker(value: Buffer) -> Marker | None:
-    """Read a transaction marker off the value of a metadata record.
+    """Read a transaction marker from the value of a metadata record.
 
-    Varints may be longer than needed, texts longer than KIP-868 allows, and tagged fields that are not known are passed
-    over.
+    Overlong varints, and texts longer than KIP-868 allows, are accepted; unknown tagged fields are skipped.
 
     Parameters
     ----------
@@ -91,7 +90,7 @@ def read_marker(value: Buffer) -> Marker | None:
     Raises
     ------
     InvalidRecordError
-        When the frame or the marker has a version that is not known, or the marker is not well-formed.
+        When the frame or the marker has an unknown version, or the marker is malformed.
 
     Examples
     --------

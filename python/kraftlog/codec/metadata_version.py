@@ -1,4 +1,4 @@
-"""Kafka's ``metadata.version``: its levels by name, and what they allow."""
+"""Kafka's ``metadata.version``: its levels by name, and their features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def metadata_version_level(version: int | str | None) -> int:
     ----------
     version : int, str or None
         A level; a name such as ``3.6-IV1``; a release such as ``3.6`` or ``3.6.2``, which means its newest version;
-        None for the newest of all.
+        None for the newest version.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def metadata_version_level(version: int | str | None) -> int:
 
 
 def metadata_version_name(level: int) -> str:
-    """Return the name of a level, such as ``3.6-IV1``; the number when it has none."""
+    """Return the name of a level, such as ``3.6-IV1``, or its number."""
     return next((name for name, known in LEVELS.items() if known == level), str(level))
 
 

@@ -1,4 +1,4 @@
-"""Into which partition a producer puts a record with a key."""
+"""The partition of a record with a key."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _NON_NEGATIVE = 0x7FFFFFFF
 
 
 def partition_for_key(keys: ValueArray, partitions: int | pa.Array) -> pa.Array:
-    """Return the partition of each key, as Kafka's own producers choose it: murmur2 of its bytes, modulo.
+    """Return the partition of each key, as in Kafka's own producers: murmur2 of its bytes, modulo.
 
     Parameters
     ----------
     keys : pyarrow.Array or pyarrow.ChunkedArray
-        Binary or text, serialized as the producer does it. An empty key has a partition.
+        Binary or text, as serialized by the producer. An empty key has a partition.
     partitions : int or pyarrow.Array of integers
-        How many the topic has; an array has a number for each key.
+        Number of partitions of the topic; an array has a number for each key.
 
     Returns
     -------
     pyarrow.Array
-        Int32; null of a null key or a null number of partitions, for which a producer has no rule.
+        Int32; null for a null key or a null number of partitions.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def partition_for_key(keys: ValueArray, partitions: int | pa.Array) -> pa.Array:
 
 
 def remainders(hashes: pa.Array, partitions: int | pa.Array) -> pa.Array:
-    """Return hashes, none of them negative, modulo numbers of partitions; null where either is null.
+    """Return hashes modulo numbers of partitions, never negative; null if either is null.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Records of a buffer as Python objects: for small batches, where Arrow around each costs more than the records."""
+"""Records of a buffer as Python objects: for small batches, where Arrow has more overhead."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS = ("offset", "timestamp_ms", "key", "value", "headers", "is_control")
 
 
 def _take_over(records: RecordIterator, position: int) -> tuple[RecordDecoder, Iterator[Record]]:
-    """Let the decoder go on, at a batch that is compressed, of an old format, damaged or cut off."""
+    """Continue with the decoder at a batch that is compressed, of an older format, damaged or truncated."""
     options = ReadOptions(
         start_offset=ReadOptions.start_offset if records.start_offset is None else records.start_offset,
         isolation_level=records.isolation_level,
@@ -64,42 +64,43 @@ def records(
 ) -> RecordIterator:
     """Iterate over the records of a buffer as Python objects.
 
-    What is returned is what ``decode`` returns, without Arrow: for fetches of a few records. An object a record costs
-    some 0.1 to 0.2 us, and a buffer 0.5 us; ``decode`` costs more for each buffer and hundreds of times less for a
-    record, so that it is the faster one from some hundred records on, and where columns are what is wanted. Batches
-    that are compressed, damaged or of an older format go through ``decode``, and so does all behind the first of them.
+    The records are those of ``decode``, without Arrow: for fetches of a few records. An object takes about 0.1 to 0.2
+    us per record and 0.5 us per buffer. ``decode`` takes longer per buffer and hundreds of times less per record, so
+    that it is faster from some hundred records on. Compressed and damaged batches, batches of older formats, and all
+    batches after the first of these are decoded with ``decode``.
 
     Parameters
     ----------
     buffer : buffer
-        Any contiguous buffer with record batches one behind the other. It is held as long as the iterator is.
+        Any contiguous buffer with consecutive record batches. It is referenced as long as the iterator exists.
     start_offset : int, optional
-        Records before it are left out: the first batch of a fetch response begins at or before the offset asked for.
+        Records before it are left out: the first batch of a fetch response may begin before the requested offset.
     isolation_level : {"read_uncommitted", "read_committed"}
-        Whether records of ``aborted_transactions`` are left out.
+        ``read_committed`` leaves out records of ``aborted_transactions``.
     aborted_transactions : iterable of (producer_id, first_offset), optional
-        As the fetch response has them, taken once; needed with read_committed, and empty when there are none.
+        The aborted transactions of the fetch response; the iterable is read once. Required with read_committed; empty
+        if there are none.
     include_control : bool
-        Whether records of control batches are shown.
+        Whether to include records of control batches.
     strict : bool
-        Raise at the first fault instead of noting it in ``faults``.
+        Raise at the first fault instead of adding it to ``faults``.
     check_crc : bool
-        Whether the checksum of each batch is compared.
+        Whether to verify the checksum of each batch.
     max_decompressed_bytes : int
-        Most bytes that one batch may take after decompression.
+        Maximum size of a batch after decompression, in bytes.
 
     Returns
     -------
     RecordIterator
-        Of ``Record``, with ``offset``, ``timestamp_ms``, ``key``, ``value``, ``headers`` and ``is_control``. It also
-        has ``consumed``, ``next_offset`` and ``faults``, which are complete when it is used up.
+        Iterates over ``Record``, with ``offset``, ``timestamp_ms``, ``key``, ``value``, ``headers`` and ``is_control``.
+        The attributes ``consumed``, ``next_offset`` and ``faults`` are complete at the end of the iteration.
 
     Raises
     ------
     ValueError
-        When an option is not what it should be, or ``aborted_transactions`` do not go with the isolation level.
+        When an option is invalid, or ``aborted_transactions`` contradict the isolation level.
     TypeError
-        When a number is none, or is no integer.
+        When a number is not an integer.
     RecordError
         While records are read, with ``strict``.
 

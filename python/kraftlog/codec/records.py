@@ -1,4 +1,4 @@
-"""Decoded chunks as Arrow record batches of the ``records`` table. Buffers are taken over, not copied."""
+"""Decoded chunks as Arrow record batches of the ``records`` table. Buffers are reused, not copied."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ NEVER = -1
 
 
 class TransactionView(Protocol):
-    """What is known of the transactions around some records."""
+    """Known transactions of some records."""
 
     @property
     def hides_offsets(self) -> bool:
-        """Whether some records that it hides share a batch with others."""
+        """Whether some hidden records share a batch with visible ones."""
 
     @property
     def aborted_by_offset(self) -> bool:
@@ -41,12 +41,11 @@ class TransactionView(Protocol):
     def aborted(self) -> npt.NDArray[np.int64] | None:
         """Return the transactions whose batches are not decoded.
 
-        Rows, in order, are producer_id and the bytes of the file, or base offsets, from which on and up to which
-        batches are theirs.
+        Rows, in order, are producer_id and the range of their batches, as bytes of the file or base offsets.
         """
 
     def shows(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return whether records at these offsets are visible, as far as offsets tell."""
+        """Return whether records at these offsets are visible, by their offsets."""
 
     def states(self, headers: batch_headers.Headers, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
         """Return indices into ``TRANSACTION_STATES``, or ``NO_TRANSACTION``; ``rows`` of a header are its records."""
@@ -57,7 +56,7 @@ class TransactionView(Protocol):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where records come from: columns of the same names, and the transactions that they belong to."""
+    """Source of records: columns of the same names, and the transactions of the records."""
 
     topic: str | None = None
     partition: int | None = None
@@ -66,7 +65,7 @@ class Origin:
 
 @dataclass
 class DecodedRows:
-    """A chunk seen as columns."""
+    """A chunk as columns."""
 
     chunk: Chunk
     origin: Origin
@@ -79,7 +78,7 @@ class DecodedRows:
 
     @property
     def salvaged(self) -> npt.NDArray[np.bool_]:
-        """Whether each row is of a batch that was found by a search, or stands behind one."""
+        """Whether each row belongs to a batch found by a search, or follows one."""
         if self.salvaged_at < 0:
             return np.zeros(self.chunk.rows, bool)
         return self.per_row(self.headers["position"] >= self.salvaged_at).astype(bool)
@@ -94,7 +93,7 @@ class DecodedRows:
         return np.frombuffer(part, np.int64)
 
     def array(self, name: str, kind: pa.DataType) -> pa.Array:
-        """Return a column that the native decoder has made."""
+        """Return a column built by the native decoder."""
         return self.chunk.to_array(COLUMNS[name], pa.Array._import_from_c, kind)
 
 
@@ -135,7 +134,7 @@ def _visible_at(rows: DecodedRows) -> pa.Array:
 
 
 def _of_batch(name: str) -> Callable[[DecodedRows], pa.Array]:
-    """Build a column that a record takes over from its batch's header."""
+    """Build a column from the batch headers."""
 
     def column(rows: DecodedRows) -> pa.Array:
         values = batch_headers.header_column(name, rows.headers)
@@ -185,14 +184,14 @@ _MADE_HERE = {
 
 @dataclass(frozen=True)
 class Selection:
-    """Columns of the ``records`` table, and how they are made.
+    """Columns of the ``records`` table, and the way to build them.
 
     Attributes
     ----------
     bits : int
-        Of ``WANT``: what the native decoder must fill; and whether keys and values are views.
+        Flags of ``WANT``: the columns that the native decoder must fill, and whether keys and values are views.
     native : tuple of int, optional
-        Which they are in ``COLUMNS``, when the native decoder makes them all.
+        Their indexes in ``COLUMNS``, if the native decoder builds all of them.
     """
 
     bits: int
@@ -200,23 +199,23 @@ class Selection:
 
     @cached_property
     def has_names(self) -> bool:
-        """Whether a column may have the same few names in all rows."""
+        """Whether a column may repeat a few names in all rows."""
         return self.native is None or COLUMNS["timestamp_type"] in self.native
 
     @property
     def most_rows(self) -> int:
-        """Rows of a record batch beyond which the bytes of a column cannot be counted in 32 bits."""
+        """Maximum number of rows of a record batch, limited by 32-bit sizes of columns."""
         return MOST_NAMED_ROWS if self.has_names else MOST_ROWS
 
     @property
     def shared_rows(self) -> int:
-        """Rows of a record batch beyond which a column would take memory that is shared up to there."""
+        """Number of rows of a record batch up to which a column uses shared memory."""
         return SHARED_ROWS if self.has_names else MOST_ROWS
 
 
 @lru_cache(maxsize=64)
 def select(names: tuple[str, ...], layout: str = PLAIN) -> Selection:
-    """Return how columns of these names are made."""
+    """Return the selection of columns with these names."""
     bits = VIEWS if layout == VIEW else 0
     for name in names:
         for need in _MADE_HERE[name].needs if name in _MADE_HERE else {name} & WANT.keys():

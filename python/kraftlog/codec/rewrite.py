@@ -1,4 +1,4 @@
-"""Batches changed where they stand, as brokers change those that they append."""
+"""In-place changes of batches, as brokers make them when they append."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def rewrite_batches(
     timestamp_type: str | None = None,
     max_timestamp_ms: int | None = None,
 ) -> int:
-    """Change the headers of all batches in a writable buffer; what is None stays as it is.
+    """Change the headers of all batches in a writable buffer; fields that are None are unchanged.
 
-    The checksum of a batch covers neither its base offset nor its leader epoch. Where the timestamps change, each
-    checksum is compared and then set anew.
+    The checksum of a batch covers neither its base offset nor its leader epoch. If timestamps change, each checksum is
+    verified and then updated.
 
     Parameters
     ----------
     buffer : writable buffer
-        Batches of magic 2, one behind the other, and nothing else.
+        Consecutive batches of magic 2, and nothing else.
     base_offset : int, optional
-        Of the first batch; the others follow without gaps.
+        Base offset of the first batch; the others follow without gaps.
     partition_leader_epoch : int, optional
     timestamp_type : {"CreateTime", "LogAppendTime"}, optional
         With LogAppendTime all records of a batch have its ``max_timestamp``.
@@ -39,16 +39,16 @@ def rewrite_batches(
     Returns
     -------
     int
-        The offset behind the last batch; of an empty buffer ``base_offset``, or -1.
+        The offset after the last batch; for an empty buffer ``base_offset``, or -1.
 
     Raises
     ------
     CorruptRecordError
-        When a batch is cut off or damaged. Nothing is changed then, nor by any of the other errors.
+        When a batch is truncated or damaged. After this and all other errors the buffer is unchanged.
     ValueError
-        When a batch is of another magic, or an option is not what it should be.
+        When a batch has another magic, or an option is invalid.
     BufferError
-        When the buffer cannot be written to.
+        When the buffer is read-only.
 
     Examples
     --------

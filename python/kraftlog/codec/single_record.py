@@ -1,4 +1,4 @@
-"""A batch of one record, straight from bytes: markers are written one at a time, and many of them."""
+"""A batch of one record, built directly as bytes: markers are written one at a time, and in large numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encode_record(
     producer_id: int = -1,
     producer_epoch: int = -1,
 ) -> pa.Buffer:
-    """Return the batch; fields of its header are as in ``Encoder``, ``attributes`` as the format has them."""
+    """Return the batch; fields of its header are as in ``Encoder``, ``attributes`` as in the format."""
     size = RECORD_BATCH_OVERHEAD + _LARGEST_FRAME + len(key) + len(value)
     encoder = native.Encoder(
         base_offset=base_offset,

@@ -1,8 +1,8 @@
-"""The gate for Arrow's columns: rows as callers have them, to columns as the encoder takes them.
+"""Conversion of rows in Arrow to the columns of the encoder.
 
-The encoder takes int32 ends, and int64 timestamps. Columns that are so are lent; others are copied, a piece of the rows
-at a time, and what a piece becomes is measured before it is made. Ends, views and indexes are compared with the buffers
-first, since whoever built the arrays may not have done so (``native/c/text_column.h``).
+The encoder reads int32 offsets of values, and int64 timestamps. Columns of these types are borrowed. Others are copied
+in pieces of the rows, whose size is computed first. Offsets, views and indexes are checked against the buffers, because
+the producer of the arrays may not have validated them (``native/c/text_column.h``).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable["R
 
 
 def record_batches(rows: Rows) -> Iterator[pa.Table | pa.RecordBatch]:
-    """Return what holds rows, in order: tables and record batches, out of iterables and streams of them.
+    """Return the tables and record batches of iterables and streams, in order.
 
     Raises
     ------
     TypeError
-        When something is neither.
+        When an object is neither.
     """
     if isinstance(rows, pa.Table | pa.RecordBatch):
         yield rows
@@ -78,22 +78,22 @@ def check_rows(rows: object) -> None:
 def sources(
     rows: pa.Table | pa.RecordBatch, *, first_row: int = 0, most_bytes: int | None = None
 ) -> Iterator[native.Source]:
-    """Yield the columns of rows, a piece at a time, in order.
+    """Yield the columns of rows in pieces, in order.
 
     Parameters
     ----------
     rows : pyarrow.Table or pyarrow.RecordBatch
     first_row : int
-        Number of the first of them, by which errors name a row.
+        Number of the first row, for error messages.
     most_bytes : int, optional
-        Of the data of one column in a piece that has more than one row. By default columns that are lent are not cut.
+        Maximum size of a column in a piece with several rows. By default borrowed columns are not split.
 
     Raises
     ------
     ValueError
-        When a column is not of a type that is encoded, or its ends, views or indexes are not within its buffers.
+        When the type of a column is not supported, or its offsets, views or indexes exceed its buffers.
     RecordTooLargeError
-        When a value, or the headers of a row, take more than 31 bits can count.
+        When a value, or the headers of a row, exceed 2^31 - 1 bytes.
     """
     places = _places(tuple(rows.schema.names))
     # a reader makes batches of chunks when they are asked for: a builder may take a few rows of thousands of chunks
@@ -104,7 +104,7 @@ def sources(
 
 
 def lent_bytes(rows: pa.Table) -> int:
-    """Return how many bytes columns have that are lent, about."""
+    """Return the approximate size of borrowed columns."""
     lent = [
         name
         for name in ("key", "value")
@@ -115,7 +115,7 @@ def lent_bytes(rows: pa.Table) -> int:
 
 @lru_cache(maxsize=64)
 def _places(names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return where each of ``ENCODED_COLUMNS`` is; -1 when it is not there."""
+    """Return the index of each of ``ENCODED_COLUMNS``; -1 for missing ones."""
     for name in names:
         if name in ENCODED_COLUMNS:
             if names.count(name) > 1:
@@ -128,7 +128,7 @@ def _places(names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 class _Gate:
-    """The columns of one record batch, of which pieces are made. Batches may have one row: little is called for it."""
+    """The columns of one record batch, to be split into pieces. Batches may have one row: the overhead is small."""
 
     def __init__(self, batch: pa.RecordBatch, places: tuple[int, ...], first_row: int) -> None:
         key, value, timestamp, timestamp_ms, headers = places
@@ -170,7 +170,7 @@ class _Gate:
         return ValueError(f"{where}: {FAULTS[code].format(found=found, limit=limit)}")
 
     def _set_timestamps(self, name: str, column: pa.Array) -> None:
-        """Keep a column whose buffers have room for its rows."""
+        """Keep a column whose buffers are large enough for its rows."""
         kind = column.type
         if kind.id != _NULL:
             if not (pa.types.is_integer(kind) if name == "timestamp_ms" else kind.id == _TIMESTAMP):
@@ -213,7 +213,7 @@ class _Gate:
             raise self._refused("headers", self._items.fault)
 
     def _measured(self, first: int, count: int, most: int) -> int:
-        """Return how many rows are in the piece that begins with ``first``."""
+        """Return the number of rows in the piece that begins with ``first``."""
         for name, text in (("key", self._key), ("value", self._value)):
             if text is None:
                 continue
@@ -320,7 +320,7 @@ def _text_column(column: pa.Array) -> TextColumn | None:
 
 
 def _lent_unit(column: pa.Array) -> str | None:
-    """Return the unit of timestamps that are taken as they are: one of ``native.TIME_UNITS``."""
+    """Return the unit of timestamps that are not converted: one of ``native.TIME_UNITS``."""
     kind = column.type
     if column.null_count:
         return None

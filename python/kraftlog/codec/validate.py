@@ -1,4 +1,4 @@
-"""What a broker checks of the batches that a producer sends, without a broker."""
+"""The checks of a broker on the batches of a producer, without a broker."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _OF_SERVER = {"decompression_failed": UNKNOWN_SERVER_ERROR, "decompression_limit
 
 @dataclass(frozen=True)
 class Topic:
-    """What decides beside the bytes; names are those of ``validate``."""
+    """Parameters of the checks; names are those of ``validate``."""
 
     max_message_bytes: int
     compacted: bool
@@ -87,50 +87,51 @@ def validate(
     one_batch: bool = True,
     max_decompressed_bytes: int = ReadOptions.max_decompressed_bytes,
 ) -> pa.Table:
-    """Say of each batch what a broker would answer to a producer that sends it.
+    """Return the answer of a broker to a producer, for each batch.
 
-    The checks are those that need no state of a broker, in its order: size, magic and number of batches; base offset,
-    ``max_message_bytes``, crc, compression; offsets against counts, no control batch, sequences; then the records,
-    their keys, timestamps and, in a compressed batch, offsets. What a broker knows of a producer (epochs, the next
-    sequence, its transaction) is not checked. Of records in a compressed batch a broker does not look at keys, values
-    and headers; here each byte is checked, since no consumer could read them.
+    The checks are those that require no state of a broker, in its order: size, magic and number of batches; base
+    offset, ``max_message_bytes``, crc, compression; offsets against counts, no control batch, sequences; then the
+    records, their keys, timestamps and, in a compressed batch, offsets. Checks against the state of a producer (epochs,
+    the next sequence, its transaction) are not done. In compressed batches a broker does not check keys, values and
+    headers of records; here each byte is checked, because no consumer could read such records.
 
-    A few odd compressed payloads are read here and refused by a broker, or the other way round;
-    ``kraftlog.codec.compression`` names them. A broker decompresses a batch piece by piece: where a record is bad and
-    compressed bytes behind it are damaged as well, it answers INVALID_RECORD, and here the damage is named, except for
-    the checksum of gzip. It refuses the batch either way.
+    A few unusual compressed payloads are accepted here and refused by a broker, or vice versa;
+    ``kraftlog.codec.compression`` lists them. A broker decompresses a batch in pieces: if a record is bad and
+    compressed bytes after it are damaged as well, it answers INVALID_RECORD, and here the damage is reported, except
+    for the checksum of gzip. The broker refuses the batch in both cases.
 
     Parameters
     ----------
     buffer : buffer
-        Record batches as a produce request has them for one partition. A batch that is cut off at the end gets no
-        verdict, as a broker passes over it.
+        Record batches of one partition, as in a produce request. A truncated batch at the end has no row, because a
+        broker ignores it.
     compacted : bool
-        Whether the topic's cleanup.policy holds ``compact``: each record then needs a key.
+        Whether the topic's cleanup.policy includes ``compact``: each record then requires a key.
     max_message_bytes : int
-        ``max.message.bytes`` of the topic: the size of a batch at most.
+        ``max.message.bytes`` of the topic: the maximum size of a batch.
     timestamp_type : {"CreateTime", "LogAppendTime"}
-        ``message.timestamp.type`` of the topic. Timestamps are only looked at with CreateTime.
+        ``message.timestamp.type`` of the topic. Timestamps are only checked with CreateTime.
     timestamp_before_max_ms, timestamp_after_max_ms : int
-        How far timestamps may be from ``now_ms``.
+        Maximum distance of timestamps from ``now_ms``.
     now_ms : int, optional
-        The clock of the broker, in milliseconds since the epoch; by default that of this machine.
+        The time of the broker, in milliseconds since the epoch; default: the current time.
     one_batch : bool
-        Refuse all batches behind the first, since produce requests of version 3 and above hold one for a partition.
+        Refuse all batches after the first, because produce requests of version 3 and above have one batch per
+        partition.
     max_decompressed_bytes : int
-        Most bytes that one batch may take after decompression; a broker has no such limit.
+        Maximum size of a batch after decompression, in bytes; a broker has no such limit.
 
     Returns
     -------
     pyarrow.Table
         A row for each batch: ``position``, ``size_in_bytes`` and ``base_offset``; ``error_code`` and ``error`` as in
-        Kafka's Errors, 0 and ``NONE`` when nothing is wrong; ``record_index`` of the first bad record where it is
-        known; ``message``, null when nothing is wrong. Behind a size or magic that no batch has there are no more rows.
+        Kafka's Errors, 0 and ``NONE`` for a valid batch; ``record_index`` of the first bad record if it is known;
+        ``message``, null for a valid batch. There are no rows after a batch with an impossible size or magic.
 
     Raises
     ------
     ValueError
-        When ``timestamp_type`` is neither of the two.
+        When ``timestamp_type`` is invalid.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def validate(
 
 
 def _batches(data: memoryview) -> Iterator[tuple[int, int, Refusal | None]]:
-    """Step from batch to batch as a broker does: position and size of each, and what ends the walk."""
+    """Step from batch to batch like a broker: position and size of each, and the reason for the end of the walk."""
     position = 0
     while len(data) - position >= _HEADER_UP_TO_MAGIC:
         length = int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
@@ -283,7 +284,7 @@ def _check_records(data: memoryview, header: Headers | np.void, topic: Topic) ->
 
 
 def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:
-    """Return the first bad record of a batch of gzip: a broker meets it before the checksum behind the records."""
+    """Return the first bad record of a gzip batch: a broker reads it before the checksum at the end."""
     payload = data[RECORD_BATCH_OVERHEAD:]
     if data[_ATTRIBUTES_END - 1] & COMPRESSION_MASK != _GZIP or payload[:4] != _PLAIN_GZIP:
         return None
@@ -303,7 +304,7 @@ def _fault_before_the_trailer(data: memoryview, topic: Topic) -> Fault | None:
 
 
 def _are_untimely(stamps: npt.NDArray[np.int64], header: Headers | np.void, topic: Topic) -> npt.NDArray[np.bool_]:
-    """Say of timestamps whether a broker refuses them; differences wrap around as its own do."""
+    """Return whether a broker refuses timestamps; differences wrap around as in the broker."""
     is_append_time = bool(int(header["attributes"]) & TIMESTAMP_TYPE_BIT)
     if topic.timestamp_type != "CreateTime":
         return np.full(len(stamps), is_append_time)

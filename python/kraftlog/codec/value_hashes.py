@@ -1,4 +1,4 @@
-"""A number for each value of an array of binary or text: Kafka's murmur2, Java's hash code, CRC32C."""
+"""Hashes of the values of a binary or text array: Kafka's murmur2, Java's hash code, CRC32C."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ENDS = np.dtype(np.int64)
 
 
 def murmur2(values: ValueArray) -> pa.Array:
-    """Return Kafka's murmur2 of each value, as int32; null of null.
+    """Return Kafka's murmur2 of each value, as int32; nulls remain null.
 
     Parameters
     ----------
     values : pyarrow.Array or pyarrow.ChunkedArray
-        Binary or text, of any of Arrow's layouts.
+        Binary or text, in any of Arrow's layouts.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def murmur2(values: ValueArray) -> pa.Array:
 
 
 def hash_code(values: ValueArray) -> pa.Array:
-    """Return Java's ``String.hashCode()`` of each text, as int32; otherwise as ``murmur2``. Binary is read as UTF-8.
+    """Return Java's ``String.hashCode()`` of each text, as int32; otherwise like ``murmur2``. Binary is read as UTF-8.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def hash_code(values: ValueArray) -> pa.Array:
 
 
 def crc32c(values: ValueArray) -> pa.Array:
-    """Return the CRC32C of each value, as int64 from 0 to 2^32 - 1; otherwise as ``murmur2``.
+    """Return the CRC32C of each value, as int64 from 0 to 2^32 - 1; otherwise like ``murmur2``.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _numbers(values: ValueArray, of_values: Callable[[native.Values], Numbers], 
 
 
 def lent_values(values: pa.Array) -> native.Values:
-    """Return the values of an array of binary or text as the core takes them; those of null have no bytes."""
+    """Return the values of a binary or text array for the native functions; null values have no bytes."""
     try:
         column = values.cast(pa.large_binary())
     except pa.ArrowNotImplementedError:
