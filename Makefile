@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 .PHONY: demo test test-all simulate mutants build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
 
-$(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
+$(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 	PYTHON="$(PYTHON)" ci/setup $(VENV)
 	touch $(READY)
 

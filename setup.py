@@ -41,7 +41,7 @@ extensions = [
         [str(source)],
         include_dirs=[str(NATIVE / "c"), str(GENERATED)],
         depends=[
-            *(str(header) for folder in (NATIVE / "c", GENERATED) for header in sorted(folder.glob("*.h"))),
+            *(str(header) for folder in (NATIVE / "c", GENERATED) for header in sorted(folder.rglob("*.h"))),
             WRITER,
         ],
         extra_compile_args=[*flags, "-std=gnu11", "-fsigned-char", "-Wno-unused-function"],

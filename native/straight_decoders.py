@@ -1,7 +1,7 @@
 """Writes the C decoders of messages, of which there is one for each definition.
 
-``python native/straight_decoders.py FILE`` writes a header for ``native/c/message_straight.h``. A decoder reads the
-fields of a message in their order by the bodies of ``message_bodies.h``; what a version does not have is left out by
+``python native/straight_decoders.py FILE`` writes a header for ``native/c/message/straight.h``. A decoder reads the
+fields of a message in their order by the bodies of ``message/bodies.h``; what a version does not have is left out by
 a comparison with the version. It needs no module that must be built, or that is no part of Python.
 """
 
@@ -34,7 +34,7 @@ PARAMETERS = "kr_message_decoder *d, const uint8_t *p, const uint8_t *end, int32
 RUN = "kr_message_decoder *d, kr_straight_run *run"
 SHAPED = "kr_message_decoder *d, const kr_message_shape *s, const uint8_t *p, int64_t i"
 NO_RUN = NO_SHAPED = "0"
-MOST_SHAPED = 16  # fields, as in message_shape.h
+MOST_SHAPED = 16  # fields, as in message/shape.h
 FIXED_BELOW = 64 - 32  # bytes that there are behind every row, without those that are compared at once
 FRAMES = "frames"
 INT16_PREFIX = 2  # bytes in front of keys and values
@@ -56,7 +56,7 @@ Lines = Iterator[str]
 def header() -> str:
     """Return the header with all decoders."""
     definitions = [one for file in sorted(DEFINITIONS.glob("*.messages")) for one in parse(file.read_text(), file.name)]
-    parts = ["/* Written by native/straight_decoders.py. */", '#include "message_straight.h"', ""]
+    parts = ["/* Written by native/straight_decoders.py. */", '#include "message/straight.h"', ""]
     parts += ['#pragma GCC diagnostic ignored "-Wunused-parameter"', ""]
     parts += [f'_Static_assert({name} == {value}, "as in Python");' for name, value in LIMITS.items()]
     for definition in definitions:

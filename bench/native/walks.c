@@ -1,8 +1,8 @@
 /* Usage: walks decode|headers|scan|encode FILE. Does a walk over a small log once, in `measured`, whose instructions
  * bench/instructions.py counts; prints how many records it met, of a scan how many batches. */
+#include "batch/scanner.h"
 #include "drive.h"
-#include "encoder.h"
-#include "scanner.h"
+#include "record/encoder.h"
 
 enum { ENCODED_BATCH_BYTES = 64 << 10, COLUMNS = KR_WANT_KEY | KR_WANT_VALUE | KR_WANT_OFFSET };
 

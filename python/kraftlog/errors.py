@@ -1,7 +1,7 @@
 """Exceptions, and the faults that become rows of the ``errors`` table.
 
-The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/status.h``. What concerns whole
-files and logs is named where it is found, in ``kraftlog.read``:
+The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/base/status.h``. What concerns
+whole files and logs is named where it is found, in ``kraftlog.read``:
 
 - files: ``unreadable_file``, ``batch_cut_off``, ``not_read``, ``bad_index``, ``index_mismatch``,
   ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``, ``not_extracted``;
@@ -53,7 +53,7 @@ class Fault:
     Attributes
     ----------
     error : str
-        Short code, from ``native/c/status.h`` for what the codec finds.
+        Short code, from ``native/c/base/status.h`` for what the codec finds.
     message : str
         What was expected, what was found and where.
     position : int or None

@@ -1,6 +1,7 @@
 """Varints (32 bits) and varlongs (64 bits): zigzag and groups of seven bits, as Kafka's records use them.
 
-Format: "Variable-length integers" in ``native/c/varint.h``. Forms that are longer than needed are read, as Kafka does.
+Format: "Variable-length integers" in ``native/c/base/varint.h``. Forms that are longer than needed are read, as
+Kafka does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The walk from batch to batch in plain Python: the rules of native/c/step.h, for tests."""
+"""The walk from batch to batch in plain Python: the rules of native/c/batch/step.h, for tests."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc.h"
+#include "base/crc.h"
 
 enum { BYTES_CAPACITY = 1 << 16 };
 

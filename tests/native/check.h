@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "status.h"
+#include "base/status.h"
 
 enum { MOST_FAILURES_SHOWN = 20 };
 

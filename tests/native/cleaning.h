@@ -4,8 +4,8 @@
 
 #include "bytes.h"
 #include "check.h"
-#include "kept_records.h"
-#include "offset_map.h"
+#include "cleaning/kept_records.h"
+#include "cleaning/offset_map.h"
 
 enum { MAP_ROWS = 300 };
 

@@ -4,7 +4,7 @@
 
 #include "bytes.h"
 #include "check.h"
-#include "decoder.h"
+#include "record/decoder.h"
 #include "room.h"
 
 typedef struct {

@@ -5,8 +5,8 @@
 
 #include "bytes.h"
 #include "check.h"
-#include "decoder.h"
-#include "encoder.h"
+#include "record/decoder.h"
+#include "record/encoder.h"
 #include "room.h"
 
 enum { MOST_ROWS = 60, MOST_HEADERS = 200, MOST_DATA = 1 << 14 };

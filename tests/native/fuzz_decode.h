@@ -3,9 +3,9 @@
 #ifndef KRAFTLOG_TESTS_FUZZ_DECODE_H
 #define KRAFTLOG_TESTS_FUZZ_DECODE_H
 
+#include "arrow/varint_column.h"
+#include "batch/scanner.h"
 #include "fuzz_pass.h"
-#include "scanner.h"
-#include "varint_column.h"
 
 /* All rows, of one large chunk. */
 static inline pass whole_pass(const uint8_t *p, int64_t size, uint64_t salt) {

@@ -3,8 +3,8 @@
 #ifndef KRAFTLOG_TESTS_FUZZ_FOLD_H
 #define KRAFTLOG_TESTS_FUZZ_FOLD_H
 
+#include "coordinator/key_fold.h"
 #include "fuzz_keyed.h"
-#include "key_fold.h"
 #include "room.h"
 
 enum { FOLD_TYPES = 3, FOLD_ROWS = 96, FOLD_MARKERS = 24, FOLD_RECORDS = 4 * FOLD_ROWS, FOLD_GROUP_TYPE = 40 };

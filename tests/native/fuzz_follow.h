@@ -1,11 +1,11 @@
-/* Files whose transactions are found on the way (follow.h), through windows of any size: the decoder shows what is
- * committed, and stops where a transaction begins that does not end. */
+/* Files whose transactions are found on the way (record/follow.h), through windows of any size: the decoder shows what
+ * is committed, and stops where a transaction begins that does not end. */
 #ifndef KRAFTLOG_TESTS_FUZZ_FOLLOW_H
 #define KRAFTLOG_TESTS_FUZZ_FOLLOW_H
 
-#include "file_window.h"
-#include "follow.h"
 #include "fuzz_decode.h"
+#include "input/file_window.h"
+#include "record/follow.h"
 
 enum {
     FOLLOW_BATCHES = 60,

@@ -2,9 +2,9 @@
 #ifndef KRAFTLOG_TESTS_FUZZ_FRAMES_H
 #define KRAFTLOG_TESTS_FUZZ_FRAMES_H
 
-#include "compressed_frames.h"
+#include "compression/compressed_frames.h"
+#include "compression/snappy.h"
 #include "fuzz_mutate.h"
-#include "snappy.h"
 
 enum { MOST_PLAIN = 1 << 20 };
 

@@ -4,7 +4,7 @@
 #define KRAFTLOG_TESTS_FUZZ_KEYED_H
 
 #include "fuzz_messages.h"
-#include "message_keyed_pass.h"
+#include "message/keyed_pass.h"
 
 enum { FUZZ_KEYED_TYPES = 3, FUZZ_KEYED_RECORDS = 2 * MOST_MESSAGES };
 

@@ -3,7 +3,7 @@
 #define KRAFTLOG_TESTS_FUZZ_MESSAGES_H
 
 #include "fuzz_mutate.h"
-#include "message_pass.h"
+#include "message/pass.h"
 #include "message_programs.h"
 #include "message_tables.h"
 #include "straight_decoders.h"

@@ -2,7 +2,7 @@
 #ifndef KRAFTLOG_TESTS_FUZZ_MUTATE_H
 #define KRAFTLOG_TESTS_FUZZ_MUTATE_H
 
-#include "batch.h"
+#include "batch/batch.h"
 #include "bytes.h"
 #include "check.h"
 

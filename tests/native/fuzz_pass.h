@@ -3,8 +3,8 @@
 #ifndef KRAFTLOG_TESTS_FUZZ_PASS_H
 #define KRAFTLOG_TESTS_FUZZ_PASS_H
 
-#include "decoder.h"
 #include "fuzz_mutate.h"
+#include "record/decoder.h"
 #include "room.h"
 
 enum { COLUMNS = 7, MOST_STRETCHES = 4096 };

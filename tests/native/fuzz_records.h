@@ -1,10 +1,10 @@
-/* Records that are read one at a time: batches that sound_batch.h takes, and messages inside of wrappers. */
+/* Records that are read one at a time: batches that record/sound_batch.h takes, and messages inside of wrappers. */
 #ifndef KRAFTLOG_TESTS_FUZZ_RECORDS_H
 #define KRAFTLOG_TESTS_FUZZ_RECORDS_H
 
 #include "fuzz_decode.h"
 #include "ones.h"
-#include "sound_batch.h"
+#include "record/sound_batch.h"
 
 /* The one batch at a position, with room for all of it. */
 static inline void open_batch_alone(kr_decoder *d, const kr_input *in, const kr_batch_header *h) {

@@ -1,11 +1,12 @@
-/* Columns of Arrow in all layouts, sound and damaged: what text_column.h says of them, and copies out of them, is what
- * a plain reading of their buffers gives, and the encoder writes just that. Each buffer is a block of just its size. */
+/* Columns of Arrow in all layouts, sound and damaged: what arrow/text_column.h says of them, and copies out of them, is
+ * what a plain reading of their buffers gives, and the encoder writes just that. Each buffer is a block of just its
+ * size. */
 #ifndef KRAFTLOG_TESTS_FUZZ_TEXT_H
 #define KRAFTLOG_TESTS_FUZZ_TEXT_H
 
+#include "arrow/text_column.h"
 #include "encode_round_trip.h"
 #include "fuzz_mutate.h"
-#include "text_column.h"
 
 enum { TEXT_ROWS = 40, TEXT_DATA = 3, TEXT_BUFFERS = 32, TEXT_LONGEST = 40, TEXT_NULL = -1, TEXT_NOWHERE = -2 };
 

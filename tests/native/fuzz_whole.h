@@ -1,10 +1,10 @@
-/* Messages that message_whole.h takes without a decoder: what it calls whole every decoder reads without a fault, and
+/* Messages that message/whole.h takes without a decoder: what it calls whole every decoder reads without a fault, and
  * what it calls a whole key has one form alone. */
 #ifndef KRAFTLOG_TESTS_FUZZ_WHOLE_H
 #define KRAFTLOG_TESTS_FUZZ_WHOLE_H
 
 #include "fuzz_messages.h"
-#include "message_whole.h"
+#include "message/whole.h"
 
 /* Whether the interpreter reads value i of an input without a fault. */
 static inline int is_read_without_fault(const fuzz_messages_input *in, int64_t i) {

@@ -4,7 +4,7 @@
 
 #include "encode_round_trip.h"
 #include "fuzz_mutate.h"
-#include "rewrite.h"
+#include "record/rewrite.h"
 
 static void fuzz_encode(const corpus *c) {
     (void)c;

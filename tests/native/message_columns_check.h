@@ -3,8 +3,8 @@
 #define KRAFTLOG_TESTS_MESSAGE_COLUMNS_CHECK_H
 
 #include "check.h"
-#include "message_decode.h"
-#include "message_encode.h"
+#include "message/decode.h"
+#include "message/encode.h"
 #include "message_programs.h"
 
 typedef struct {

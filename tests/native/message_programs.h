@@ -11,7 +11,7 @@
 
 #include "bytes.h"
 #include "check.h"
-#include "message_program.h"
+#include "message/program.h"
 
 enum message_field {
     MESSAGE,

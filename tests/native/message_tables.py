@@ -15,7 +15,7 @@ from kraftlog.messages.program import compiled
 def header() -> str:
     """Return the header."""
     definitions = [one for one in BUILT_IN.messages.values() if one.versions]
-    parts = ["/* Written by tests/native/message_tables.py. */", '#include "message_program.h"']
+    parts = ["/* Written by tests/native/message_tables.py. */", '#include "message/program.h"']
     for definition in definitions:
         parts += list(tables(definition))
     parts += ["typedef struct {", "    const char *name;", "    uint64_t digest;", "    const kr_program *programs;"]

@@ -1,11 +1,11 @@
-/* Columns of exactly the size that columns.h asks for, each in a heap block of its own, and a check of what is in
- * them. */
+/* Columns of exactly the size that record/columns.h asks for, each in a heap block of its own, and a check of what is
+ * in them. */
 #ifndef KRAFTLOG_TESTS_ROOM_H
 #define KRAFTLOG_TESTS_ROOM_H
 
 #include "check.h"
-#include "columns.h"
-#include "utf8.h"
+#include "record/columns.h"
+#include "text/utf8.h"
 
 static inline void *room_block(int64_t size) {
     void *p = malloc((size_t)(size > 0 ? size : 1));

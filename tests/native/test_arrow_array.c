@@ -1,6 +1,6 @@
 /* Arrays share blocks, and blocks come back when the last array is released; run under AddressSanitizer. */
 #include "check.h"
-#include "chunk.h"
+#include "record/chunk.h"
 
 static int owners(kr_block *block) { return atomic_load(&block->owners); }
 

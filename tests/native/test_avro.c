@@ -1,5 +1,5 @@
-/* avro_decode.h: a program over whole, cut and damaged values. What does not fit leaves a null row in every column. */
-#include "avro_decode.h"
+/* avro/decode.h: a program over whole, cut and damaged values. What does not fit leaves a null row in every column. */
+#include "avro/decode.h"
 #include "bytes.h"
 #include "check.h"
 

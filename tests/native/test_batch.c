@@ -1,5 +1,5 @@
-/* batch.h: headers, the step from one batch to the next, and finding the next sound one after damage. */
-#include "batch.h"
+/* batch/batch.h: headers, the step from one batch to the next, and finding the next sound one after damage. */
+#include "batch/batch.h"
 #include "bytes.h"
 #include "check.h"
 

@@ -1,5 +1,5 @@
-/* cell_text.h: sizes that are measured are those that are written, at each length and place of a special byte. */
-#include "cell_text.h"
+/* arrow/cell_text.h: sizes that are measured are those that are written, at each length and place of a special byte. */
+#include "arrow/cell_text.h"
 #include "check.h"
 
 static uint8_t text[4096];

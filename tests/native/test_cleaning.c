@@ -1,4 +1,5 @@
-/* offset_map.h: two keys of the same hash are two keys. kept_records.h: every choice of a few records, at any cut. */
+/* cleaning/offset_map.h: two keys of the same hash are two keys. cleaning/kept_records.h: every choice of a few
+ * records, at any cut. */
 #include "cleaning.h"
 
 enum { KEY = 12, SEED = 5, KEYS = 50 };

@@ -1,8 +1,9 @@
-/* snappy.h and compressed_frames.h: what is written is read again, and no damage leads outside of a block. */
+/* compression/snappy.h and compression/compressed_frames.h: what is written is read again, and no damage leads outside
+ * of a block. */
 #include "bytes.h"
 #include "check.h"
-#include "compressed_frames.h"
-#include "snappy.h"
+#include "compression/compressed_frames.h"
+#include "compression/snappy.h"
 
 enum { LARGEST = 100 << 10 };
 

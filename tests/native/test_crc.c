@@ -1,4 +1,5 @@
-/* crc.h: published sums, the instructions against the tables, and the constants of the joining worked out again. */
+/* base/crc.h: published sums, the instructions against the tables, and the constants of the joining worked out again.
+ */
 #include "bytes.h"
 #include "check.h"
 

@@ -1,4 +1,4 @@
-/* decoder.h: batch after batch, around what is bad, into columns that are sometimes too small. */
+/* record/decoder.h: batch after batch, around what is bad, into columns that are sometimes too small. */
 #include "drive.h"
 
 static drive v;

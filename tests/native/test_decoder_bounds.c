@@ -1,4 +1,4 @@
-/* decoder.h: which batches are read, where reading ends, and batches that someone else decompresses. */
+/* record/decoder.h: which batches are read, where reading ends, and batches that someone else decompresses. */
 #include "drive.h"
 
 static drive v;

@@ -1,4 +1,4 @@
-/* encoder.h: what it writes is read again, caps hold, and it asks for room instead of writing beyond it. */
+/* record/encoder.h: what it writes is read again, caps hold, and it asks for room instead of writing beyond it. */
 #include "encode_round_trip.h"
 
 static void test_round_trip(void) {

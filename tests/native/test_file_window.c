@@ -1,7 +1,7 @@
-/* file_window.h: whatever is asked for, held or not, the bytes in the window are those of the file. */
+/* input/file_window.h: whatever is asked for, held or not, the bytes in the window are those of the file. */
 #include "bytes.h"
 #include "check.h"
-#include "file_window.h"
+#include "input/file_window.h"
 
 enum { FILE_BYTES = 20000, USUAL = 500, MOST_HELD = 4000, MOVES = 20000 };
 

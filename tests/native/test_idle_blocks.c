@@ -1,6 +1,6 @@
 /* Idle blocks are counted by the bytes that were written to; the oldest go first. */
+#include "base/idle_blocks.h"
 #include "check.h"
-#include "idle_blocks.h"
 
 /* The allocation writes to a page at each end, of which the system may make large ones. */
 enum { LARGE = 16 << 20, OF_ALLOCATION = 2 * KR_LARGE_PAGE };

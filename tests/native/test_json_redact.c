@@ -1,5 +1,5 @@
-/* json_redact.h: places of plain documents, and documents that are cut, damaged or short of room. */
-#include "json_redact.h"
+/* json/redact.h: places of plain documents, and documents that are cut, damaged or short of room. */
+#include "json/redact.h"
 
 #include "bytes.h"
 #include "check.h"

@@ -1,7 +1,7 @@
-/* legacy.h: messages of magic 0 and 1, alone and inside a wrapper. */
+/* record/legacy.h: messages of magic 0 and 1, alone and inside a wrapper. */
 #include "bytes.h"
 #include "check.h"
-#include "legacy.h"
+#include "record/legacy.h"
 #include "room.h"
 
 typedef struct {

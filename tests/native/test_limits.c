@@ -1,7 +1,7 @@
 /* Where 32 bits end: Arrow's ends, batch_length, and offsets beyond the last. */
+#include "batch/scanner.h"
 #include "drive.h"
-#include "encoder.h"
-#include "scanner.h"
+#include "record/encoder.h"
 
 static drive v;
 static bytes b, records;

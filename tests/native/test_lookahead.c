@@ -1,7 +1,7 @@
-/* lookahead.h: open and ended transactions against a table that is searched from end to end. */
+/* batch/lookahead.h: open and ended transactions against a table that is searched from end to end. */
+#include "batch/lookahead.h"
 #include "bytes.h"
 #include "check.h"
-#include "lookahead.h"
 
 enum { PRODUCERS = 40, STEPS = 400, SLOTS = 64, TRANSACTIONAL = 0x10, CONTROL = 0x20 };
 

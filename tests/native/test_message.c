@@ -1,8 +1,8 @@
-/* message_*.h: messages to columns, to JSON and back, whole and damaged. */
+/* The folder message: messages to columns, to JSON and back, whole and damaged. */
+#include "message/frame.h"
+#include "message/json.h"
+#include "message/straight.h"
 #include "message_columns_check.h"
-#include "message_frame.h"
-#include "message_json.h"
-#include "message_straight.h"
 
 enum { ROWS = 280 }; /* more than a block */
 

@@ -1,6 +1,6 @@
-/* message_whole.h: what is whole, and which keys say with no other bytes what they say. */
+/* message/whole.h: what is whole, and which keys say with no other bytes what they say. */
+#include "message/whole.h"
 #include "message_programs.h"
-#include "message_whole.h"
 
 /* What Kafka would write is whole; no part of it is, nor is it with a byte more. */
 static void test_messages(void) {

@@ -1,7 +1,7 @@
-/* metadata_stretch.h: columns of random headers, compared with sums over all headers before each, and the outline of
+/* metadata/stretch.h: columns of random headers, compared with sums over all headers before each, and the outline of
  * the same headers, compared with the columns. */
 #include "check.h"
-#include "metadata_stretch.h"
+#include "metadata/stretch.h"
 
 enum { BATCHES = 12, ROWS = 40, ROUNDS = 20000 };
 

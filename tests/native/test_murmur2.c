@@ -1,7 +1,7 @@
-/* hash_column.h, and murmur2.h and hash_code.h below it: answers of Kafka's own tests and of Java. */
+/* arrow/hash_column.h, and base/murmur2.h and text/hash_code.h below it: answers of Kafka's own tests and of Java. */
+#include "arrow/hash_column.h"
 #include "bytes.h"
 #include "check.h"
-#include "hash_column.h"
 
 static const struct {
     const char *text;

@@ -1,5 +1,5 @@
-/* record.h and record_shape.h: the fast parsers and the careful one give the same columns, whichever of them are asked
- * for. */
+/* batch/record.h and record/shape.h: the fast parsers and the careful one give the same columns, whichever of them are
+ * asked for. */
 #include "ones.h"
 #include "walk.h"
 

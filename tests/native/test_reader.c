@@ -1,7 +1,7 @@
-/* reader.h: no read passes the end, and the first failure stays. */
+/* base/reader.h: no read passes the end, and the first failure stays. */
+#include "base/reader.h"
 #include "bytes.h"
 #include "check.h"
-#include "reader.h"
 
 /* Each kind of read, and the bytes it takes. */
 typedef void read_function(kr_reader *in);

@@ -1,4 +1,4 @@
-/* record.h: the walk over well-formed records, by both parsers. */
+/* batch/record.h: the walk over well-formed records, by both parsers. */
 #include "walk.h"
 
 static const char *const three_headers[] = {"a", "1", "", 0, "a", "", 0};

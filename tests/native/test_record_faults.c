@@ -1,4 +1,4 @@
-/* record.h: each way in which a record can be bad, found by name, position, expected, actual and bytes lost. */
+/* batch/record.h: each way in which a record can be bad, found by name, position, expected, actual and bytes lost. */
 #include "walk.h"
 
 /* One record of these bytes in a batch that says `count`. Where the bytes are not whole records, all of them are

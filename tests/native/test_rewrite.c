@@ -1,8 +1,9 @@
-/* rewrite.h: cut or damaged batches are refused before anything is changed, and nothing beyond the buffer is touched.
+/* record/rewrite.h: cut or damaged batches are refused before anything is changed, and nothing beyond the buffer is
+ * touched.
  */
 #include "bytes.h"
 #include "check.h"
-#include "rewrite.h"
+#include "record/rewrite.h"
 #include "room.h"
 
 enum { ROWS = 7, ROOM = 1024 };

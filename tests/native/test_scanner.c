@@ -1,7 +1,7 @@
-/* scanner.h: headers alone, a few at a time. */
+/* batch/scanner.h: headers alone, a few at a time. */
+#include "batch/scanner.h"
 #include "bytes.h"
 #include "check.h"
-#include "scanner.h"
 
 static bytes b;
 

@@ -1,9 +1,10 @@
-/* step.h and salvage.h: where a walk goes on behind damage, where it ends, and what a search finds there. */
+/* batch/step.h and batch/salvage.h: where a walk goes on behind damage, where it ends, and what a search finds there.
+ */
 #include <time.h>
 
+#include "batch/step.h"
 #include "bytes.h"
 #include "check.h"
-#include "step.h"
 
 /* One step over bytes in a block that ends where they end. */
 static int step(const bytes *b, int64_t position, kr_error *e, int64_t *next) {

@@ -1,7 +1,7 @@
-/* text_search.h: the same answers as a comparison at every place, wherever a text stands, at the edges of blocks too.
+/* text/search.h: the same answers as a comparison at every place, wherever a text stands, at the edges of blocks too.
  */
 #include "check.h"
-#include "text_search.h"
+#include "text/search.h"
 
 static int is_there(const uint8_t *p, int64_t n, const uint8_t *text, int32_t size, int ignores_case) {
     for (int64_t at = 0; at + size <= n; at++) {

@@ -2,10 +2,10 @@
  * that are used again, and tables of checksums. ci/sanitize runs it under ThreadSanitizer as well. */
 #include <pthread.h>
 
-#include "block_pool.h"
-#include "context_pool.h"
+#include "base/block_pool.h"
+#include "compression/context_pool.h"
 #include "drive.h"
-#include "encoder.h"
+#include "record/encoder.h"
 
 enum { THREADS = 4, ROUNDS = 300, BATCHES = 20, RECORDS = 10 };
 

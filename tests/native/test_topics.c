@@ -1,7 +1,7 @@
-/* topic_*.h: random records, compared with a model that searches through all it has. */
+/* metadata/topic_*.h: random records, compared with a model that searches through all it has. */
 #include "check.h"
-#include "topic_columns.h"
-#include "topic_replay.h"
+#include "metadata/topic_columns.h"
+#include "metadata/topic_replay.h"
 
 enum { TOPICS = 4, IDS = 12, MOST_ITEMS = 12, MOST_ROWS = 300, ROUNDS = 4000 };
 

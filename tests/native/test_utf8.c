@@ -1,7 +1,7 @@
-/* utf8.h: well-formed text is kept, and each maximal part of a broken sequence becomes one U+FFFD. */
+/* text/utf8.h: well-formed text is kept, and each maximal part of a broken sequence becomes one U+FFFD. */
 #include "bytes.h"
 #include "check.h"
-#include "utf8.h"
+#include "text/utf8.h"
 
 #define BAD "efbfbd"
 

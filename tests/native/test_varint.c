@@ -1,7 +1,7 @@
-/* varint.h, and the varints of reader.h and varint_column.h. */
+/* base/varint.h, and the varints of base/reader.h and arrow/varint_column.h. */
+#include "arrow/varint_column.h"
 #include "bytes.h"
 #include "check.h"
-#include "varint_column.h"
 
 /* The same hex for varint and varlong, as far as the value has 32 bits. */
 static const struct {

@@ -1,6 +1,6 @@
-/* metadata_visibility.h: random transactions, compared with a search through all of them. */
+/* metadata/visibility.h: random transactions, compared with a search through all of them. */
 #include "check.h"
-#include "metadata_visibility.h"
+#include "metadata/visibility.h"
 
 enum { TRANSACTIONS = 8, ROWS = 64, BATCHES = 9, ROUNDS = 5000 };
 

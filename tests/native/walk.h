@@ -4,7 +4,7 @@
 
 #include "bytes.h"
 #include "check.h"
-#include "record_walk.h"
+#include "record/walk.h"
 #include "room.h"
 
 static inline kr_batch_header walk_header(int32_t count) {

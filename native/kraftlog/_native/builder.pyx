@@ -1,4 +1,4 @@
-"""One record batch, filled by single records and by columns: lends them to native/c/encoder.h."""
+"""One record batch, filled by single records and by columns: lends them to native/c/record/encoder.h."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize

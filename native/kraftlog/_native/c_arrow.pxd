@@ -1,9 +1,9 @@
-"""Declarations of native/c/arrow_array.h."""
+"""Declarations of native/c/arrow/array.h."""
 
 from libc.stdint cimport int64_t
 
 
-cdef extern from "arrow_array.h" nogil:
+cdef extern from "arrow/array.h" nogil:
     struct ArrowArray:
         ArrowArray **children
         void (*release)(ArrowArray *)

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
-cdef extern from "growing.h" nogil:
+cdef extern from "base/growing.h" nogil:
     ctypedef struct kr_growing:
         uint8_t *bytes
         int64_t size, capacity
@@ -9,7 +9,7 @@ cdef extern from "growing.h" nogil:
     void kr_growing_free(kr_growing *b)
 
 
-cdef extern from "avro_columns.h" nogil:
+cdef extern from "avro/columns.h" nogil:
     ctypedef enum kr_avro_kind:
         KR_AVRO_NUMBERS
         KR_AVRO_BYTES
@@ -32,7 +32,7 @@ cdef extern from "avro_columns.h" nogil:
     void kr_avro_close(kr_avro_table *t)
 
 
-cdef extern from "avro_program.h" nogil:
+cdef extern from "avro/program.h" nogil:
     enum:
         KR_AVRO_FAULTS_END
 
@@ -67,7 +67,7 @@ cdef extern from "avro_program.h" nogil:
     const char *kr_avro_sentence(int status)
 
 
-cdef extern from "avro_decode.h" nogil:
+cdef extern from "avro/decode.h" nogil:
     ctypedef struct kr_avro_decoder:
         kr_avro_table table
         const kr_avro_node *nodes

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 from kraftlog._native.c_hash cimport kr_large_values
 
 
-cdef extern from "cell_text.h" nogil:
+cdef extern from "arrow/cell_text.h" nogil:
     enum kr_cell_form:
         KR_CELL_BASE64
         KR_CELL_HEX

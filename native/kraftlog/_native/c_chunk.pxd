@@ -1,4 +1,4 @@
-"""Declarations of native/c/chunk.h and of the column that is made from the headers of batches."""
+"""Declarations of native/c/record/chunk.h and of the column that is made from the headers of batches."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -7,7 +7,7 @@ from kraftlog._native.c_decoder cimport kr_columns
 from kraftlog._native.c_memory cimport kr_block
 
 
-cdef extern from "arrow_array.h" nogil:
+cdef extern from "arrow/array.h" nogil:
     ctypedef struct kr_viewed:
         const uint8_t *bytes
         int64_t size
@@ -16,7 +16,7 @@ cdef extern from "arrow_array.h" nogil:
         void (*close)(void *owner) noexcept nogil
 
 
-cdef extern from "timestamp_type.h" nogil:
+cdef extern from "record/timestamp_type.h" nogil:
     enum:
         KR_TIMESTAMP_TYPES
         KR_SHARED_ROWS
@@ -25,7 +25,7 @@ cdef extern from "timestamp_type.h" nogil:
     const char *kr_timestamp_types[]
 
 
-cdef extern from "chunk.h" nogil:
+cdef extern from "record/chunk.h" nogil:
     enum:
         KR_BATCHES
         KR_TIMESTAMP_TYPE

@@ -1,4 +1,4 @@
-"""Declarations of native/c/offset_map.h and kept_records.h."""
+"""Declarations of native/c/cleaning/offset_map.h and cleaning/kept_records.h."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -6,7 +6,7 @@ from kraftlog._native.c_key_fold cimport kr_key_slots
 from kraftlog._native.c_message cimport kr_values
 
 
-cdef extern from "offset_map.h" nogil:
+cdef extern from "cleaning/offset_map.h" nogil:
     ctypedef struct kr_offset_map:
         kr_key_slots slots
 
@@ -18,7 +18,7 @@ cdef extern from "offset_map.h" nogil:
                                   uint8_t *is_superseded)
 
 
-cdef extern from "kept_records.h" nogil:
+cdef extern from "cleaning/kept_records.h" nogil:
     ctypedef struct kr_filter:
         const uint8_t *records
         int64_t size

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
-cdef extern from "compressed_frames.h" nogil:
+cdef extern from "compression/compressed_frames.h" nogil:
     enum:
         KR_LZ4_HEADER
 
@@ -14,14 +14,14 @@ cdef extern from "compressed_frames.h" nogil:
     int kr_gzip_follows(const uint8_t *data, int64_t size)
 
 
-cdef extern from "snappy.h" nogil:
+cdef extern from "compression/snappy.h" nogil:
     int64_t kr_snappy_most(const uint8_t *data, int64_t size)
     int64_t kr_snappy_decompress(const uint8_t *data, int64_t size, uint8_t *out, int64_t room)
     int64_t kr_snappy_bound(int64_t size)
     int64_t kr_snappy_compress(const uint8_t *data, int64_t size, uint8_t *out)
 
 
-cdef extern from "context_pool.h" nogil:
+cdef extern from "compression/context_pool.h" nogil:
     ctypedef struct kr_context_pool:
         pass
 
@@ -29,7 +29,7 @@ cdef extern from "context_pool.h" nogil:
     int kr_context_give(kr_context_pool *pool, int kind, void *context)
 
 
-cdef extern from "codecs.h" nogil:
+cdef extern from "compression/codecs.h" nogil:
     enum:
         KR_LZ4_VERSION
 

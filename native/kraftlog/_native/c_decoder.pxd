@@ -3,7 +3,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from kraftlog._native.memory cimport kr_input
 
 
-cdef extern from "status.h" nogil:
+cdef extern from "base/status.h" nogil:
     enum kr_status:
         KR_OK
         KR_END
@@ -32,7 +32,7 @@ cdef extern from "status.h" nogil:
         int64_t lost
 
 
-cdef extern from "batch.h" nogil:
+cdef extern from "batch/batch.h" nogil:
     enum:
         KR_LOG_OVERHEAD
         KR_RECORD_BATCH_OVERHEAD
@@ -55,7 +55,7 @@ cdef extern from "batch.h" nogil:
     int kr_header_read(kr_input *input, int64_t position, kr_batch_header *h, kr_error *e)
 
 
-cdef extern from "columns.h" nogil:
+cdef extern from "record/columns.h" nogil:
     enum:
         KR_PADDING
 
@@ -82,12 +82,12 @@ cdef extern from "columns.h" nogil:
         kr_batch_header *batch
 
 
-cdef extern from "utf8.h" nogil:
+cdef extern from "text/utf8.h" nogil:
     enum:
         KR_UTF8_GROWTH
 
 
-cdef extern from "text_search.h" nogil:
+cdef extern from "text/search.h" nogil:
     enum:
         KR_TEXT_BYTES
 
@@ -100,7 +100,7 @@ cdef extern from "text_search.h" nogil:
         int32_t count, ignores_case
 
 
-cdef extern from "decoder.h" nogil:
+cdef extern from "record/decoder.h" nogil:
     enum:
         KR_MAX_FAULTS
 
@@ -141,18 +141,18 @@ cdef extern from "decoder.h" nogil:
     void kr_decompression_failed(kr_decoder *d, int status, int64_t expected)
 
 
-cdef extern from "chunk_size.h" nogil:
+cdef extern from "record/chunk_size.h" nogil:
     void kr_size_chunk(kr_decoder *d, int64_t most_rows, int64_t most_bytes)
 
 
-cdef extern from "step.h" nogil:
+cdef extern from "batch/step.h" nogil:
     enum kr_check:
         KR_CHECK_LENGTH
         KR_CHECK_ALL
         KR_CHECK_CONTROL
 
 
-cdef extern from "scanner.h" nogil:
+cdef extern from "batch/scanner.h" nogil:
     ctypedef struct kr_scanner:
         kr_input input
         int64_t position, end

@@ -4,7 +4,7 @@ from kraftlog._native.c_decoder cimport kr_batch_header, kr_error
 from kraftlog._native.memory cimport kr_input
 
 
-cdef extern from "encoder.h" nogil:
+cdef extern from "record/encoder.h" nogil:
     enum:
         KR_RECORD_OVERHEAD
         KR_RECORD_TOO_LARGE
@@ -51,7 +51,7 @@ cdef extern from "encoder.h" nogil:
     void kr_seal_batch(uint8_t *p, int64_t size)
 
 
-cdef extern from "rewrite.h" nogil:
+cdef extern from "record/rewrite.h" nogil:
     ctypedef struct kr_changes:
         int8_t sets_base_offset, sets_leader_epoch, sets_timestamp_type, sets_max_timestamp, is_log_append_time
         int32_t partition_leader_epoch

@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
-cdef extern from "hash_column.h" nogil:
+cdef extern from "arrow/hash_column.h" nogil:
     ctypedef struct kr_large_values:
         int64_t rows
         const int64_t *ends

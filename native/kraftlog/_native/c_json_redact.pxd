@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kraftlog._native.c_hash cimport kr_large_values
 
 
-cdef extern from "json_redact.h" nogil:
+cdef extern from "json/redact.h" nogil:
     enum:
         KR_JSON_NAME
         KR_JSON_ITEM

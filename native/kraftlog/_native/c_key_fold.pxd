@@ -1,11 +1,11 @@
-"""Declarations of native/c/key_fold.h and key_slots.h."""
+"""Declarations of native/c/coordinator/key_fold.h and base/key_slots.h."""
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
 from kraftlog._native.c_message cimport kr_program, kr_values
 
 
-cdef extern from "key_slots.h" nogil:
+cdef extern from "base/key_slots.h" nogil:
     enum:
         KR_NOT_IN_TRANSACTION
 
@@ -15,7 +15,7 @@ cdef extern from "key_slots.h" nogil:
     int kr_key_slots_open(kr_key_slots *s, uint64_t seed)
 
 
-cdef extern from "key_fold.h" nogil:
+cdef extern from "coordinator/key_fold.h" nogil:
     enum:
         KR_MOST_FOLD_TYPES
         KR_FOLD_UNKNOWN

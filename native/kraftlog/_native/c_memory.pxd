@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 
-cdef extern from "block_pool.h" nogil:
+cdef extern from "base/block_pool.h" nogil:
     ctypedef struct kr_block_pool:
         pass
 
@@ -19,11 +19,11 @@ cdef extern from "block_pool.h" nogil:
     uint8_t *kr_block_bytes(kr_block *block)
 
 
-cdef extern from "cache_size.h" nogil:
+cdef extern from "base/cache_size.h" nogil:
     int64_t kr_cache_size()
 
 
-cdef extern from "busy.h" nogil:
+cdef extern from "base/busy.h" nogil:
     ctypedef struct kr_busy:
         pass
 

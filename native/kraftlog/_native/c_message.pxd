@@ -1,4 +1,4 @@
-"""Declarations of native/c/message_*.h."""
+"""Declarations of native/c/message/*.h."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
@@ -6,7 +6,7 @@ from kraftlog._native.c_arrow cimport ArrowArray
 from kraftlog._native.c_decoder cimport kr_error
 
 
-cdef extern from "message_program.h" nogil:
+cdef extern from "message/program.h" nogil:
     enum:
         KR_KIND_BOOL
         KR_KIND_INT8
@@ -33,7 +33,7 @@ cdef extern from "message_program.h" nogil:
         int32_t is_compact
 
 
-cdef extern from "message_columns.h" nogil:
+cdef extern from "message/columns.h" nogil:
     ctypedef struct kr_growing:
         uint8_t *bytes
         int64_t size
@@ -57,7 +57,7 @@ cdef extern from "message_columns.h" nogil:
     int kr_push_repeated(kr_growing *b, const void *value, int64_t width, int64_t n)
 
 
-cdef extern from "message_decode.h" nogil:
+cdef extern from "message/decode.h" nogil:
     ctypedef struct kr_message_fault:
         kr_error error
         int64_t row
@@ -82,7 +82,7 @@ cdef extern from "message_decode.h" nogil:
     void kr_message_decoder_close(kr_message_decoder *d)
     int kr_rows_within(const int64_t *rows, int64_t n, int64_t count)
 
-cdef extern from "message_straight.h" nogil:
+cdef extern from "message/straight.h" nogil:
     ctypedef struct kr_versioned:
         kr_messages messages
         const int32_t *versions
@@ -106,13 +106,13 @@ cdef extern from "straight_decoders.h" nogil:
     const kr_straight *kr_straight_of(const char *name, uint64_t digest)
 
 
-cdef extern from "message_arrays.h" nogil:
+cdef extern from "message/arrays.h" nogil:
     int kr_message_arrays_count(const kr_message_decoder *d, int with_unknown)
     int kr_message_arrays(ArrowArray **out, kr_message_decoder *d, int32_t columns, int with_unknown,
                           const uint8_t *is_absent)
 
 
-cdef extern from "message_json.h" nogil:
+cdef extern from "message/json.h" nogil:
     ctypedef struct kr_json:
         kr_message_decoder *d
         kr_growing *out
@@ -120,7 +120,7 @@ cdef extern from "message_json.h" nogil:
     void kr_message_json(kr_json *j, const uint8_t *start, const uint8_t *pos, const uint8_t *end, int64_t row)
 
 
-cdef extern from "message_encode.h" nogil:
+cdef extern from "message/encode.h" nogil:
     ctypedef struct kr_field_source:
         const uint8_t *list_valid
         const uint8_t *valid
@@ -144,18 +144,18 @@ cdef extern from "message_encode.h" nogil:
     int kr_encode_message(kr_message_encoder *e, int64_t row)
 
 
-cdef extern from "metadata_marker.h" nogil:
+cdef extern from "batch/metadata_marker.h" nogil:
     enum:
         KR_FIRST_MARKER_KEY
         KR_LAST_MARKER_KEY
 
 
-cdef extern from "uuid_text.h" nogil:
+cdef extern from "text/uuid_text.h" nogil:
     const char *KR_ZERO_UUID_TEXT
     void kr_uuid_text_init()
 
 
-cdef extern from "message_frame.h" nogil:
+cdef extern from "message/frame.h" nogil:
     enum:
         KR_NO_TYPE
         KR_NO_VERSION
@@ -197,13 +197,13 @@ cdef extern from "message_frame.h" nogil:
                       int64_t *rows)
 
 
-cdef extern from "status.h" nogil:
+cdef extern from "base/status.h" nogil:
     enum:
         KR_OK
         KR_NULL_KEY
 
 
-cdef extern from "message_side.h" nogil:
+cdef extern from "message/side.h" nogil:
     ctypedef struct kr_side:
         const kr_program *programs
         const kr_straight *straight
@@ -217,7 +217,7 @@ cdef extern from "message_side.h" nogil:
     void kr_side_close(kr_side *s)
 
 
-cdef extern from "message_pass.h" nogil:
+cdef extern from "message/pass.h" nogil:
     enum:
         KR_PASS_TYPES
 
@@ -229,7 +229,7 @@ cdef extern from "message_pass.h" nogil:
     int64_t kr_pass_run(kr_pass_type *types, const kr_values *v, int64_t start, int64_t end)
 
 
-cdef extern from "message_keyed_pass.h" nogil:
+cdef extern from "message/keyed_pass.h" nogil:
     enum:
         KR_KEYED_TYPES
         KR_KEYED_FAULT

@@ -1,7 +1,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
-cdef extern from "text_column.h" nogil:
+cdef extern from "arrow/text_column.h" nogil:
     ctypedef struct kr_lent_buffer:
         const uint8_t *start
         int64_t size

@@ -1,11 +1,11 @@
-"""Declarations of native/c/topic_*.h."""
+"""Declarations of native/c/metadata/topic_*.h."""
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
 from kraftlog._native.c_arrow cimport ArrowArray
 
 
-cdef extern from "topic_slots.h" nogil:
+cdef extern from "metadata/topic_slots.h" nogil:
     enum:
         KR_LISTS
         KR_NOWHERE
@@ -35,7 +35,7 @@ cdef extern from "topic_slots.h" nogil:
     kr_partition *kr_slots_at(const kr_topics *s)
 
 
-cdef extern from "topic_notes.h" nogil:
+cdef extern from "metadata/topic_notes.h" nogil:
     ctypedef struct kr_note:
         uint64_t low, high
         int64_t group
@@ -49,7 +49,7 @@ cdef extern from "topic_notes.h" nogil:
     kr_partition *kr_lines_at(const kr_topics *s)
 
 
-cdef extern from "topic_rows.h" nogil:
+cdef extern from "metadata/topic_rows.h" nogil:
     ctypedef struct kr_partition_places:
         int offset, topic_id, partition_id, leader, recovery_state, leader_epoch, partition_epoch
         int lists[7]
@@ -60,7 +60,7 @@ cdef extern from "topic_rows.h" nogil:
     kr_partition_rows kr_partition_rows_of(const ArrowArray *batch, const kr_partition_places *at)
 
 
-cdef extern from "topic_replay.h" nogil:
+cdef extern from "metadata/topic_replay.h" nogil:
     enum:
         KR_UNKNOWN_TOPIC
         KR_UNKNOWN_PARTITION
@@ -92,7 +92,7 @@ cdef extern from "topic_replay.h" nogil:
     int kr_topics_replay(kr_topics *s, kr_topic_chunk *chunk)
 
 
-cdef extern from "topic_columns.h" nogil:
+cdef extern from "metadata/topic_columns.h" nogil:
     ctypedef struct kr_partition_columns:
         int32_t *topics
         int32_t *partition_ids

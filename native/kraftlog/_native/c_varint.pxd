@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kraftlog._native.c_decoder cimport kr_error
 
 
-cdef extern from "varint_column.h" nogil:
+cdef extern from "arrow/varint_column.h" nogil:
     int64_t kr_varints_size(const int32_t *values, int64_t n)
     int64_t kr_varlongs_size(const int64_t *values, int64_t n)
     void kr_varints_encode(const int32_t *values, int64_t n, uint8_t *out)

@@ -54,7 +54,7 @@ from kraftlog._native.c_memory cimport kr_busy_leave
 from kraftlog._native.memory cimport Input, enter
 
 
-cdef extern from "endian.h" nogil:
+cdef extern from "base/endian.h" nogil:
     int kr_load_int32(const uint8_t *p)
 
 

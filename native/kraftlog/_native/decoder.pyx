@@ -1,4 +1,4 @@
-"""Record batches to Arrow buffers: owns the memory that native/c/decoder.h fills and releases the GIL around it."""
+"""Record batches to Arrow buffers: owns the memory that native/c/record/decoder.h fills, without the GIL."""
 
 from cython cimport freelist
 from libc.stdint cimport int64_t

@@ -1,4 +1,4 @@
-"""Arrow columns to record batches: lends the columns to native/c/encoder.h and owns what it writes."""
+"""Arrow columns to record batches: lends the columns to native/c/record/encoder.h and owns what it writes."""
 
 from cython cimport freelist
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer

@@ -1,4 +1,4 @@
-"""The last record of each key of a coordinator's topic: owns the slots that native/c/key_fold.h fills."""
+"""The last record of each key of a coordinator's topic: owns the slots that native/c/coordinator/key_fold.h fills."""
 
 import numpy as np
 

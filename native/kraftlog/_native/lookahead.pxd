@@ -7,7 +7,7 @@ from kraftlog._native.c_memory cimport kr_busy
 from kraftlog._native.memory cimport Arena, Input, kr_input
 
 
-cdef extern from "lookahead.h" nogil:
+cdef extern from "batch/lookahead.h" nogil:
     enum:
         KR_NO_PRODUCER
 
@@ -32,7 +32,7 @@ cdef extern from "lookahead.h" nogil:
     int kr_lookahead_run(kr_lookahead *l, kr_input *input, int64_t stop)
 
 
-cdef extern from "follow.h" nogil:
+cdef extern from "record/follow.h" nogil:
     ctypedef struct kr_follow:
         kr_lookahead *ahead
         kr_input *far

@@ -1,4 +1,4 @@
-"""Transactions of a log file: owns the tables of native/c/lookahead.h and releases the GIL around it."""
+"""Transactions of a log file: owns the tables of native/c/batch/lookahead.h and releases the GIL around it."""
 
 import numpy as np
 

@@ -4,14 +4,14 @@ from cpython.buffer cimport Py_buffer
 from kraftlog._native.c_memory cimport kr_block, kr_block_pool, kr_busy, kr_busy_enter
 
 
-cdef extern from "salvage.h" nogil:
+cdef extern from "batch/salvage.h" nogil:
     ctypedef struct kr_salvage:
         int64_t salvaged_at
 
     kr_salvage kr_salvage_make()
 
 
-cdef extern from "input.h" nogil:
+cdef extern from "input/input.h" nogil:
     ctypedef struct kr_input:
         const uint8_t *start
         int64_t size, from_ "from", until, spare
@@ -24,7 +24,7 @@ cdef extern from "input.h" nogil:
     kr_input kr_input_make(const uint8_t *start, int64_t size)
 
 
-cdef extern from "file_window.h" nogil:
+cdef extern from "input/file_window.h" nogil:
     enum:
         KR_WINDOW_SPARE
 

@@ -1,4 +1,4 @@
-"""Typed messages: owns the memory that native/c/message_*.h fill, and releases the GIL around them."""
+"""Typed messages: owns the memory that native/c/message/*.h fill, and releases the GIL around them."""
 
 import numpy as np
 
@@ -134,7 +134,7 @@ cdef object pooled(int64_t count, dtype):
 
 
 cdef class Program:
-    """A message of one version, as native/c/message_program.h has it."""
+    """A message of one version, as native/c/message/program.h has it."""
 
     def __init__(self, fields, text, bint is_compact, int columns):
         self.fields = Input(fields)

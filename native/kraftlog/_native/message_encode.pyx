@@ -1,4 +1,4 @@
-"""Columns to typed messages: lends Arrow's buffers to native/c/message_encode.h, and releases the GIL around it."""
+"""Columns to typed messages: lends Arrow's buffers to native/c/message/encode.h, and releases the GIL around it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Typed messages as JSON: owns the memory that native/c/message_json.h fills, and releases the GIL around it."""
+"""Typed messages as JSON: owns the memory that native/c/message/json.h fills, and releases the GIL around it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Messages of all types in one pass: owns the memory that native/c/message_pass.h and message_keyed_pass.h fill."""
+"""Messages of all types in one pass: owns the memory that native/c/message/pass.h and message/keyed_pass.h fill."""
 
 import numpy as np
 

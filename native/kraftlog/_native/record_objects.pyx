@@ -16,7 +16,7 @@ kr_crc_init()
 cdef int64_t LARGE_BATCH = 128 << 10  # bytes that take longer to sum than other threads take to be let in
 
 
-cdef extern from "sound_batch.h" nogil:
+cdef extern from "record/sound_batch.h" nogil:
     enum:
         KR_SOUND_END
         KR_SOUND_RECORDS
@@ -51,7 +51,7 @@ cdef extern from "sound_batch.h" nogil:
                                   const uint8_t **value, int32_t *value_length)
 
 
-cdef extern from "utf8.h" nogil:
+cdef extern from "text/utf8.h" nogil:
     enum:
         KR_UTF8_GROWTH
 

@@ -47,7 +47,7 @@ CHECK_LENGTH = KR_CHECK_LENGTH
 CHECK_ALL = KR_CHECK_ALL
 CHECK_CONTROL = KR_CHECK_CONTROL
 
-# The fields of kr_batch_header in native/c/batch.h, in their order; tests compare the size.
+# The fields of kr_batch_header in native/c/batch/batch.h, in their order; tests compare the size.
 HEADER_DTYPE = np.dtype(
     [
         ("position", "i8"),

@@ -1,4 +1,4 @@
-"""The codes and sentences of native/c/status.h, for Python."""
+"""The codes and sentences of native/c/base/status.h, for Python."""
 
 from kraftlog._native.c_decoder cimport KR_STATUS_COUNT, kr_status_codes, kr_status_texts
 

@@ -1,4 +1,5 @@
-"""Columns of binary and text of any layout of Arrow, and lists: native/c/text_column.h checks, measures and copies them.
+"""Columns of binary and text of any layout of Arrow, and lists: native/c/arrow/text_column.h checks, measures and
+copies them.
 
 Where something in a column is nowhere, a fault is returned, as ``(code, row, found, limit)``; ``FAULTS`` has the texts.
 """
@@ -38,7 +39,7 @@ from kraftlog._native.c_text_column cimport (
 from kraftlog._native.memory cimport Arena, Input
 
 
-cdef extern from "utf8.h" nogil:
+cdef extern from "text/utf8.h" nogil:
     int kr_utf8_sequence(const uint8_t *p, const uint8_t *end)
 
 

@@ -9,7 +9,7 @@ from kraftlog._native.c_decoder cimport KR_COLUMN_OFFSET, KR_COLUMN_VALUE, kr_ba
 from kraftlog._native.chunk cimport Chunk
 
 
-cdef extern from "metadata_visibility.h" nogil:
+cdef extern from "metadata/visibility.h" nogil:
     ctypedef struct kr_metadata_transactions:
         int64_t n, markers_n
         const int64_t *first
@@ -23,7 +23,7 @@ cdef extern from "metadata_visibility.h" nogil:
                                 int64_t *visible_at)
 
 
-cdef extern from "metadata_stretch.h" nogil:
+cdef extern from "metadata/stretch.h" nogil:
     ctypedef struct kr_stretch_columns:
         int64_t *base
         int64_t *last

@@ -272,7 +272,7 @@ def decode(
 ) -> BufferStream:
     """Decode record batches, and message sets of older formats, into Arrow.
 
-    The format is specified in "Messages" of Kafka's protocol documentation; ``native/c/batch.h`` draws it.
+    The format is specified in "Messages" of Kafka's protocol documentation; ``native/c/batch/batch.h`` draws it.
 
     Parameters
     ----------

@@ -288,7 +288,7 @@ def encode(
 ) -> pa.Buffer:
     """Encode rows as record batches, in order, in as few batches as the limits allow.
 
-    Without compression the bytes are those of Kafka's own builder. Format: ``native/c/batch.h``.
+    Without compression the bytes are those of Kafka's own builder. Format: ``native/c/batch/batch.h``.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from kraftlog._native.compression import Decompressor
 from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPE_BIT
 from kraftlog.codec.compression import DEFAULT_LEVELS, compress_batches
 
-_HEADER = struct.Struct(">qiibIhiqqqhii")  # as native/c/batch.h has it
+_HEADER = struct.Struct(">qiibIhiqqqhii")  # as native/c/batch/batch.h has it
 _CRC_AT = 17
 _BEHIND_CRC = 21
 _COMPRESSION_MASK = 7

@@ -2,7 +2,7 @@
 
 The encoder reads int32 offsets of values, and int64 timestamps. Columns of these types are borrowed. Others are copied
 in pieces of the rows, whose size is computed first. Offsets, views and indexes are checked against the buffers, because
-the producer of the arrays may not have validated them (``native/c/text_column.h``).
+the producer of the arrays may not have validated them (``native/c/arrow/text_column.h``).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from kraftlog.transactions.producer_state import SEQUENCES
 
 _WORD_BYTES = 4
 
-# The fields of a header up to its base sequence, behind which nothing changes: see native/c/batch.h.
+# The fields of a header up to its base sequence, behind which nothing changes: see native/c/batch/batch.h.
 _PRODUCER = [("producer_id", ">i8"), ("producer_epoch", ">i2"), ("base_sequence", ">i4")]
 _HEADER = np.dtype(
     [

@@ -1,7 +1,7 @@
 """The value of a field that is absent: the one rule, from which columns and programs are filled.
 
 Kafka's generated classes decide by the same rule which values need a version that has the field: those that differ from
-its default. ``native/c/message_encode.h`` has the rule for values that are written.
+its default. ``native/c/message/encode.h`` has the rule for values that are written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames of messages: the type and version in front of them; ``native/c/message_frame.h`` draws their form."""
+"""Frames of messages: the type and version in front of them; ``native/c/message/frame.h`` draws their form."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def int16_prefix(number: int) -> bytes:
 
 
 def fault_sentence(number: int, expected: int, actual: int) -> str:
-    """Return the sentence of a status of ``native/c/status.h``."""
+    """Return the sentence of a status of ``native/c/base/status.h``."""
     return status.TEXTS[status.CODES[number]].format(expected=expected, actual=actual)
 
 

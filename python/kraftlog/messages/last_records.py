@@ -1,7 +1,8 @@
 """The last record of each key of a coordinator's topic, by the bytes of keys: only what is left is decoded.
 
-``native/c/key_fold.h`` says what counts. Records of a form that is not the usual one (damaged ones, keys with bytes
-behind them, text that is not UTF-8) are decoded at once: their faults are noted, and their keys written as usual.
+``native/c/coordinator/key_fold.h`` says what counts. Records of a form that is not the usual one (damaged ones, keys
+with bytes behind them, text that is not UTF-8) are decoded at once: their faults are noted, and their keys written as
+usual.
 """
 
 from __future__ import annotations

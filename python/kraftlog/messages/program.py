@@ -1,7 +1,7 @@
 """Compiles a definition to the programs that the native interpreter runs: one for each of its versions.
 
 All versions have the same fields at the same places, so that one set of columns takes messages of all of them;
-``native/c/message_program.h`` draws the form.
+``native/c/message/program.h`` draws the form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cutting a segment into byte ranges that start at batch boundaries.
 
 A reader of one range must come to the same batches as a reader of the whole file, damage or not. Ranges are therefore
-cut where a walk over the headers comes to, which is the walk of every reader (``native/c/step.h``).
+cut where a walk over the headers comes to, which is the walk of every reader (``native/c/batch/step.h``).
 """
 
 from __future__ import annotations

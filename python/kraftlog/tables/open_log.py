@@ -78,8 +78,8 @@ def open(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder contains no log files, a requested topic or id does not exist, or none of the partitions exists; when
-        there is no such cut.
+        When a folder contains no log files, a requested topic or id does not exist, or none of the partitions exists;
+        when there is no such cut.
 
     Examples
     --------

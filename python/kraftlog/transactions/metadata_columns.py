@@ -85,7 +85,7 @@ class Border(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What ``native/c/metadata_stretch.h`` makes of headers."""
+    """What ``native/c/metadata/stretch.h`` makes of headers."""
 
     base: Ints
     last: Ints
