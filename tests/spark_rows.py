@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import kraftlog
 from golden_files import GOLDEN, name_of, scenarios
 from kraftlog.cli import commands
+from kraftlog.tables.all_tables import TABLES
 
 NUMBERS = {"CreateTime": 0, "LogAppendTime": 1, "NoTimestampType": -1}
 
@@ -38,8 +39,7 @@ def command_line_rows(table: str, paths: list[Path], folder: Path, *options: str
     It refuses logs that do not hold the topic of a table, which has no rows in Spark.
     """
     output = folder / f"{table}.arrows"
-    command = "hanging" if table == "hanging_transactions" else table.replace("_", "-")
-    arguments = [command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
+    arguments = [TABLES[table].command, *map(str, paths), "--format", "arrow", "--output", str(output), "--no-progress"]
     arguments += options
     result = CliRunner().invoke(commands, arguments, standalone_mode=False)
     if isinstance(result.exception, UsageError) and ", and found " in str(result.exception):

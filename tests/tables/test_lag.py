@@ -7,12 +7,20 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.datasource import EqualTo, In
 
 import kraftlog
+from command_line import run_command
 from golden_files import GOLDEN
 from kraftlog import schema
 from kraftlog.errors import CorruptRecordError
+from kraftlog.query.session import SqlSession
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.pushdown import narrowed
+from kraftlog.spark.read import read
 
 GROUPS = GOLDEN / "groups"
 STATE: dict[str, Any] = json.loads((GROUPS / "expected" / "broker_state.json").read_text())
@@ -110,3 +118,29 @@ def test_a_member_that_is_stuck_before_its_first_commit(copied: Path):
     }
     assert counts["grp-static"] == (2, 1, 1, 0)
     assert counts["grp-modern"] == (6, 3, 2, 3)
+
+
+def test_logs_of_other_groups_and_topics_are_not_read(copied: Path):
+    """By the options of Python and of the command, and by conditions of SQL and Spark: no door meets the damage."""
+    max((copied / "grp-a-0").glob("*.log")).write_bytes(b"\xff" * 100)
+    log = kraftlog.open(copied)
+    expected = log.lag(groups=["grp-modern"], topics=["grp-b"]).to_table()
+    assert expected.num_rows == 2
+    names = expected.column_names
+    with SqlSession(log) as session:
+        shown = ", ".join(f'"{name}"' for name in names)
+        of = "\"group\" in ('grp-modern') and topic = 'grp-b'"
+        assert session.query(f"select {shown} from lag where {of}").read_all().to_pylist() == expected.to_pylist()
+        assert session.faults == []
+        assert session.query("select topic from lag").read_all().num_rows > 6
+        assert {fault.topic for fault in session.faults} == {"grp-a"}
+    request = parse_request({"path": str(copied), "table": "lag"})
+    asked = narrowed(request, [EqualTo(("group",), "grp-modern"), In(("topic",), ("grp-b",)), EqualTo(("lag",), 1)])
+    (part,) = plan_parts(asked)
+    rows = pa.Table.from_batches(read(asked, part, []), schema=asked.schema)
+    assert rows.to_pylist() == expected.to_pylist()
+    with pytest.raises(CorruptRecordError):
+        list(read(request, plan_parts(request)[0], []))
+    done = run_command("lag", copied, "--group", "grp-modern", "--topic", "grp-b", "--format", "jsonl")
+    assert done.returncode == 0
+    assert list(map(json.loads, done.stdout.splitlines())) == expected.to_pylist()

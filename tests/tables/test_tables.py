@@ -45,6 +45,7 @@ VALUES: dict[str, list[Any]] = {
     "at": [12],
     "include_image": [True],
     "heal": [False],
+    "time": ["earliest"],
 }
 OF_SPARK = {"start_offset": "startingOffsets", "end_offset": "endingOffsets", "at": "endingOffsets"}
 EVERY = sorted(VALUES)

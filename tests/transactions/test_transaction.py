@@ -493,3 +493,16 @@ def test_an_open_part_that_came_later():
     later = Part(first, 0, 0, -1, "open", 9, 9, -1, 1, history.now + 5)
     rows = transactions_of({first: [later]}, history.records)
     assert {(row.state, row.identified_by) for row in rows if held(row)} == {("open", "partition")}
+
+
+def test_version_1_again():
+    """Markers that keep an epoch from which on ends raised it are an administrator's, unless one of them commits."""
+    first, second = PARTITIONS[:2]
+    before = Part(first, 1, 0, 1, "committed", 0, 0, 1, 1, 10, 20)
+    kept = Part(first, 1, 1, 1, "committed", 2, 2, 3, 1, 30, 40)
+    rows = transactions_of({first: [before, kept], second: [changed(kept, of=second, state="aborted")]}, [])
+    assert [(row.state, row.identified_by, len(row.parts)) for row in rows] == [
+        ("committed", "marker_epoch", 1),
+        ("committed", "partition", 1),
+        ("aborted", "partition", 1),
+    ]

@@ -13,12 +13,11 @@ from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.topic_partitions import partitions_wanted, topic_partition_options
-from kraftlog.codec.options import ISOLATION_LEVELS, READ_UNCOMMITTED
+from kraftlog.codec.options import EARLIEST, ISOLATION_LEVELS, LATEST, MAX_TIMESTAMP, READ_UNCOMMITTED
 from kraftlog.layout.discover import LogPaths
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import none_wanted
 from kraftlog.tables.open_log import open as open_log
-from kraftlog.tables.partition_offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from kraftlog.types import IsolationLevel
 
 TEXT = "text"

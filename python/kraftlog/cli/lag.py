@@ -21,6 +21,7 @@ from kraftlog.tables.open_log import open as open_log
 @click.option("--group", "groups", multiple=True, help="Only this group. Can be given more than once.")
 @click.option("-t", "--topic", "topics", multiple=True, help="Only this topic. Can be given more than once.")
 @options.output_options()
+@options.HEAL
 @click.option("--strict", is_flag=True, help="Stop at the first fault.")
 @click.option("--no-progress", is_flag=True, help="No progress bar on a terminal.")
 def command(
@@ -28,6 +29,7 @@ def command(
     groups: tuple[str, ...],
     topics: tuple[str, ...],
     output: Output,
+    heal: bool,
     strict: bool,
     no_progress: bool,
 ) -> None:
@@ -44,11 +46,13 @@ def command(
       kraftlog lag sample/groups --group grp-migrated
     """  # noqa: D301  (\b keeps the example as it is)
     log = open_log(paths)
-    check_topic(TABLES["offsets"], log, "lag")
+    check_topic(TABLES["lag"], log)
     output.check(log.folders)
     shows_bar = not no_progress and (output.path is not None or not is_terminal(sys.stdout))
     with progress_bar(log.size_in_bytes, wanted=shows_bar) as bar:
-        stream = log.lag(output.columns, groups=groups or None, topics=topics or None, strict=strict, on_progress=bar)
+        stream = log.lag(
+            output.columns, groups=groups or None, topics=topics or None, strict=strict, heal=heal, on_progress=bar
+        )
         with output.open(stream.schema) as writer:
             for batch in stream.batches():
                 writer.write(batch)

@@ -245,4 +245,4 @@ def _command(table: Table) -> click.Command:
     return click.command(table.command, help=help_text)(options.applied(decorators)(run))
 
 
-COMMANDS = [_command(table) for table in TABLES.values()]
+COMMANDS = [_command(table) for table in TABLES.values() if table.module == "tables"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kraftlog.tables.all_tables import TABLES
 
-_TABLE = ("tables", "")  # where the command of a table stands; the table says the rest
+_TABLE = ("", "")  # the table says where its command is, and what it does
 
 TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
@@ -70,7 +70,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
 }
 
 for _table in TABLES.values():
-    TASKS[_table.task][_table.command] = (_TABLE[0], _table.summary)
+    TASKS[_table.task][_table.command] = (_table.module, _table.summary)
 
 MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
 WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow

@@ -16,6 +16,7 @@ NO_BOUND = 2**63 - 1
 READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS = get_args(IsolationLevel)
+EARLIEST, LATEST, MAX_TIMESTAMP = TIMES = ("earliest", "latest", "max-timestamp")
 MOST_DECOMPRESSED_BYTES = 2**31 - 1  # no batch holds more, as Arrow counts the bytes of a column in 32 bits
 _FLAGS = (
     "include_control",
@@ -102,6 +103,8 @@ class ReadOptions:
         Whether changes of a metadata log begin with the initial image, as added entries.
     heal : bool
         Whether to read missing or damaged offsets of the replica from replicas that agree with it.
+    time : str or int
+        Which offset of a partition is asked for: one of ``TIMES``, or that of a time, in milliseconds.
     holds : HeldTexts, optional
         Batches without these texts may be left out; their records are not decoded.
     """
@@ -122,6 +125,7 @@ class ReadOptions:
     show_secrets: bool = False
     include_image: bool = False
     heal: bool = True
+    time: str | int = LATEST
     holds: HeldTexts | None = None
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ from kraftlog.log_report.transaction_sums import TransactionSums
 from kraftlog.read.partitions import by_partition
 from kraftlog.read.records import Progress
 from kraftlog.tables.all_tables import TABLES
-from kraftlog.tables.lag import Wanted, lag_rows
+from kraftlog.tables.lag import lags_of_segments
 from kraftlog.tables.log import Log
 from kraftlog.tables.partition_offsets import PartitionEnds
 from kraftlog.tables.read import Read
@@ -187,5 +187,5 @@ def _groups(segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], 
     columns = ["group", "group_type", "state", "members"]
     lags.add_groups(Read.of_segments(TABLES["groups"], segments, columns, OPTIONS, faults).rows())
     wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset"])
-    lags.add_lags(lag_rows(segments, Wanted(), wanted, OPTIONS, faults, ends=ends))
+    lags.add_lags(lags_of_segments(segments, wanted, OPTIONS, faults, ends=ends))
     return lags

@@ -94,7 +94,9 @@ class SqlSession:
         self._log = log
         self._schema_faults: list[Fault] = []
         self._typed = None if typed is None else typed.with_schemas_of(log.lines.found, self._schema_faults)
-        self._options = ReadOptions(isolation_level=isolation_level, show_secrets=show_secrets, heal=heal)
+        self._heal, self._show_secrets = heal, show_secrets
+        given = {"isolation_level": isolation_level, "show_secrets": show_secrets, "heal": heal}
+        self._given = {**given, "check_crc": True}  # a query asks for crc_ok by its name
         self._on_progress = on_progress
         self._redaction = redaction
         self._streams: list[Stream] = []
@@ -141,7 +143,7 @@ class SqlSession:
     def notes(self) -> list[str]:
         """What a reader of the last query's rows should know of what it has read."""
         notes = [
-            *self._log.lines.notes(heals=self._options.heal),
+            *self._log.lines.notes(heals=self._heal),
             *(note for stream in self._streams for note in stream.notes),
         ]
         return list(dict.fromkeys(notes))
@@ -178,11 +180,15 @@ class SqlSession:
         return self._typed.resolved(log.found, strict=False)
 
     def _opener(self, log: Log, table: str, types: ResolvedTypes | None = None) -> Any:
+        definition = TABLES[table]
+        given = {name: value for name, value in self._given.items() if name in definition.option_names}
+        options = definition.read_options(given)
+
         def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
             how: dict[str, Any] = {"on_progress": self._on_progress, "typed": types}
             if table == "records":
                 how |= {"redaction": self._redaction, "filters_redacted": True}
-            stream = log.scan(table, columns, self._options, filter=filter, **how)
+            stream = log.scan(table, columns, options, filter=filter, **how)
             self._streams.append(stream)
             return stream
 
@@ -190,7 +196,7 @@ class SqlSession:
 
     def _image_opener(self, name: str) -> Any:
         def open_stream(columns: Sequence[str], filter: ds.Expression | None) -> Stream:
-            rows = image_table(self._image, name, show_secrets=self._options.show_secrets)
+            rows = image_table(self._image, name, show_secrets=self._show_secrets)
             rows = (rows if filter is None else rows.filter(filter)).select(columns)
             return Stream(rows.schema, lambda _: iter(rows.to_batches()))
 
@@ -198,7 +204,7 @@ class SqlSession:
 
     @cached_property
     def _image(self) -> Image:
-        at = self._log.image(strict=False, heal=self._options.heal)
+        at = self._log.image(strict=False, heal=self._heal)
         self._image_faults = list(at.faults)
         return at.image
 

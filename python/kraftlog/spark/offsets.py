@@ -104,8 +104,8 @@ class Interval:
         self.check_start(table)
         if self.ending == Position(LATEST):
             return options
-        if table.topic is None or self.ending.each or self.ending.is_timestamp:
-            takers = ", ".join(name for name, one in TABLES.items() if one.topic is not None)
+        if "at" not in table.option_names or self.ending.each or self.ending.is_timestamp:
+            takers = ", ".join(name for name, one in TABLES.items() if "at" in one.option_names)
             raise ValueError(f"the table {table.name} has no such ending; {takers} take one")
         return replace(options, end_offset=self.ending.everywhere)
 

@@ -59,6 +59,12 @@ READING = (
         " (`spark.sql.python.filterPushdown.enabled`). Spark keeps the narrowed plan with the frame and uses it for"
         " queries without filters too: set it on frames that serve one query.",
     ),
+    Option(
+        "time",
+        "latest",
+        "Of `partition_offsets`: `earliest`, `latest`, `max-timestamp`, milliseconds or RFC 3339: the first record then"
+        " or later.",
+    ),
     Option("includeControl", "false", "Whether there are rows for the records of control batches."),
     Option("includeDeleted", "false", "Whether to read what lies before the log start offset."),
     Option(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import LATEST, TIMES, ReadOptions
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.spark.offsets import is_number, parse_interval
@@ -105,9 +105,10 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             isolation_level=given.get("isolationlevel", given.get(_KAFKA_ISOLATION_LEVEL, "read_uncommitted")),
             start_timestamp=_moment(given, "startTimestamp"),
             end_timestamp=_moment(given, "endTimestamp"),
+            time=_time(given),
             include_control=flag(given, "includeControl", default=False),
             include_deleted=flag(given, "includeDeleted", default=False) or definition.is_of_files,
-            heal=flag(given, "heal", default=ReadOptions.heal),
+            heal=flag(given, "heal", default=bool(definition.defaults.get("heal", ReadOptions.heal))),
             salvage=flag(given, "salvage", default=False),
             show_secrets=flag(given, "showSecrets", default=ReadOptions.show_secrets),
             include_image=flag(given, "includeImage", default=False),
@@ -268,6 +269,14 @@ def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
         return datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"option {name} is {text!r}, neither milliseconds nor RFC 3339") from None
+
+
+def _time(given: Mapping[str, str]) -> str | datetime | int:
+    """Return a word, or a timestamp."""
+    word = given.get("time", LATEST).lower()
+    found = word if word in TIMES else _moment(given, "time")
+    assert found is not None
+    return found
 
 
 def _bytes(text: str) -> int:

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from kraftlog.codec.options import NO_BOUND, ReadOptions
 from kraftlog.spark.narrowing import Narrowing
 from kraftlog.spark.request import Request
+from kraftlog.tables.table import Cut
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
+_OF_PARTITIONS = ("group", "topic", "partition")
 _EQUALS = ("EqualTo", "EqualNullSafe", "In")
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _MODULE = "pyspark.sql.worker.data_source_pushdown_filters"
@@ -34,16 +36,24 @@ def spark_hands_filters_down() -> bool:
 
 
 def narrowed(request: Request, filters: Iterable[Filter]) -> Request:
-    """Return a request that reads less; of tables whose rows are not single records only topic and partition count."""
+    """Return a request that reads less; of tables whose rows are not single records only topic and partition count.
+
+    Those that one task reads, such as lag, need not look at logs of other groups, topics and partitions.
+    """
     table = request.definition
-    for condition in filters if table.has_log_partitions else ():
+    is_whole = table.cut is Cut.WHOLE
+    for condition in filters if table.has_log_partitions or is_whole else ():
         path: tuple[str, ...] = getattr(condition, "attribute", ())  # that a filter does not hold has none
         if len(path) != 1:
             continue
         column, kind = path[0], type(condition).__name__
-        if column in ("topic", "partition") and kind in _EQUALS:
+        if column in _OF_PARTITIONS and kind in _EQUALS:
             values = frozenset(condition.value if kind == "In" else (condition.value,))
-            request = replace(request, narrowing=_of_names(request.narrowing, column, values))
+            if not is_whole:
+                request = replace(request, narrowing=_of_names(request.narrowing, column, values))
+            elif None not in values:
+                before = request.narrowing
+                request = replace(request, narrowing=replace(before, values=(*before.values, (column, values))))
         elif column == "offset" and table.has_records:
             request = replace(request, narrowing=_of_offset(request.narrowing, kind, condition))
         elif column == "timestamp" and table.has_records:

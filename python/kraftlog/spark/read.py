@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,6 +26,9 @@ from kraftlog.tables.stage import Redacted, Stage, through
 from kraftlog.tables.table import Cut
 from kraftlog.tables.typed_rows import Typed
 from kraftlog.tables.user_options import catalog_of
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression
 
 
 def read(request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
@@ -89,7 +93,8 @@ def _read_partition(
         yield from errors_table(faults, request.schema.names).to_batches()
     elif segments:
         found = Discovery(segments=segments, metadata_log=list(work.metadata_log))
-        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults)
+        filter = request.narrowing.filter
+        yield from _scan(Log(found, catalog_of(request.definitions)), request, part, faults, filter=filter)
 
 
 def _read_replicas(
@@ -101,8 +106,10 @@ def _read_replicas(
     yield rows
 
 
-def _scan(log: Log, request: Request, part: Part, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-    stream = log.scan(request.table, request.columns, part.options)
+def _scan(
+    log: Log, request: Request, part: Part, faults: list[Fault], *, filter: Expression | None = None
+) -> Iterator[pa.RecordBatch]:
+    stream = log.scan(request.table, request.columns, part.options, filter=filter)
     yield from stream.batches()
     faults += stream.faults
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -87,8 +89,12 @@ class FilterBounds:
 
     def allows(self, topic: str | None, partition: int | None) -> bool:
         """Return whether rows of a partition can pass."""
-        known = _is("topic", topic, pa.string()) & _is("partition", partition, pa.int32())
-        return self._may_be_true(known)
+        return self.allows_values(topic=topic, partition=partition)
+
+    def allows_values(self, **values: object) -> bool:
+        """Return whether rows can pass that have these values in the columns of these names."""
+        each = (_is(name, value, self._schema.field(name).type) for name, value in values.items())
+        return self._may_be_true(reduce(and_, each))
 
     def of(self, found: Discovery) -> Discovery:
         """Return the files whose rows can pass."""

@@ -42,6 +42,6 @@ class Filtered:
         if self._table.narrows is Narrows.RECORDS:
             options = self._bounds.within(options)
         wanted = self._table.schema.select([*names, *more])
-        for batch in source(replace(read, files=files, options=options, schema=wanted)):
+        for batch in source(replace(read, files=files, options=options, schema=wanted, bounds=self._bounds)):
             passed = pa.Table.from_batches([batch]).filter(self._expression).select(names)
             yield from passed.combine_chunks().to_batches()

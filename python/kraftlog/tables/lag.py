@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -18,22 +19,14 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.records import Progress
 from kraftlog.tables.coordinator_tables import commits_and_groups
+from kraftlog.tables.lines import Lines
 from kraftlog.tables.partition_offsets import PartitionEnds, live_logs
-from kraftlog.topics import TopicPartition
+from kraftlog.tables.read import Read
+from kraftlog.topics import CONSUMER_OFFSETS, TopicPartition
 
 _OFFSETS = schema.OFFSETS.select(["group", "topic", "partition", "offset", "state"])
 _OF_MEMBER = ("member_id", "client_id", "client_host")
-
-
-class Wanted(NamedTuple):
-    """Groups and topics that are wanted; None means all of them."""
-
-    groups: frozenset[str] | None = None
-    topics: frozenset[str] | None = None
-
-    def takes(self, group: str, topic: str | None) -> bool:
-        """Whether what a group has in a topic is wanted."""
-        return (self.groups is None or group in self.groups) and (self.topics is None or topic in self.topics)
+Takes = Callable[[str, str | None], bool]
 
 
 class _Place(NamedTuple):
@@ -45,20 +38,52 @@ class _Place(NamedTuple):
     partition: int
 
 
-def lag_rows(
+def lag_rows(read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the table lag; of replicas the lines count, and ``__consumer_offsets`` is healed."""
+    # a part of a log would have older offsets, and earlier ends
+    options = ReadOptions(strict=read.options.strict, heal=read.options.heal)
+    lines = Lines(read.files)
+    segments = lines.found.segments
+    if options.heal:
+        committed = lines.found.only(lambda topic, _: topic == CONSUMER_OFFSETS)
+        segments = [one for one in segments if one.topic != CONSUMER_OFFSETS]
+        segments += lines.healed(committed, read.notes).segments
+
+    @cache
+    def takes(group: str, topic: str | None) -> bool:
+        return read.bounds is None or read.bounds.allows_values(group=group, topic=topic)
+
+    yield from lags_of_segments(segments, read.schema, options, read.faults, read.on_progress, takes=takes)
+
+
+def lags_of_segments(
     segments: list[Segment],
-    wanted: Wanted,
     arrow_schema: pa.Schema,
     options: ReadOptions,
     faults: list[Fault],
     on_progress: Progress | None = None,
     ends: dict[TopicPartition, PartitionEnds] | None = None,
+    takes: Takes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table lag, a record batch for each partition of ``__consumer_offsets``.
 
     A partition that several members have is a row of each, as ``kafka-consumer-groups`` shows it. Offsets that wait for
-    the end of a transaction are not committed. ``ends`` has partitions whose ends are known, and receives those of
-    others.
+    the end of a transaction are not committed.
+
+    Parameters
+    ----------
+    segments : list of Segment
+        Of one replica of each partition.
+    arrow_schema : pyarrow.Schema
+    options : ReadOptions
+        Whether to raise at the first fault.
+    faults : list of Fault
+        Receives what cannot be read.
+    on_progress : callable, optional
+    ends : dict, optional
+        Partitions whose ends are known; receives those of others.
+    takes : callable, optional
+        Whether what a group has in a topic is wanted; by default all is.
     """
     logs = {group[0].topic_partition: group for group in live_logs(segments)}
     ends = {} if ends is None else ends
@@ -66,7 +91,7 @@ def lag_rows(
     found, names = commits_and_groups(segments, options, faults, on_progress)
     for commits, groups in found:
         rows = []
-        for place, offset, member in _partitions(commits, groups, names, wanted):
+        for place, offset, member in _partitions(commits, groups, names, takes):
             of = TopicPartition(place.topic or "", place.partition)
             if of in logs and of not in ends:
                 ends[of] = PartitionEnds(logs[of], faults)
@@ -79,7 +104,7 @@ def lag_rows(
 
 
 def _partitions(
-    commits: pa.RecordBatch, groups: Groups, names: Names, wanted: Wanted
+    commits: pa.RecordBatch, groups: Groups, names: Names, takes: Takes | None
 ) -> Iterator[tuple[_Place, int | None, dict[str, Any]]]:
     """Return the partitions that groups have committed or that members have, each with its offset and its member."""
     offsets: dict[_Place, int] = {}
@@ -92,7 +117,7 @@ def _partitions(
     for one in assigned_partitions(groups, names):
         members[_place(one)].append(one.member)
     for place in sorted({*offsets, *members}, key=_order):
-        if wanted.takes(place.group, place.topic):
+        if takes is None or takes(place.group, place.topic):
             for member in members.get(place, [{}]):
                 yield place, offsets.get(place), member
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
@@ -25,6 +28,7 @@ from kraftlog.tables.options import (
     MessageOptions,
     MetadataTransactionOptions,
     OffsetBounds,
+    PartitionOffsetOptions,
     ProducerOptions,
     ReplicaOptions,
     TransactionOptions,
@@ -32,9 +36,8 @@ from kraftlog.tables.options import (
 from kraftlog.tables.record_tables import RecordTables
 from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import given_numbers
-from kraftlog.topics import CONSUMER_OFFSETS, names
+from kraftlog.topics import names
 from kraftlog.transactions.cut import Cut, CutTime
-from kraftlog.types import IsolationLevel
 
 if TYPE_CHECKING:
     from kraftlog.metadata_log.image_at import ImageAt
@@ -547,9 +550,9 @@ class Log(RecordTables):
         time: datetime | int | Literal["earliest", "latest", "max-timestamp"] = "latest",
         columns: Sequence[str] | None = None,
         *,
-        isolation_level: IsolationLevel = "read_uncommitted",
         strict: bool = True,
         on_progress: Progress | None = None,
+        **options: Unpack[PartitionOffsetOptions],
     ) -> Stream:
         """Stream the offset of each partition at a time, as a broker answers ListOffsets.
 
@@ -564,10 +567,11 @@ class Log(RecordTables):
             ``high_watermark_at_least`` and ``high_watermark_at_most``: records before the first are committed, records
             from the second on are not. They are equal if the files include all in-sync replicas and a metadata log with
             the ISR, or all voters of a metadata log; otherwise the first comes from ``replication-offset-checkpoint``.
-        isolation_level : {"read_uncommitted", "read_committed"}
         strict : bool
             Raise at the first fault while rows are read. If False, faults are on the stream.
         on_progress : callable, optional
+        **options
+            ``isolation_level``.
 
         Returns
         -------
@@ -582,21 +586,8 @@ class Log(RecordTables):
         >>> log.partition_offsets().to_table()["offset"].to_pylist()
         [130, 69, 38]
         """
-        from kraftlog.tables.partition_offsets import checked_time, partition_offset_rows
-
-        at = checked_time(time)
-        options = ReadOptions(isolation_level=isolation_level, strict=strict)
-        arrow_schema = schema.PARTITION_OFFSETS.select(columns)
-
-        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            note_unreadable(self.found, faults, strict=strict)
-            notes.extend(self.lines.notes(heals=False))
-            rows = partition_offset_rows(self.lines, at, arrow_schema, options, faults, on_progress)
-            yield from raising(rows, faults) if strict else rows
-            notes.extend(note for note in self.lines.metadata_notes if note not in notes)
-
-        notes: list[str] = []
-        return Stream(arrow_schema, produce, notes=notes)
+        given = {**options, "time": time, "strict": strict}
+        return self._stream("partition_offsets", columns, given, on_progress=on_progress)
 
     def lag(
         self,
@@ -605,8 +596,8 @@ class Log(RecordTables):
         groups: Sequence[str] | None = None,
         topics: Sequence[str] | None = None,
         strict: bool = True,
-        heal: bool = True,
         on_progress: Progress | None = None,
+        **options: Unpack[LineOptions],
     ) -> Stream:
         """Stream the lag of groups, as kafka-consumer-groups describes it.
 
@@ -618,9 +609,9 @@ class Log(RecordTables):
             Only these groups and topics.
         strict : bool
             Raise at the first fault while rows are read. If False, faults are on the stream.
-        heal : bool
-            Read missing or damaged offsets of the chosen replicas of ``__consumer_offsets`` from replicas that agree.
         on_progress : callable, optional
+        **options
+            Of ``LineOptions``: ``heal`` is of ``__consumer_offsets``.
 
         Returns
         -------
@@ -636,22 +627,11 @@ class Log(RecordTables):
         >>> log.lag(["topic", "current_offset", "lag", "reason"], groups=["grp-reborn"]).to_table().to_pylist()
         [{'topic': 'grp-a', 'current_offset': 33, 'lag': None, 'reason': 'no log of grp-a-0 among the files'}]
         """
-        from kraftlog.tables.lag import Wanted, lag_rows
-
-        arrow_schema, options = schema.LAG.select(columns), ReadOptions(strict=strict, heal=heal)
-        wanted = Wanted(*(None if one is None else frozenset(names(one)) for one in (groups, topics)))
-
-        def produce(faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-            note_unreadable(self.found, faults, strict=strict)
-            notes.extend(self.lines.notes(heals=heal))
-            found = self.lines.found
-            committed = self.healed(found.only(lambda topic, _: topic == CONSUMER_OFFSETS), options, notes)
-            segments = [one for one in found.segments if one.topic != CONSUMER_OFFSETS] + committed.segments
-            rows = lag_rows(segments, wanted, arrow_schema, options, faults, on_progress)
-            return raising(rows, faults) if strict else rows
-
-        notes: list[str] = []
-        return Stream(arrow_schema, produce, notes=notes)
+        wanted = [
+            pc.field(name).isin(names(of)) for name, of in (("group", groups), ("topic", topics)) if of is not None
+        ]
+        rows = reduce(and_, wanted) if wanted else None
+        return self._stream("lag", columns, {**options, "strict": strict}, filter=rows, on_progress=on_progress)
 
     def index_entries(
         self,

@@ -54,6 +54,30 @@ class Bounds(OffsetBounds, total=False):
     end_timestamp: Moment | None
 
 
+class PartitionOffsetOptions(TypedDict, total=False):
+    """Of the table ``partition_offsets``.
+
+    Attributes
+    ----------
+    isolation_level : {"read_uncommitted", "read_committed"}
+        Whether the end is the last stable offset.
+    """
+
+    isolation_level: IsolationLevel
+
+
+class OffsetAtTimeOptions(PartitionOffsetOptions, total=False):
+    """Of the table ``partition_offsets`` where the time is an option as well.
+
+    Attributes
+    ----------
+    time : str, datetime or int
+        ``earliest``, ``latest``, ``max-timestamp``, or a timestamp.
+    """
+
+    time: Moment
+
+
 class ReplicaOptions(TypedDict, total=False):
     """Options of the table ``replicas``.
 

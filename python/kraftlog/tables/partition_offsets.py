@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property
-from typing import SupportsIndex
 
 import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.codec.headers import NO_TIMESTAMP, last_offsets, timestamps
-from kraftlog.codec.options import NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions, milliseconds
+from kraftlog.codec.options import EARLIEST, LATEST, NO_BOUND, READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.end_offset import end_offset
@@ -28,9 +26,9 @@ from kraftlog.read.transaction_map import OpenTransaction, TransactionMap
 from kraftlog.stream import rows_of
 from kraftlog.tables.high_watermarks import HighWatermarks
 from kraftlog.tables.lines import Lines
+from kraftlog.tables.read import Read
 from kraftlog.transactions.producer import TransactionFold
 
-EARLIEST, LATEST, MAX_TIMESTAMP = TIMES = ("earliest", "latest", "max-timestamp")
 _COLUMNS = ["offset", "timestamp_ms"]
 _WATERMARKS = {"high_watermark_at_least", "high_watermark_at_most"}
 
@@ -171,35 +169,15 @@ class PartitionEnds:
         return Found()
 
 
-def checked_time(time: str | datetime | SupportsIndex) -> Time:
-    """Return a time that users give.
-
-    Raises
-    ------
-    ValueError
-        When it is another word than one of ``TIMES``.
-    """
-    if not isinstance(time, str):
-        return milliseconds(time)
-    if time not in TIMES:
-        raise ValueError(f"time {time!r} is not one of {', '.join(TIMES)}, nor a datetime or milliseconds")
-    return time
-
-
-def partition_offset_rows(
-    lines: Lines,
-    time: Time,
-    arrow_schema: pa.Schema,
-    options: ReadOptions,
-    faults: list[Fault],
-    on_progress: Progress | None = None,
-) -> Iterator[pa.RecordBatch]:
+def partition_offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table partition_offsets; what cannot be found is null."""
+    lines, options, faults = Lines(read.files), read.options, read.faults
+    arrow_schema = read.schema
     watermarks = HighWatermarks(lines, faults)
     for group in live_logs(lines.found.segments):
         known = len(faults)
         ends = PartitionEnds(group, faults)
-        found = ends.at(time, options, on_progress)
+        found = ends.at(options.time, options, read.on_progress)
         values = {
             "topic": group[0].topic,
             "partition": group[0].partition,
@@ -220,6 +198,7 @@ def partition_offset_rows(
         if options.strict and len(faults) > known:
             raise error_from_fault(faults[known])
         yield rows_of(columns, arrow_schema, 1)
+    read.notes.extend(note for note in lines.metadata_notes if note not in read.notes)
 
 
 def live_logs(segments: Iterable[Segment]) -> list[list[Segment]]:

@@ -22,6 +22,7 @@ from kraftlog.topics import CLUSTER_METADATA
 
 if TYPE_CHECKING:
     from kraftlog.metadata.diff.change_filter import ChangeFilter
+    from kraftlog.tables.filter_bounds import FilterBounds
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Read:
         Is called with the bytes of log that were read since the last call.
     where : ChangeFilter or None
         Which rows of ``metadata_changes`` are wanted.
+    bounds : FilterBounds or None
+        Rows that these rule out may be left out.
     healed : callable or None
         Of tables of data: returns files with what they lack from other replicas; notes receive what that is.
     """
@@ -64,6 +67,7 @@ class Read:
     range_bytes: int | None = None
     on_progress: Progress | None = None
     where: ChangeFilter | None = None
+    bounds: FilterBounds | None = None
     healed: Callable[[Discovery, ReadOptions, list[str]], Discovery] | None = None
 
     @classmethod

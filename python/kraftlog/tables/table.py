@@ -87,6 +87,8 @@ class Table:
         Of options whose default is not that of ``ReadOptions``.
     task, command, summary, example : str
         Under which heading the command line has it, the name of its command, what that does, and how it is used.
+    module : str
+        Module of ``kraftlog.cli`` that has the command; by default that of all tables.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Table:
     command: str
     summary: str
     example: str
+    module: str = "tables"
 
     @cached_property
     def schema(self) -> TableSchema:

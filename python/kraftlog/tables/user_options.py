@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, SupportsIndex
 
-from kraftlog.codec.options import NO_BOUND, ReadOptions, checked_integer, milliseconds
+from kraftlog.codec.options import LATEST, NO_BOUND, TIMES, ReadOptions, checked_integer, milliseconds
 from kraftlog.disk.remote_path import PathLike
 from kraftlog.messages.catalog import BUILT_IN, Catalog
 
@@ -17,6 +17,7 @@ def read_options(
     end_offset: int | None = None,
     start_timestamp: datetime | str | int | None = None,
     end_timestamp: datetime | str | int | None = None,
+    time: datetime | str | int = LATEST,
     **others: object,
 ) -> ReadOptions:
     """Return ``ReadOptions``; bounds may be None, timestamps datetimes or ISO 8601 text."""
@@ -25,8 +26,19 @@ def read_options(
         end_offset=NO_BOUND if end_offset is None else end_offset,
         start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
         end_timestamp=NO_BOUND if end_timestamp is None else milliseconds(end_timestamp),
+        time=_checked_time(time),
         **others,  # type: ignore[arg-type]
     )
+
+
+def _checked_time(time: datetime | str | int) -> str | int:
+    if isinstance(time, str) and time in TIMES:
+        return time
+    try:
+        return milliseconds(time)
+    except ValueError:
+        expected = f"one of {', '.join(TIMES)}, nor a datetime or milliseconds"
+        raise ValueError(f"time {time!r} is not {expected}") from None
 
 
 def given_numbers(option: str, numbers: SupportsIndex | Iterable[SupportsIndex] | None) -> list[int] | None:
