@@ -3,19 +3,27 @@ PYTHON ?= $(shell ci/find-python)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SPARK := $(VENV)/.ready-spark
+SOURCES := pyproject.toml setup.py $(wildcard native/*.py native/c/*/*.h native/c/*/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 
 .PHONY: demo test test-all simulate mutants build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
 
-$(READY): pyproject.toml setup.py $(wildcard native/*.py native/c/*/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
-	PYTHON="$(PYTHON)" ci/setup $(VENV)
-	touch $(READY)
+# kraftlog with Spark, which the demo needs
+$(SPARK): $(SOURCES)
+	PYTHON="$(PYTHON)" ci/setup $(VENV) spark
+	touch $(SPARK)
+
+# and what tests, benchmarks and documentation need
+$(READY): $(SOURCES)
+	PYTHON="$(PYTHON)" ci/setup $(VENV) test,bench,dev,docs,spark
+	touch $(SPARK) $(READY)
 
 build: $(READY)
 
-demo: $(READY)
-	$(BIN)/kraftlog demo
+demo: $(SPARK)
+	$(BIN)/kraftlog demo --spark
 
-TESTS := $(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile \
+TESTS := $(BIN)/python -m pytest tests --ignore=tests/interop --ignore=tests/native -n 2 --dist loadfile --no-loadscope-reorder \
 	--max-worker-restart=0
 
 # a sample of the sweeps: make test SAMPLE=2 takes another one

@@ -165,7 +165,7 @@ def test_bytes_are_not_for_a_terminal():
 def test_demo_leaves_what_is_not_its_own(kraftlog_command: Command, tmp_path: Path):
     """It says so at once, without a table, and without Spark."""
     (tmp_path / "keep.txt").write_text("mine")
-    done = kraftlog_command("demo", PARTITION, "--output", tmp_path)
+    done = kraftlog_command("demo", "--spark", "--output", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{tmp_path / 'keep.txt'}: not a file of an export" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]

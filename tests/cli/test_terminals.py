@@ -50,7 +50,7 @@ NO_TABLES = {
     "dump": "prints what kafka-dump-log prints",
     "shell": "has tests of its own",
     "sample": "prints paths",
-    "demo": "runs in the tests of Spark",
+    "demo": "has tests of its own",
     "man": "prints what man reads",
     "pack": "writes a file",
     "report": "writes a page; has tests of its own",

@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from kraftlog.cli.output import open_writer
-from kraftlog.tables.log import Log
-from kraftlog.tables.open_log import open as open_log
+from kraftlog.cli.sample import SAMPLE_LOGS
 
-SHOWN = 6
-TABLES = {
-    "segments": ["topic", "partition", "base_offset", "next_offset", "size_in_bytes", "batches", "records", "clean"],
-    "batches": ["topic", "position", "base_offset", "last_offset", "records_count", "compression", "max_timestamp"],
-    "records": ["topic", "offset", "timestamp", "key", "value", "headers"],
+ORDERS_BY_PARTITION = """
+select partition, count(*) records, min(timestamp) "first", max(timestamp) "last" from orders group by 1 order by 1
+""".strip()
+SPACE = "topic,partition,records,size_in_bytes,key_bytes,value_bytes,overhead_bytes,unread_bytes"
+SHOWN = {
+    "Is it broken? A bit of one batch was flipped; all others are read": (
+        *("verify", "sample/damaged"),
+        *("--columns", "position,size_in_bytes,base_offset,error,message"),
+    ),
+    "Why does my consumer hang? A transaction is open, and its coordinator knows nothing of it": (
+        *("hanging", "sample/hanging"),
+        *("--columns", "topic,partition,transactional_id,start_offset,last_timestamp"),
+    ),
+    "Which records hold a text": (
+        *("grep", "sample/broker", "--topic", "orders", "--value", "gamma theta", "-c", "3"),
+        *("--columns", "partition,offset,timestamp,key,value"),
+    ),
+    "A question in SQL": ("sql", "sample/broker", ORDERS_BY_PARTITION),
+    "What fills the disk": ("stats", "sample/broker", "--space", "--columns", SPACE),
 }
 
 
-def _show(console: Console, log: Log, table: str) -> None:
-    stream = log.scan(table, TABLES[table])
-    rows = stream.to_table()
-    console.print(
-        f"\n[bold]{table}[/bold]: {rows.num_rows} rows" + (f", the first {SHOWN}:" if rows.num_rows > SHOWN else ":")
-    )
-    with open_writer("table", None, rows.schema, "utf8", force=False) as writer:
-        for batch in rows.slice(0, SHOWN).combine_chunks().to_batches():
-            writer.write(batch)
+def _show(question: str, words: tuple[str, ...]) -> None:
+    from kraftlog.cli import PROGRAM, commands
+
+    click.secho(f"{question}:", bold=True)
+    click.echo(f"$ {PROGRAM} {shlex.join(words)}")
+    args = [str(SAMPLE_LOGS / word.removeprefix("sample/")) if word.startswith("sample/") else word for word in words]
+    try:
+        commands.main([*args, "--format", "table"], prog_name=PROGRAM, standalone_mode=False)
+    except SystemExit:
+        pass  # verify ends so where it has found damage
+    except ImportError as error:
+        click.echo(f"{PROGRAM}: {error}")
+    click.echo()
 
 
-def _spark_job(console: Console, folder: str, output: Path) -> None:
+def _spark_job(folder: Path, output: Path) -> None:
     from pyspark.sql import functions as F  # noqa: N812  (Spark's own habit)
 
     from kraftlog.spark.export import to_parquet
@@ -38,7 +54,7 @@ def _spark_job(console: Console, folder: str, output: Path) -> None:
 
     spark = local_session()
     try:
-        export = to_parquet(spark, folder, str(output), overwrite=True)
+        export = to_parquet(spark, str(folder), str(output), overwrite=True)
         totals = (
             spark.read.schema(export.schema)
             .parquet(str(output))
@@ -46,37 +62,44 @@ def _spark_job(console: Console, folder: str, output: Path) -> None:
             .agg(F.count("*").alias("records"), F.sum(F.length("value")).alias("value_bytes"))
             .orderBy("topic", "partition")
         )
-        console.print("\n[bold]Spark[/bold]: the same records, written to Parquet and added up:")
         totals.show(truncate=False)
     finally:
         spark.stop()
-    console.print(f"Parquet files: {output}")
+    click.echo(f"Parquet files: {output}")
 
 
 @click.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False), default="tests/golden/codecs/log")
-@click.option("--output", type=click.Path(file_okay=False), default="demo-output", show_default=True)
-@click.option("--spark/--no-spark", default=True, show_default=True, help="Run the Spark job too.")
-def demo(folder: str, output: str, spark: bool) -> None:
-    """Show what is in FOLDER, and turn it into Parquet files with Spark.
+@click.option(
+    "--spark", is_flag=True, help="Write records to Parquet with Spark as well (pip install 'kraftlog[spark]')."
+)
+@click.option(
+    "--output", type=click.Path(file_okay=False), default="demo-output", show_default=True, help="Folder for Parquet."
+)
+def demo(spark: bool, output: str) -> None:
+    """Show what commands find in logs that a real Kafka wrote: damage, a hanging transaction, what fills the disk.
 
+    The logs come with kraftlog; 'kraftlog sample sample' writes them to a folder, for the commands that are shown.
     The folder of --output is new, empty, or holds files of an earlier demo, which are replaced; any other is refused.
 
     \b
     Example:
-      kraftlog demo sample/codecs
+      kraftlog demo
     """  # noqa: D301  (\b keeps the example as it is)
     if spark:
+        from kraftlog.stream import optional_package
+
+        for package in ("pyspark", "pandas"):
+            optional_package(package, "kraftlog demo --spark", "'kraftlog[spark]'")
         from kraftlog.spark.export_publish import refuse_other_files
 
         refuse_other_files(Path(output))
-    console = Console(highlight=False)
-    log = open_log(folder)
-    console.print(f"{folder}: {log.segments_count} segments, {log.size_in_bytes} bytes")
-    for table in TABLES:
-        _show(console, log, table)
+    for question, words in SHOWN.items():
+        _show(question, words)
     if spark:
-        _spark_job(console, folder, Path(output).absolute())
+        click.echo("Two topics in five compression formats, written to Parquet and added up by Spark:")
+        _spark_job(SAMPLE_LOGS / "codecs", Path(output).absolute())
+    else:
+        click.echo("kraftlog sample sample writes these logs to a folder; kraftlog demo --spark goes on to Parquet.")
 
 
 COMMANDS = [demo]

@@ -64,7 +64,7 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Learn": {
         "sample": ("sample", "Write sample logs that a real Kafka made, to try things with."),
-        "demo": ("demo", "Show a log, and turn it into Parquet files with Spark."),
+        "demo": ("demo", "Show what a few commands find in the sample logs."),
         "man": ("man", "Print the manual page."),
     },
 }
