@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SPARK := $(VENV)/.ready-spark
-SOURCES := pyproject.toml setup.py $(wildcard native/*.py native/c/*/*.h native/c/*/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
+SOURCES := pyproject.toml setup.py $(wildcard native/*.py native/c/*/*.h native/kraftlog/_native/* python/kraftlog/messages/definitions/*) ci/setup
 
 .PHONY: demo test test-all simulate mutants build lint bench bench-compare bench-plots bench-history free-threaded instructions docs bench-spark interop sanitize fuzz wheel deploy clean
 

@@ -91,7 +91,7 @@ def commands() -> None:
       kraftlog sample sample                  write logs of a real Kafka, for these examples
       kraftlog segments sample/broker         what is in it?
       kraftlog verify sample/damaged          is it broken?
-      kraftlog hanging sample/hanging         why does my consumer hang?
+      kraftlog why sample/hanging             why does my consumer hang?
       kraftlog records sample/codecs -t codec-lz4 -o -5 -f '%o %k\\n'
     """  # noqa: D301  (\b keeps the examples as they are)
 

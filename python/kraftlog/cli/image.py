@@ -24,7 +24,7 @@ from kraftlog.cli.metadata_options import (
     write_table,
 )
 from kraftlog.cli.options import ExistingPath, output_options
-from kraftlog.cli.output import Output, broken_line
+from kraftlog.cli.output import CONTINUED, Output, broken_line
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_target
 from kraftlog.disk.remote_path import LogPath
@@ -43,7 +43,6 @@ from kraftlog.metadata_log.image_snapshot import write_image
 
 JSON, TEXT = "json", "text"
 EXIT_DIFFERS = 3
-CONTINUED = "    "  # before the rest of a line that was broken
 
 
 @click.command()

@@ -11,7 +11,7 @@ import click
 
 from kraftlog.cli import format_string
 from kraftlog.cli.format_string import FormatString
-from kraftlog.cli.output import BINARY_TEXTS, FORMATS, takes_output
+from kraftlog.cli.output import BINARY_TEXTS, FORMATS, SENTENCES, takes_output
 from kraftlog.codec.options import ISOLATION_LEVELS, MOST_DECOMPRESSED_BYTES, ReadOptions, milliseconds
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.layout.identity import Identity
@@ -445,6 +445,7 @@ def output_options(
 
 
 OUTPUT = output_options(has_bytes=True)
+OUTPUT_OF_SENTENCES = output_options(SENTENCES)
 OUTPUT_OF_RECORDS = output_options(has_bytes=True, piped="jsonl")
 
 READING = applied(
@@ -457,9 +458,11 @@ READING = applied(
     ]
 )
 
+OF_GROUPS = click.option("--group", "groups", multiple=True, metavar="NAME", help="Only this group. Repeatable.")
+
 OFFSETS_ONLY = applied(
     [
-        click.option("--group", "groups", multiple=True, metavar="NAME", help="Only this group. Repeatable."),
+        OF_GROUPS,
         click.option(
             "--reset-plan",
             "is_plan",

@@ -27,6 +27,8 @@ FIRST_ROWS = 100  # of a table on a terminal
 NARROWEST_TEXT = 60  # columns that lines of text take where the terminal has fewer
 COUNTING_SECONDS = 0.3  # for which the rows behind these are counted
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
+SENTENCES = "text"  # lines for people, of a command that says what it found in sentences
+CONTINUED = "    "  # before the other parts of a sentence that takes several lines
 BINARY_TEXTS = ("base64", "hex", "utf8")
 STREAM_ENDING = ".arrows"  # Arrow's own name for files that hold a stream
 ENDINGS = {
@@ -108,6 +110,27 @@ class _Formatted(_Quiet):
         self._file.flush()
 
 
+class _Sentences(_Quiet):
+    """A line for each row, of its only column, which is text."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._width = max(shutil.get_terminal_size().columns, NARROWEST_TEXT) if file.isatty() else None
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        from kraftlog.cli.table_output import printable
+
+        texts = batch.column(0)
+        for line in (printable(texts) if self._file.isatty() else texts).to_pylist():
+            self._file.write(f"{broken_line(line, self._width, CONTINUED)}\n".encode())
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.flush()
+
+
 class _Arrow(_Quiet):
     """A stream of Arrow's IPC format, or a file of it."""
 
@@ -155,6 +178,8 @@ def _writer(
         return _Formatted(file, form)
     if form in ("jsonl", "csv"):
         return _Lines(file, form, schema, binary, has_names=has_names)
+    if form == SENTENCES:
+        return _Sentences(file)
     if form == "arrow":
         return _Arrow(file, schema, is_stream=is_stream)
     if form == "parquet":

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kraftlog import schema
 from kraftlog.cli import options
-from kraftlog.cli.output import Output
+from kraftlog.cli.output import SENTENCES, Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
@@ -218,6 +218,16 @@ def _command(table: Table) -> click.Command:
     )
 
     def run(paths: LogPaths, output: Output, **given: Any) -> None:
+        if table.name == "waits" and output.form in (None, SENTENCES):
+            if output.columns is None:
+                output = replace(output, form=SENTENCES, columns=["sentence"])
+            elif output.form == SENTENCES:
+                raise click.UsageError("--columns does not go with --format text, which has sentences")
+        if table.name == "waits":
+            import pyarrow.compute as pc
+
+            groups = given.pop("groups")
+            run_table(table.name, paths, output, given, filter=pc.field("group").isin(groups) if groups else None)
         if table.name != "offsets":
             run_table(table.name, paths, output, given)
         from kraftlog.cli.reset_plan import wanted_offsets
@@ -229,6 +239,8 @@ def _command(table: Table) -> click.Command:
     decorators = [options.PATHS, options.CHANGES if table.is_of_metadata else options.WHICH, options.of_table(table)]
     if table.name == "offsets":
         decorators.append(options.OFFSETS_ONLY)
+    if table.name == "waits":
+        decorators.append(options.OF_GROUPS)
     if table.name == "messages":
         decorators.append(options.MESSAGES_ONLY)
     if table.name == "messages" or table.topic is not None:
@@ -241,7 +253,8 @@ def _command(table: Table) -> click.Command:
         decorators += [options.TRANSACTION, options.KCAT_FORMAT, TYPED, redacts]
     if table.can_be_followed:
         decorators.append(options.FOLLOW)
-    decorators += [options.OUTPUT_OF_RECORDS if table.has_records else options.OUTPUT, options.READING]
+    output_options = options.OUTPUT_OF_RECORDS if table.has_records else options.OUTPUT
+    decorators += [options.OUTPUT_OF_SENTENCES if table.name == "waits" else output_options, options.READING]
     return click.command(table.command, help=help_text)(options.applied(decorators)(run))
 
 

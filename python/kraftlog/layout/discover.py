@@ -115,7 +115,7 @@ def discover(
     checkpoints = Checkpoints(listing, found.unread)
     each = each_path(paths)
     tiers = [path for path in each if isinstance(path, RemoteTier)]
-    others = [path for path in each if not isinstance(path, RemoteTier | Identity)]
+    others = [path for path in each if not isinstance(path, RemoteTier | Identity | CutTime)]  # ``open`` cuts
     expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()
     if len(expanded) > 1:
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]

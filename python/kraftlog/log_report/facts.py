@@ -27,6 +27,7 @@ from kraftlog.read.records import Progress
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.lag import lags_of_segments
 from kraftlog.tables.log import Log
+from kraftlog.tables.log_states import LogStates
 from kraftlog.tables.partition_offsets import PartitionEnds
 from kraftlog.tables.read import Read
 from kraftlog.tables.transactions import TransactionCheck
@@ -59,6 +60,8 @@ class Facts:
         None without ``__consumer_offsets``.
     cluster : ClusterFacts or None
         None without a metadata log.
+    waits : dict
+        Sentences of the table ``waits``, of the first partitions with open transactions.
     """
 
     paths: Sequence[str]
@@ -74,6 +77,7 @@ class Facts:
     groups: GroupLags | None = None
     cluster: ClusterFacts | None = None
     has_transaction_state: bool = False
+    waits: dict[tuple[str | None, int | None], str] = field(default_factory=dict)
 
     @property
     def hanging_known(self) -> int:
@@ -131,8 +135,15 @@ def collect(
     facts.has_transaction_state = TRANSACTION_STATE in log.topics
     _hanging(facts, log)
     found: list[Fault] = []
+    states = LogStates(log.lines, log.found, OPTIONS, found)
+    for one in facts.transactions.open:
+        if one.topic is None or one.partition is None or len(facts.waits) == HANGING:
+            continue
+        of = TopicPartition(one.topic, one.partition)
+        if of in ends and of not in facts.waits:
+            facts.waits[of] = f"{one.name}: {states.cause(ends[of])[0].text}"
     if CONSUMER_OFFSETS in log.topics:
-        facts.groups = _groups(segments, ends, found)
+        facts.groups = _groups(segments, ends, found, states)
     facts.cluster = cluster_facts(segments, found)
     facts.add_other(found)
     return facts
@@ -173,7 +184,10 @@ def _hanging(facts: Facts, log: Log) -> None:
     opened -= facts.unread_partitions
     if opened:
         some = log.of_files(log.found.only(lambda topic, partition: (topic, partition) in opened))
-        stream, shown = some.scan("hanging_transactions"), {one.key for one in facts.transactions.open}
+        stream, shown = (
+            some.scan("hanging_transactions", [*schema.HANGING_TRANSACTIONS.shown, "sentence"]),
+            {one.key for one in facts.transactions.open},
+        )
         for batch in stream.batches():
             facts.hanging_count += batch.num_rows
             for row in batch.to_pylist():
@@ -182,10 +196,12 @@ def _hanging(facts: Facts, log: Log) -> None:
         facts.add_other(stream.faults)
 
 
-def _groups(segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], faults: list[Fault]) -> GroupLags:
+def _groups(
+    segments: list[Segment], ends: dict[TopicPartition, PartitionEnds], faults: list[Fault], states: LogStates
+) -> GroupLags:
     lags = GroupLags()
     columns = ["group", "group_type", "state", "members"]
     lags.add_groups(Read.of_segments(TABLES["groups"], segments, columns, OPTIONS, faults).rows())
-    wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset"])
-    lags.add_lags(lags_of_segments(segments, wanted, OPTIONS, faults, ends=ends))
+    wanted: pa.Schema = schema.LAG.select([*schema.LAG.shown, "log_start_offset", "sentence"])
+    lags.add_lags(lags_of_segments(segments, wanted, OPTIONS, faults, ends=ends, states=states))
     return lags

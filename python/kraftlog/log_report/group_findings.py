@@ -44,7 +44,7 @@ def group_findings(facts: Facts) -> Iterator[Finding]:
             "Nobody reads for them. Start their consumers, or delete the groups that are no longer used.",
             [f"{one.name} ({one.lag:,})" for one in idle[:SHOWN]],
             max(len(idle) - SHOWN, 0),
-            [],
+            [row["sentence"] for one in idle for row in one.worst[:1] if row["lag"]][:DETAILS],
             _commands(facts, idle[0].name),
         )
 
@@ -58,11 +58,7 @@ def _out_of_range(facts: Facts, kind: str, title: str, text: str, rows: list[dic
         text,
         [name for name, _ in named[:SHOWN]],
         count - len(named[:SHOWN]),
-        [
-            f"{name}: committed {row['current_offset']:,}, the log has"
-            f" {row['log_start_offset']:,} to {row['log_end_offset']:,}"
-            for name, row in named[:DETAILS]
-        ],
+        [row["sentence"] for _, row in named[:DETAILS]],
         _commands(facts, rows[0]["group"]),
     )
 

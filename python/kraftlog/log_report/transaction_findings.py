@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kraftlog.log_report.commands import kafka, kraftlog
 from kraftlog.log_report.facts import Facts
-from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, place, places
+from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, places
 from kraftlog.topics import TRANSACTION_STATE
 
 LONG_OPEN_MS = 900_000  # transaction.max.timeout.ms by default
@@ -30,7 +30,7 @@ def _hanging(facts: Facts) -> Iterator[Finding]:
             " See that the producer is gone, then abort it.",
             names[:SHOWN],
             max(len(names) - SHOWN, 0),
-            [f"{place(row['topic'], row['partition'])}: {row['reason']}" for row in known[:DETAILS]],
+            [row["sentence"] for row in known[:DETAILS]],
             [kraftlog("hanging", facts.paths), *(row["command"] for row in known[:SHOWN])],
         )
 
@@ -58,7 +58,7 @@ def _open(facts: Facts) -> Iterator[Finding]:
         f"read_committed consumers wait for their ends. {why}{long}",
         names[:SHOWN],
         max(len(names) - SHOWN, 0),
-        [],
+        [facts.waits[of] for of in dict.fromkeys(one.key[:2] for one in others) if of in facts.waits][:DETAILS],
         [
             kraftlog("transactional-ids" if facts.knows_coordinators else "hanging", facts.paths),
             kafka("kafka-transactions.sh", "list"),

@@ -30,6 +30,7 @@ from kraftlog.schema.transactions import (
     PRODUCERS,
     TRANSACTIONAL_IDS,
     TRANSACTIONS,
+    WAITS,
 )
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "TRANSACTIONAL_IDS",
     "TRANSACTIONS",
     "VERDICTS",
+    "WAITS",
     "WRITES",
     "TableSchema",
 ]

@@ -134,8 +134,14 @@ LAG = TableSchema(
         "read_committed_lag": pa.int64(),
         "member_id": pa.string(),
         "reason": pa.string(),
+        "cause": pa.string(),
     },
-    {"log_start_offset": pa.int64(), "client_id": pa.string(), "client_host": pa.string()},
+    {
+        "log_start_offset": pa.int64(),
+        "client_id": pa.string(),
+        "client_host": pa.string(),
+        "sentence": pa.string(),
+    },
 )
 
 # not a table that is read, but what is done

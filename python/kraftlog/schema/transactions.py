@@ -89,7 +89,25 @@ HANGING_TRANSACTIONS = TableSchema(
         "reason": pa.string(),
         "command": pa.string(),
     },
-    {"last_timestamp_ms": pa.int64()},
+    {"last_timestamp_ms": pa.int64(), "cause": pa.string(), "sentence": pa.string()},
+)
+
+WAITS = TableSchema(
+    "waits",
+    "a partition as a group meets it, or with no group as any consumer does that has read up to where it stops",
+    {
+        **PARTITION,
+        "group": pa.string(),
+        "cause": pa.string(),
+        "position": pa.int64(),
+        "log_end_offset": pa.int64(),
+        "transactional_id": pa.string(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "silent_since": TIMESTAMP,
+        "ends_at": TIMESTAMP,
+        "sentence": pa.string(),
+    },
 )
 
 TRANSACTIONAL_IDS = TableSchema(

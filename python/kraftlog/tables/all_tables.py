@@ -188,6 +188,18 @@ TABLES = {
             module="get_offsets",
         ),
         Table(
+            name="waits",
+            columns="WAITS",
+            rows="waits.wait_rows",
+            options=LineOptions,
+            cut=Cut.WHOLE,
+            replicas=Replicas.CHOSEN_BY_TABLE,
+            task="Transactions",
+            command="why",
+            summary="Say why consumers wait or lag, in a sentence for each partition.",
+            example="kraftlog why sample/broker --topic orders",
+        ),
+        Table(
             name="offsets",
             columns="OFFSETS",
             rows="coordinator_tables.offset_rows",

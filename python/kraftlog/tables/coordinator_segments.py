@@ -17,8 +17,10 @@ from kraftlog.tables.unread_files import unreadable
 from kraftlog.topics import TRANSACTION_STATE
 
 
-def coordinator_segments(files: Discovery, options: ReadOptions, faults: list[Fault]) -> list[Segment]:
-    """Return the segments of ``__transaction_state`` of the log directories that files are in.
+def coordinator_segments(
+    files: Discovery, options: ReadOptions, faults: list[Fault], topic: str = TRANSACTION_STATE
+) -> list[Segment]:
+    """Return the segments of a coordinator's topic of the log directories that files are in.
 
     Parameters
     ----------
@@ -28,9 +30,10 @@ def coordinator_segments(files: Discovery, options: ReadOptions, faults: list[Fa
         Whether to raise at the first fault, and to heal.
     faults : list of Fault
         Receives folders that cannot be listed.
+    topic : str
     """
     directories = sorted({segment.folder.absolute().parent for segment in files.segments if segment.topic is not None})
-    folders = [folder for directory in directories for folder in disk().matches(directory, f"{TRANSACTION_STATE}-*")]
+    folders = [folder for directory in directories for folder in disk().matches(directory, f"{topic}-*")]
     listed = replace(files, segments=listed_segments(folders, options, faults))
     return line_segments(listed, [], heals=options.heal)
 

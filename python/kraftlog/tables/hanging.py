@@ -22,7 +22,9 @@ from kraftlog.errors import Fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.layout.segment import Segment
 from kraftlog.read.partitions import by_partition, is_metadata
+from kraftlog.read.records import Progress
 from kraftlog.stream import rows_of
+from kraftlog.tables.causes import LogState, OpenTransaction, TransactionalId, cause_of
 from kraftlog.tables.coordinator_segments import coordinator_segments, listed_segments
 from kraftlog.tables.coordinator_tables import last_transactional_ids, partitions_of_topic
 from kraftlog.tables.lines import line_segments
@@ -32,86 +34,121 @@ from kraftlog.topics import TRANSACTION_STATE
 from kraftlog.transactions.producer_state import ProducerState
 
 _ABORT = "kafka-transactions.sh --bootstrap-server <broker> abort"
-_KNOWN = schema.TRANSACTIONAL_IDS.select(["transactional_id", "producer_id", "status", "partitions"])
-
-TransactionalId = dict[str, Any]
-"""A row of the table transactional_ids."""
+_KNOWN = schema.TRANSACTIONAL_IDS.select(
+    [
+        "transactional_id",
+        "producer_id",
+        "status",
+        "partitions",
+        "timeout_ms",
+        "start_timestamp_ms",
+        "last_update_timestamp_ms",
+    ]
+)
 
 
 def hanging_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table hanging_transactions, of all replicas: coordinators may be in the directory of another one."""
-    faults = read.faults
     # a part of a log would tell of transactions that have long ended
     everything = ReadOptions(strict=read.options.strict, heal=read.options.heal)
-    by_producer, partitions = _transactional_ids(read.files, everything, faults)
-    rows = []
+    coordinators = Coordinators(read.files, everything, read.faults)
+    rows, others = [], 0
     for group in by_partition(line_segments(read.files, read.notes, heals=everything.heal)):
         if is_metadata(group[0]) or group[0].topic == TRANSACTION_STATE:
             continue
-        whole = _whole(group, everything, faults)
-        for state in producer_states(whole, everything, faults, read.on_progress):
-            if state.current_transaction_first_offset is None:
-                continue
-            known = by_producer.get(state.producer_id)
-            reason = _why_hanging(group[0], known, partitions)
-            if reason is not None:
-                rows.append(_row(group[0], state, known, reason, is_known=partitions > 0))
+        for one in coordinators.opened(group, read.on_progress):
+            if one.hanging is None:
+                others += 1
+            else:
+                rows.append(_row(group[0], one))
+    if others:
+        of = "1 other open transaction is" if others == 1 else f"{others} other open transactions are"
+        read.notes.append(f"{of} not hanging: coordinators end them; kraftlog why says when")
     if rows:
         yield _columns(rows, read.schema)
 
 
-def _whole(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
+class Coordinators:
+    """What ``__transaction_state`` of the log directories that files are in says of open transactions.
+
+    Parameters
+    ----------
+    files : Discovery
+    options : ReadOptions
+    faults : list of Fault
+    """
+
+    def __init__(self, files: Discovery, options: ReadOptions, faults: list[Fault]) -> None:
+        self._options = options
+        self._faults = faults
+        partitions = partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE)
+        self._count = len(partitions)
+        self._by_producer: dict[int, TransactionalId] = {}
+        for group in partitions:
+            rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)
+            if rows is not None:
+                self._by_producer |= {row["producer_id"]: row for row in rows.to_pylist()}
+
+    def opened(self, group: list[Segment], on_progress: Progress | None = None) -> list[OpenTransaction]:
+        """Return the transactions that are open at the end of a partition, by producer id."""
+        whole = whole_partition(group, self._options, self._faults)
+        return [
+            self._opened(group[0], state)
+            for state in producer_states(whole, self._options, self._faults, on_progress)
+            if state.current_transaction_first_offset is not None
+        ]
+
+    def _opened(self, segment: Segment, state: ProducerState) -> OpenTransaction:
+        known = self._by_producer.get(state.producer_id)
+        assert state.current_transaction_first_offset is not None
+        return OpenTransaction(
+            state.producer_id,
+            state.producer_epoch,
+            state.coordinator_epoch,
+            state.current_transaction_first_offset,
+            state.last_timestamp,
+            known,
+            self._why_hanging(segment, known),
+            has_coordinator=self._count > 0,
+        )
+
+    def _why_hanging(self, segment: Segment, known: TransactionalId | None) -> str | None:
+        """Return why no coordinator will end a transaction; None when one will."""
+        if not self._count:
+            return f"not known: the log directory has no {TRANSACTION_STATE}"
+        if known is None:
+            return f"no transactional id has this producer id, in {self._count} partitions of {TRANSACTION_STATE}"
+        if not any(
+            each["topic"] == segment.topic and segment.partition in each["partitions"] for each in known["partitions"]
+        ):
+            return f"the partition is not in the transaction of {known['transactional_id']}, which is {known['status']}"
+        return None
+
+
+def whole_partition(group: list[Segment], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
     """Return all segments of a partition, whichever of them are asked for."""
     if group[0].state or group[0].topic is None or any(segment.stored for segment in group):
         return group  # of a remote tier, it is not in one folder
     return listed_segments([group[0].folder.absolute()], options, faults)
 
 
-def _transactional_ids(
-    files: Discovery, options: ReadOptions, faults: list[Fault]
-) -> tuple[dict[int, TransactionalId], int]:
-    """Return the transactional ids, by producer id, of the log directories that files are in.
-
-    Also returns how many partitions of ``__transaction_state`` were found there.
-    """
-    partitions = partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE)
-    found: dict[int, TransactionalId] = {}
-    for group in partitions:
-        rows = transactional_id_columns(last_transactional_ids(group, options, faults), _KNOWN)
-        if rows is not None:
-            found |= {row["producer_id"]: row for row in rows.to_pylist()}
-    return found, len(partitions)
-
-
-def _why_hanging(segment: Segment, known: TransactionalId | None, partitions: int) -> str | None:
-    """Return why no coordinator will end a transaction; None when one will."""
-    if not partitions:
-        return f"not known: the log directory has no {TRANSACTION_STATE}"
-    if known is None:
-        return f"no transactional id has this producer id, in {partitions} partitions of {TRANSACTION_STATE}"
-    if not any(
-        each["topic"] == segment.topic and segment.partition in each["partitions"] for each in known["partitions"]
-    ):
-        return f"the partition is not in the transaction of {known['transactional_id']}, which is {known['status']}"
-    return None
-
-
-def _row(
-    segment: Segment, state: ProducerState, known: TransactionalId | None, reason: str, *, is_known: bool
-) -> dict[str, Any]:
-    start = state.current_transaction_first_offset
+def _row(segment: Segment, one: OpenTransaction) -> dict[str, Any]:
+    start = one.first_offset
     partition = f"--topic {quote(segment.topic or '')} --partition {segment.partition}"
+    cause = cause_of(LogState(0, start, start, opened=one))
     return {
         "topic": segment.topic,
         "partition": segment.partition,
-        "producer_id": state.producer_id,
-        "producer_epoch": state.producer_epoch,
-        "coordinator_epoch": None if state.coordinator_epoch < 0 else state.coordinator_epoch,
+        "producer_id": one.producer_id,
+        "producer_epoch": one.producer_epoch,
+        "coordinator_epoch": None if one.coordinator_epoch < 0 else one.coordinator_epoch,
         "start_offset": start,
-        "last_timestamp_ms": state.last_timestamp,
-        "transactional_id": known["transactional_id"] if known else None,
-        "reason": reason,
-        "command": f"{_ABORT} {partition} --start-offset {start}" if is_known else None,
+        "last_timestamp_ms": one.last_timestamp,
+        "transactional_id": one.transactional_id,
+        "reason": one.hanging,
+        "command": f"{_ABORT} {partition} --start-offset {start}" if one.has_coordinator else None,
+        "cause": cause.code,
+        "sentence": f"{segment.topic}-{segment.partition}: {cause.text}",
     }
 
 

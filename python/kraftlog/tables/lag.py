@@ -18,24 +18,34 @@ from kraftlog.coordinator.offset_columns import COMMITTED, offset_columns
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.segment import Segment
 from kraftlog.read.records import Progress
+from kraftlog.tables.causes import GroupState
 from kraftlog.tables.coordinator_tables import commits_and_groups
 from kraftlog.tables.lines import Lines
+from kraftlog.tables.log_states import LogStates
 from kraftlog.tables.partition_offsets import PartitionEnds, live_logs
 from kraftlog.tables.read import Read
 from kraftlog.topics import CONSUMER_OFFSETS, TopicPartition
 
-_OFFSETS = schema.OFFSETS.select(["group", "topic", "partition", "offset", "state"])
+_OFFSETS = schema.OFFSETS.select(
+    ["group", "topic", "partition", "offset", "state", "commit_timestamp_ms", "producer_id"]
+)
 _OF_MEMBER = ("member_id", "client_id", "client_host")
 Takes = Callable[[str, str | None], bool]
+_OF_CAUSES = {"cause", "sentence"}
 
 
-class _Place(NamedTuple):
+class GroupPlace(NamedTuple):
     """A partition of a topic, by the id of the topic where its name is not known."""
 
     group: str
     topic: str | None
     topic_id: str | None
     partition: int
+
+    @property
+    def name(self) -> str:
+        """The name of the partition."""
+        return f"{self.topic or self.topic_id}-{self.partition}"
 
 
 def lag_rows(read: Read) -> Iterator[pa.RecordBatch]:
@@ -53,7 +63,11 @@ def lag_rows(read: Read) -> Iterator[pa.RecordBatch]:
     def takes(group: str, topic: str | None) -> bool:
         return read.bounds is None or read.bounds.allows_values(group=group, topic=topic)
 
-    yield from lags_of_segments(segments, read.schema, options, read.faults, read.on_progress, takes=takes)
+    says_why = not _OF_CAUSES.isdisjoint(read.schema.names)
+    states = LogStates(lines, read.files, options, read.faults) if says_why else None
+    yield from lags_of_segments(
+        *(segments, read.schema, options, read.faults, read.on_progress), takes=takes, states=states
+    )
 
 
 def lags_of_segments(
@@ -64,6 +78,7 @@ def lags_of_segments(
     on_progress: Progress | None = None,
     ends: dict[TopicPartition, PartitionEnds] | None = None,
     takes: Takes | None = None,
+    states: LogStates | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Return the table lag, a record batch for each partition of ``__consumer_offsets``.
 
@@ -83,54 +98,89 @@ def lags_of_segments(
     ends : dict, optional
         Partitions whose ends are known; receives those of others.
     takes : callable, optional
-        Whether what a group has in a topic is wanted; by default all is.
+        Whether a group is wanted in a topic; by default all are.
+    states : LogStates, optional
+        Says why a group waits; the columns ``cause`` and ``sentence`` are null without it.
     """
     logs = {group[0].topic_partition: group for group in live_logs(segments)}
     ends = {} if ends is None else ends
     known = len(faults)
-    found, names = commits_and_groups(segments, options, faults, on_progress)
-    for commits, groups in found:
+    for places in group_places(segments, takes, options, faults, on_progress):
         rows = []
-        for place, offset, member in _partitions(commits, groups, names, takes):
+        for place, group in places:
             of = TopicPartition(place.topic or "", place.partition)
             if of in logs and of not in ends:
                 ends[of] = PartitionEnds(logs[of], faults)
-            row = place._asdict() | {"current_offset": offset} | {name: member.get(name) for name in _OF_MEMBER}
-            rows.append(row | _compared(offset, place, ends.get(of)))
+            row = {"current_offset": group.current} | {name: group.member.get(name) for name in _OF_MEMBER}
+            row |= place._asdict() | _compared(group.current, place, ends.get(of))
+            if states is not None:
+                cause, _ = states.cause(ends.get(of), group)
+                row |= {"cause": cause.code, "sentence": f"{place.name}: {cause.text}"}
+            rows.append(row)
             if options.strict and len(faults) > known:
                 raise error_from_fault(faults[known])
         if rows:
             yield pa.RecordBatch.from_pylist(rows, schema=arrow_schema)
 
 
-def _partitions(
-    commits: pa.RecordBatch, groups: Groups, names: Names, takes: Takes | None
-) -> Iterator[tuple[_Place, int | None, dict[str, Any]]]:
-    """Return the partitions that groups have committed or that members have, each with its offset and its member."""
-    offsets: dict[_Place, int] = {}
-    committed = offset_columns(commits, _OFFSETS)
-    if committed is not None:
-        for group, topic, partition, offset, state in zip(*committed.to_pydict().values(), strict=True):
-            if state == COMMITTED:
-                offsets[_Place(group, topic, None, partition)] = offset
-    members = defaultdict(list)
+def group_places(
+    segments: list[Segment],
+    takes: Takes | None,
+    options: ReadOptions,
+    faults: list[Fault],
+    on_progress: Progress | None = None,
+) -> Iterator[list[tuple[GroupPlace, GroupState]]]:
+    """Return the partitions that groups have committed or that members have, by partition of ``__consumer_offsets``."""
+    found, names = commits_and_groups(segments, options, faults, on_progress)
+    columns = [offset_columns(commits, _OFFSETS) for commits, _ in found]
+    rows = [[] if one is None else one.to_pylist() for one in columns]
+    newest = max((row["commit_timestamp_ms"] for some in rows for row in some), default=None)
+    for commits_of_one, (_, groups) in zip(rows, found, strict=True):
+        yield list(_places(commits_of_one, groups, names, takes, newest))
+
+
+def _places(
+    commits: list[dict[str, Any]], groups: Groups, names: Names, takes: Takes | None, newest: int | None
+) -> Iterator[tuple[GroupPlace, GroupState]]:
+    committed: dict[GroupPlace, dict[str, Any]] = {}
+    pending: dict[GroupPlace, int] = {}
+    for row in commits:
+        place = GroupPlace(row["group"], row["topic"], None, row["partition"])
+        if row["state"] == COMMITTED:
+            committed[place] = row
+        else:
+            pending[place] = row["producer_id"]
+    members, with_members = defaultdict(list), set[str]()
     for one in assigned_partitions(groups, names):
         members[_place(one)].append(one.member)
-    for place in sorted({*offsets, *members}, key=_order):
+        with_members.add(one.group)
+    for place in sorted({*committed, *members}, key=_order):
         if takes is None or takes(place.group, place.topic):
+            row = committed.get(place, {})
             for member in members.get(place, [{}]):
-                yield place, offsets.get(place), member
+                yield (
+                    place,
+                    GroupState(
+                        place.group,
+                        row.get("offset"),
+                        row.get("commit_timestamp_ms"),
+                        newest,
+                        pending.get(place),
+                        member,
+                        has_members=place.group in with_members,
+                    ),
+                )
 
 
-def _place(one: AssignedPartition) -> _Place:
-    return _Place(one.group, one.topic, one.topic_id if one.topic is None else None, one.partition)
+def _place(one: AssignedPartition) -> GroupPlace:
+    return GroupPlace(one.group, one.topic, one.topic_id if one.topic is None else None, one.partition)
 
 
-def _order(place: _Place) -> tuple[str, str, str, int]:
+def _order(place: GroupPlace) -> tuple[str, str, str, int]:
     return place.group, place.topic or "", place.topic_id or "", place.partition
 
 
-def _compared(current: int | None, place: _Place, ends: PartitionEnds | None) -> dict[str, Any]:
+def _compared(current: int | None, place: GroupPlace, ends: PartitionEnds | None) -> dict[str, Any]:
     nothing = ["no offset is committed"] if current is None else []
     if ends is None:
         topic = f"the topic with id {place.topic_id}" if place.topic is None else f"{place.topic}-{place.partition}"

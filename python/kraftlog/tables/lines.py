@@ -55,6 +55,10 @@ class Lines:
         """Return the node ids of the in-sync replicas; None where no metadata log among the files has the partition."""
         return self._metadata.isr_of(partition.replicas)
 
+    def leader_of(self, partition: Partition) -> int | None:
+        """Return the node id of the leader, -1 where there is none; None where no metadata log has the partition."""
+        return self._metadata.named_leader_of(partition.replicas)
+
     def min_insync_replicas_of(self, partition: Partition) -> int:
         """Return ``min.insync.replicas`` of a partition as the metadata log has it; brokers' own files may say more."""
         return self._metadata.min_insync_replicas_of(partition.replicas)
@@ -187,6 +191,11 @@ class _Metadata:
         """Return the node id of a partition's leader, where it has several replicas; None where none is named."""
         state = self._state_of(replicas) if len(replicas) > 1 else None
         return None if state is None or state.leader < 0 else state.leader
+
+    def named_leader_of(self, replicas: Sequence[Replica]) -> int | None:
+        """Return what the metadata log says of a partition's leader, -1 where there is none; None where it has none."""
+        state = self._state_of(replicas)
+        return None if state is None else state.leader
 
     def isr_of(self, replicas: Sequence[Replica]) -> frozenset[int] | None:
         """Return the node ids of the in-sync replicas; None where none are named."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -41,6 +41,12 @@ from kraftlog.transactions.cut import Cut, CutTime
 
 if TYPE_CHECKING:
     from kraftlog.metadata_log.image_at import ImageAt
+
+
+def _among(wanted: Mapping[str, str | Iterable[str] | None]) -> pc.Expression | None:
+    """Return whether columns have one of the wanted values; None when all rows are wanted."""
+    each = [pc.field(name).isin(names(values)) for name, values in wanted.items() if values is not None]
+    return reduce(and_, each) if each else None
 
 
 class Log(RecordTables):
@@ -459,6 +465,48 @@ class Log(RecordTables):
         """
         return self._table("hanging_transactions", columns, {**options, "strict": strict}, faults)
 
+    def waits(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        groups: Sequence[str] | None = None,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **options: Unpack[LineOptions],
+    ) -> pa.Table:
+        """Return why consumers get no more records: a row for each partition, and for each group that reads it.
+
+        Parameters
+        ----------
+        columns : sequence of str, optional
+        groups : str or sequence of str, optional
+            Only these; without it, rows without a group say where any consumer stops.
+        strict, faults
+            As ``Log`` says.
+        **options
+            Of ``LineOptions``.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``cause`` is the first that holds of ``no_log``, ``no_leader`` (as the metadata log among the files says),
+            ``unreadable_log``, ``pending_commit``, ``no_commit``, ``offset_before_log_start``,
+            ``offset_behind_log_end``, ``corrupt_batch`` (at ``position``), ``hanging_transaction``,
+            ``open_transaction``, ``expired_commit`` (older than ``offsets.retention.minutes`` by default), ``nothing``,
+            ``no_member`` and ``lag``. ``sentence`` tells it. ``position`` is what the group has committed, or the last
+            stable offset. Groups and transactional ids are looked up in the log directories of the files, whichever
+            topics are asked for. ``ends_at`` is when the coordinator aborts the transaction for its timeout.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"], partitions=[0])
+        >>> log.waits(["cause", "position", "sentence"]).to_pylist()[0]["sentence"]
+        'orders-0: nothing holds consumers back: they read up to the end, 130'
+        """
+        stream = self._stream("waits", columns, {**options, "strict": strict}, filter=_among({"group": groups}))
+        return whole(stream, "waits", faults, stacklevel=3)
+
     def offsets(
         self,
         columns: Sequence[str] | None = None,
@@ -604,7 +652,7 @@ class Log(RecordTables):
         Parameters
         ----------
         columns : sequence of str, optional
-            ``log_start_offset``, ``client_id`` and ``client_host`` on request.
+            ``log_start_offset``, ``client_id``, ``client_host`` and ``sentence`` on request.
         groups, topics : str or sequence of str, optional
             Only these groups and topics.
         strict : bool
@@ -618,7 +666,8 @@ class Log(RecordTables):
         Stream
             A row for each group and partition with a committed offset, or assigned to a member (``member_id``). ``lag``
             is the distance of the offset from the end of the log, ``read_committed_lag`` that from the last stable
-            offset. Both are null if there is a ``reason``. Offsets in open transactions are not committed.
+            offset. Both are null if there is a ``reason``. ``cause`` and ``sentence`` are those of ``waits``.
+            Offsets in open transactions are not committed.
 
         Examples
         --------
@@ -627,10 +676,7 @@ class Log(RecordTables):
         >>> log.lag(["topic", "current_offset", "lag", "reason"], groups=["grp-reborn"]).to_table().to_pylist()
         [{'topic': 'grp-a', 'current_offset': 33, 'lag': None, 'reason': 'no log of grp-a-0 among the files'}]
         """
-        wanted = [
-            pc.field(name).isin(names(of)) for name, of in (("group", groups), ("topic", topics)) if of is not None
-        ]
-        rows = reduce(and_, wanted) if wanted else None
+        rows = _among({"group": groups, "topic": topics})
         return self._stream("lag", columns, {**options, "strict": strict}, filter=rows, on_progress=on_progress)
 
     def index_entries(

@@ -53,11 +53,17 @@ class PartitionEnds:
         Live segments of one partition, in order.
     faults : list of Fault
         Receives what cannot be read, or is damaged where the end is looked for.
+
+    Attributes
+    ----------
+    faults : list of Fault
+        Those of this partition, up to now.
     """
 
     def __init__(self, segments: list[Segment], faults: list[Fault]) -> None:
         self.segments = segments
         self._faults = faults
+        self.faults: list[Fault] = []
 
     @property
     def log_start_offset(self) -> int:
@@ -110,6 +116,7 @@ class PartitionEnds:
         return faults
 
     def _note(self, faults: list[Fault]) -> None:
+        self.faults += [fault for fault in faults if fault not in self.faults]
         self._faults += [fault for fault in faults if fault not in self._faults]
 
     def at(self, time: Time, options: ReadOptions, on_progress: Progress | None = None) -> Found:
