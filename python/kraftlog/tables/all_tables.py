@@ -1,4 +1,4 @@
-"""The list of tables. One that is added here is in every door."""
+"""The list of tables. All interfaces use it."""
 
 from __future__ import annotations
 
@@ -298,18 +298,18 @@ TABLES = {
 
 
 def table_named(name: str, catalog: Catalog | None = None) -> Table:
-    """Return a table, or that of a type of message such as ``PartitionRecord``.
+    """Return a table, or the table of a message type such as ``PartitionRecord``.
 
     Parameters
     ----------
     name : str
     catalog : Catalog, optional
-        The messages that there are; by default those that kraftlog knows.
+        Message definitions; by default the built-in ones.
 
     Raises
     ------
     ValueError
-        When there is no such table, nor a type of message of that name.
+        When there is no table or message type of this name.
 
     Examples
     --------

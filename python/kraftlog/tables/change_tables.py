@@ -1,4 +1,4 @@
-"""The table metadata_changes: what the visible records of a metadata log change in the image of the cluster."""
+"""The table metadata_changes: changes of the cluster's image by visible records of a metadata log."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Stamps = npt.NDArray[np.int64]
 
 
 def metadata_change_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the table metadata_changes, of each metadata log among the segments.
+    """Return the table metadata_changes, for each metadata log among the segments.
 
-    Changes start behind the image at the offset before the first one that is asked for: the image of the last snapshot
-    before it, and what the log has from there. With ``include_image`` the records of that image come first, as added at
-    its offset. A snapshot alone has no changes.
+    Changes start after the image at the offset before the first requested one: the image of the last snapshot before
+    it, and the following records of the log. With ``include_image`` the records of that image come first, as added at
+    its offset. A snapshot without a log has no changes.
     """
     options, faults = read.options, read.faults
     for group in by_partition(read.segments):
@@ -61,7 +61,7 @@ def _refuse(faults: list[Fault], known: int, *, strict: bool) -> None:
 
 
 def _in_time(steps: Changes, options: ReadOptions) -> ChangedByType:
-    """Return what changed within the bounds of time."""
+    """Return the changes within the bounds of time."""
     if not options.bounds_timestamps:
         return steps.changed
     is_in = (steps.timestamps >= options.start_timestamp) & (steps.timestamps < options.end_timestamp)

@@ -1,4 +1,4 @@
-"""Rows of records that are committed for certain."""
+"""Rows of records that are proven to be committed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kraftlog.tables.stage import Source
 
 
 class CommittedOnly:
-    """Ends each partition at the high watermark that its files prove; a note says where, and by what.
+    """Ends each partition at the high watermark that its files prove; a note gives this offset and its proof.
 
     Parameters
     ----------
     lines : Lines
-        Of all files that may prove something.
+        Lines of all files that may prove high watermarks.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -48,7 +48,7 @@ class CommittedOnly:
             files = Discovery()  # what cannot be read is reported once
 
     def _end_of(self, group: list[Segment], watermarks: HighWatermarks, notes: list[str]) -> int | None:
-        """Return where a partition's rows end; None when that is its end."""
+        """Return the end offset of a partition's rows; None without a bound."""
         line = self._lines.partition_of(group[0]).line
         found = watermarks.of(group[0], line.end.end_offset)
         if found.at_least >= line.end.end_offset:

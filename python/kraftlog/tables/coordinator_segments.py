@@ -1,4 +1,4 @@
-"""Segments beside those that were asked for: of whole partitions, and of the transaction coordinators."""
+"""Segments in addition to the requested ones: those of whole partitions, and of the transaction coordinators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def coordinator_segments(
     Parameters
     ----------
     files : Discovery
-        All replicas, of whichever topics were asked for.
+        All replicas, including those of topics that were not requested.
     options : ReadOptions
         Whether to raise at the first fault, and to heal.
     faults : list of Fault
@@ -39,7 +39,7 @@ def coordinator_segments(
 
 
 def listed_segments(folders: list[LogPath], options: ReadOptions, faults: list[Fault]) -> list[Segment]:
-    """Return the segments of folders; a folder that cannot be listed is a fault, as it is for every table."""
+    """Return the segments of folders; a folder that cannot be listed is a fault, as in every table."""
     found = Discovery()
     for folder in folders:
         try:

@@ -1,7 +1,6 @@
-"""The tables ``offsets``, ``groups`` and ``transactional_ids``: the topics of the coordinators, read and folded.
+"""The tables ``offsets``, ``groups`` and ``transactional_ids``: the state of the coordinators' topics.
 
-They are as the coordinators would have it after reading up to the ``end_offset`` of the options. The other bounds have
-no meaning here.
+They show the state of a coordinator that has read up to the ``end_offset`` of the options. Other bounds are ignored.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def commits_and_groups(
 ) -> tuple[list[tuple[pa.RecordBatch, Groups]], Names]:
     """Return the commits and the groups of each partition of ``__consumer_offsets``, and topics by their ids.
 
-    The ids are named by commits, of all partitions, and by the folders of the topics.
+    The ids come from commits of all partitions, and from the folders of the topics.
     """
     found = [
         groups_of(_taken(group_records(), group, options, faults, on_progress))
@@ -93,19 +92,19 @@ def commits_and_groups(
 
 
 def commit_records() -> LastRecords:
-    """Return what keeps the commits that the table ``offsets`` is made of, of one partition."""
+    """Return the collector of the commits of one partition, for the table ``offsets``."""
     return LastRecords(BUILT_IN.formats[CONSUMER_OFFSETS_FORMAT], [OFFSET_COMMIT], [OFFSET_COMMIT])
 
 
 def group_records() -> LastRecords:
-    """Return what keeps the records that the table ``groups`` is made of, of one partition."""
+    """Return the collector of the records of one partition, for the table ``groups``."""
     rule = GroupRule(OFFSET_COMMIT, Groups.of_groups)
     wanted = (OFFSET_COMMIT, *Groups.types)
     return LastRecords(BUILT_IN.formats[CONSUMER_OFFSETS_FORMAT], wanted, [OFFSET_COMMIT], rule)
 
 
 def groups_of(last: LastRecords) -> tuple[pa.RecordBatch, Groups]:
-    """Return the commits and the groups that are left of one partition."""
+    """Return the remaining commits and groups of one partition."""
     return last.typed(OFFSET_COMMIT), Groups({name: last.typed(name) for name in Groups.types}, last.groups())
 
 
@@ -115,7 +114,7 @@ def partitions_of_topic(segments: Iterable[Segment], topic: str) -> list[list[Se
 
 
 class _Chunk(NamedTuple):
-    """Records of a segment, the transaction markers before the next ones, and what could not be read up to there."""
+    """Records of a segment, the transaction markers before the next ones, and the faults up to there."""
 
     segment: Segment
     records: pa.RecordBatch
@@ -130,7 +129,7 @@ def _taken(
     faults: list[Fault],
     on_progress: Progress | None,
 ) -> LastRecords:
-    """Add the segments of one partition to the last records; the next chunk of a large one is read meanwhile."""
+    """Add the segments of one partition to the last records; the next chunk of a large segment is read ahead."""
     segments = list(group)
     chunks = _chunks(segments, options, on_progress)
     is_large = sum(segment.size for segment in segments) > _BATCH_BYTES

@@ -1,4 +1,4 @@
-"""How many records are not shown because they lie before the log start offset of their partition."""
+"""The number of records that are hidden because they are before the log start offset of their partition."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from kraftlog.schema import RECORDS
 
 
 def notes_of_deleted(segments: list[Segment], options: ReadOptions) -> Iterator[str]:
-    """Return a note for each partition with records that are not shown.
+    """Return a note for each partition with hidden records.
 
     Parameters
     ----------
     segments : list of Segment
     options : ReadOptions
-        Of the reader; records outside of its bounds of offset do not count.
+        Options of the reader; records outside the bounds of offsets are not counted.
     """
     for group in by_partition(segment for segment in segments if segment.log_start_offset):
         start = group[0].log_start_offset
@@ -55,7 +55,7 @@ def notes_of_deleted(segments: list[Segment], options: ReadOptions) -> Iterator[
 
 
 def _count(segment: Segment, options: ReadOptions) -> int:
-    """Return how many records of a segment lie within the bounds of offset, by its headers as far as they say."""
+    """Return the number of records of a segment within the bounds of offsets, from its headers where possible."""
     count = 0
     with segment_file(segment, [], strict=False) as file:
         for headers in HeaderScan(file, *seek(segment, file, options)).headers():

@@ -10,7 +10,7 @@ _INNER, _OUTER = 0x36, 0x5C  # of RFC 2104
 
 
 class Digests:
-    """The HMAC (SHA-256) of many values under one key: what depends on the key alone is computed once.
+    """HMACs (SHA-256) of many values under one key; the state of the key is computed once.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class Digests:
         self._inner, self._outer = (hashlib.sha256(bytes(byte ^ pad for byte in padded)) for pad in (_INNER, _OUTER))
 
     def of(self, values: Sequence[bytes]) -> list[bytes]:
-        """Return the digits of each."""
+        """Return the hexadecimal digits of each value."""
         return [self.one(data).encode() for data in values]
 
     def one(self, data: bytes) -> str:
-        """Return the digits of one."""
+        """Return the hexadecimal digits of one value."""
         inner, outer = self._inner.copy(), self._outer.copy()
         inner.update(data)
         outer.update(inner.digest())

@@ -14,7 +14,7 @@ from kraftlog.tables.unread_files import left_alone
 
 
 def error_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the table ``errors``: what cannot be read, and what was left alone."""
+    """Return the table ``errors``: unreadable data, and ignored files."""
     options, faults, segments = read.options, read.faults, read.segments
     checks = check_segments(segments, options, compares=False, workers=read.workers, on_progress=read.on_progress)
     for fault in checks:

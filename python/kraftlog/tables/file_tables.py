@@ -1,4 +1,4 @@
-"""The tables that are not records: segments, batches and index entries."""
+"""Tables about files: segments, batches and index entries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 1 << 12
 
 
 def batch_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the ``batches`` table; the crc is compared only when the options say so."""
+    """Return the ``batches`` table; the crc is only verified if the options require it."""
     options, faults = read.options, read.faults
     for segment in relevant(read.segments, options):
         with segment_file(segment, faults, strict=options.strict) as file:
@@ -61,7 +61,7 @@ def _batch_columns(
 
 
 def segment_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the ``segments`` table: live segments with what their headers say, others by name and size alone."""
+    """Return the ``segments`` table: live segments with data of their headers, others only with name and size."""
     rows = []
     segments = list(relevant(read.segments, read.options))
     for segment in segments:
@@ -111,13 +111,13 @@ def _segment_row(segment: Segment, faults: list[Fault], *, strict: bool) -> dict
 
 
 class SegmentTotals:
-    """What the headers of a segment add up to, as they come.
+    """Sums over the headers of a segment.
 
     Attributes
     ----------
     batches : int
     size_in_bytes : int
-        Of these batches.
+        Size of these batches.
     """
 
     def __init__(self, segment: Segment) -> None:
@@ -127,7 +127,7 @@ class SegmentTotals:
         self._stamps: dict[str, int] = {}
 
     def add(self, headers: batch_headers.Headers) -> None:
-        """Take the next headers; there are some."""
+        """Add the next headers, at least one."""
         wrappers = (headers["magic"] < 2) & (headers["records_count"] < 0)
         counted = int(headers["records_count"].clip(min=0).sum(dtype=np.int64))
         self._records = None if wrappers.any() or self._records is None else self._records + counted

@@ -1,8 +1,8 @@
-"""What a filter leaves of a log: columns, partitions, offsets and times outside of which no row passes it.
+"""Bounds of a filter: columns, partitions, offsets and times outside of which no row matches.
 
-A filter is an expression of pyarrow. It is not taken apart: Arrow is asked whether it can be true of rows of which
-something is known, such as that they lie before an offset, as it asks of the files of a dataset. So an expression of
-any form narrows what is read as far as Arrow can tell.
+A filter is a pyarrow expression. It is not parsed: Arrow decides whether it can be true for rows with known properties,
+such as offsets below a limit, as for the files of a dataset. Expressions of any form are therefore supported, as far as
+Arrow can decide.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _LAST_MICROSECOND = NO_BOUND // 1000  # in milliseconds: later times do not fit 
 
 
 class FilterBounds:
-    """The bounds that a filter puts on the rows of a table.
+    """The bounds of a filter for the rows of a table.
 
     Parameters
     ----------
     expression : pyarrow.compute.Expression
-        Rows pass where it is true.
+        Matches rows for which it is true.
     table : TableSchema
 
     Raises
     ------
     ValueError
-        When it names a column that the table does not have, or compares values that cannot be compared.
+        When it uses a column that the table does not have, or compares incompatible types.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class FilterBounds:
         return self._schema.remove(self._schema.get_field_index(column))
 
     def _may_be_true(self, known: ds.Expression) -> bool:
-        """Return whether the filter can be true of a row of which something is known."""
+        """Return whether the filter can match a row with known properties."""
         fragment = _FORMAT.make_fragment("", filesystem=_FILES, partition_expression=known)
         dataset = ds.FileSystemDataset([fragment], self._schema, _FORMAT)
         try:
@@ -97,7 +97,7 @@ class FilterBounds:
         return self._may_be_true(reduce(and_, each))
 
     def of(self, found: Discovery) -> Discovery:
-        """Return the files whose rows can pass."""
+        """Return the files whose rows can match."""
         if "topic" not in self.columns and "partition" not in self.columns:
             return found
         known: dict[tuple[str | None, int | None], bool] = {}
@@ -124,7 +124,7 @@ class FilterBounds:
         return options
 
     def _bounds(self, field: ds.Expression, as_scalar: Callable[[int], pa.Scalar], least: int, most: int) -> Bounds:
-        """Return where values of rows that can pass begin and end, within [least, most)."""
+        """Return the range of values of matching rows, within [least, most)."""
         start, stop = least, most
         while start < stop:  # the last value before which none passes
             middle = (start + stop + 1) // 2

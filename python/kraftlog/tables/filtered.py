@@ -1,4 +1,4 @@
-"""Rows of a table that pass a filter; what the filter rules out is not read."""
+"""Rows of a table that match a filter; data that cannot match is not read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Filtered:
     Parameters
     ----------
     expression : pyarrow.compute.Expression
-        On columns of the table, whether they are shown or not.
+        Uses columns of the table, also those that are not returned.
     table : Table
 
     Raises
     ------
     ValueError
-        When it names a column that the table does not have, or compares values that cannot be compared.
+        When it uses a column that the table does not have, or compares incompatible types.
     """
 
     def __init__(self, expression: ds.Expression, table: Table) -> None:
@@ -34,7 +34,7 @@ class Filtered:
         self._bounds = FilterBounds(expression, table.schema)
 
     def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
-        """Return the rows that pass."""
+        """Return the matching rows."""
         names, files, options = read.schema.names, read.files, read.options
         more = [name for name in self._bounds.columns if name not in names]
         if self._table.narrows is not Narrows.NOTHING:

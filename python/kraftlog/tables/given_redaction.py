@@ -1,4 +1,4 @@
-"""Redaction as the options of commands and of Spark give it."""
+"""Redaction from the options of commands and of Spark."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ KEY_VARIABLE = "KRAFTLOG_REDACT_KEY"
 
 
 def given_redaction(rules: Sequence[str], key_file: str | Path | None) -> Redaction | None:
-    """Return what rules ask for; None without rules.
+    """Return the redaction for rules; None without rules.
 
     Parameters
     ----------
     rules : sequence of str
     key_file : path or None
-        A file with the key; the end of a line behind it is no part of it. Without one the environment variable
-        ``KRAFTLOG_REDACT_KEY`` has the key.
+        A file with the key, without the end of its line. The default is the environment variable
+        ``KRAFTLOG_REDACT_KEY``.
 
     Raises
     ------
     ValueError
-        When a rule is none, the key is missing or too short, or there is one without rules.
+        When a rule is invalid, the key is missing or too short, or there is a key without rules.
     """
     if not rules:
         return Redaction.of(rules, None if key_file is None else b"")

@@ -1,8 +1,8 @@
-"""Transactions that are open in a partition and that no coordinator will end.
+"""Open transactions of a partition that no coordinator will end.
 
-As ``kafka-transactions find-hanging`` has it: no transactional id has the producer's id, or the partition is none of
-those of its transaction. The coordinator's side is read from ``__transaction_state`` of the log directory, whichever
-topics are asked for.
+The rules are those of ``kafka-transactions find-hanging``: no transactional id has the producer's id, or the partition
+is not part of the id's transaction. The coordinator's state is read from ``__transaction_state`` of the log directory,
+even if other topics are requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""High watermarks, as far as the files of some replicas prove them."""
+"""High watermarks that the files of replicas prove."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NO_PROOF = "nothing proves more than the log start offset"
 
 
 class HighWatermark(NamedTuple):
-    """Up to where the records of a log are committed.
+    """The offset up to which records of a log are committed.
 
     Attributes
     ----------
     at_least, at_most : int
-        Records before the first offset are committed, those from the second on are not.
+        Records before the first offset are committed, records from the second on are not.
     why : str
-        What proves the first one.
+        The proof of the first offset.
     """
 
     at_least: int
@@ -35,14 +35,14 @@ class HighWatermark(NamedTuple):
 
 @dataclass(frozen=True)
 class Held:
-    """How far one node, whose vote counts, has the records of a log: between two offsets."""
+    """Bounds of the offset up to which one voting node has the records of a log."""
 
     at_least: int
     at_most: int
 
 
 def held_by(needed: int, each: Iterable[Held]) -> Held:
-    """Return up to where so many of the nodes have the records.
+    """Return the offset up to which a number of nodes have the records.
 
     Examples
     --------
@@ -58,15 +58,15 @@ def held_by(needed: int, each: Iterable[Held]) -> Held:
 
 
 class HighWatermarks:
-    """The high watermarks of the lines of partitions; of each it is found out when it is asked for.
+    """The high watermarks of the lines of partitions, computed on request.
 
-    They are those of the moment at which the files, the metadata log among them, were on the disks of their nodes.
+    They are those of the time at which the files, including the metadata log, were on the disks of their nodes.
 
     Parameters
     ----------
     lines : Lines
     faults : list of Fault
-        Receives what cannot be read.
+        Receives faults.
     """
 
     def __init__(self, lines: Lines, faults: list[Fault]) -> None:
@@ -80,9 +80,9 @@ class HighWatermarks:
         Parameters
         ----------
         segment : Segment
-            Of the line.
+            A segment of the line.
         end_offset : int
-            Where the line ends.
+            End of the line.
         """
         partition = self._lines.partition_of(segment)
         start = min(partition.line.start_offset, end_offset)
@@ -96,10 +96,10 @@ class HighWatermarks:
         return HighWatermark(max(start, min(at_least, at_most)), max(start, at_most), why)
 
     def _of_isr(self, partition: Partition, start: int, end_offset: int) -> HighWatermark:
-        """Return what all replicas in sync have.
+        """Return the offset up to which all in-sync replicas have the records.
 
-        A leader raises the high watermark no further where fewer are in sync than ``min.insync.replicas`` (KIP-966):
-        what they have is not committed by that.
+        With fewer in-sync replicas than ``min.insync.replicas`` a leader does not advance the high watermark (KIP-966):
+        their records do not count as committed.
         """
         isr = self._lines.isr_of(partition)
         if not isr:
@@ -110,10 +110,10 @@ class HighWatermarks:
         return HighWatermark(*self._pair(held), f"all replicas in sync have it: {_text(isr)}")
 
     def _of_quorum(self, partition: Partition, start: int, end_offset: int) -> HighWatermark:
-        """Return what a majority of the voters has.
+        """Return the offset up to which a majority of the voters has the records.
 
-        A majority commits by what it has of the last leader's epoch; records of an earlier one may be overwritten
-        even then, unless every voter has them.
+        A majority commits records of the last leader's epoch. Records of an earlier epoch may still be overwritten,
+        unless all voters have them.
         """
         from kraftlog.metadata_log.voters import voters_of
 
@@ -133,14 +133,14 @@ class HighWatermarks:
         return held.at_least, held.at_most
 
     def _each(self, partition: Partition, nodes: frozenset[int], start: int, end_offset: int) -> list[Held]:
-        """Return what each of some nodes has; one without a directory among the files may have nothing, or all."""
+        """Return the bounds of each node; a node without a directory among the files may have no records or all."""
         return [
             self._held([one for one in partition.replicas if _is_of(one, node)], partition.line, start, end_offset)
             for node in sorted(nodes)
         ]
 
     def _held(self, copies: list[Replica], line: Replica, start: int, end_offset: int) -> Held:
-        """Return what one node has; of several copies of its directory, none is known to be the newest."""
+        """Return the bounds of one node; of several copies of its directory, the newest one is unknown."""
         at_least, at_most = [], []
         for one in copies:
             agreed = end_offset if one is line else one.agrees_until(line)
@@ -150,7 +150,7 @@ class HighWatermarks:
         return Held(min(at_least, default=start), max(at_most, default=end_offset))
 
     def _checkpointed(self, partition: Partition, end_offset: int) -> int:
-        """Return the greatest offset that a broker knew to be replicated, of records that the line has; else -1."""
+        """Return the greatest offset of the line that a broker has recorded as replicated; otherwise -1."""
         found = -1
         for one in partition.replicas:
             said = self._checkpoints.high_watermark(one)

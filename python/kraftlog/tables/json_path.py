@@ -1,4 +1,4 @@
-"""Places in JSON documents, and the values that stand there."""
+"""Paths in JSON documents, and the values at these paths."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ Step = str | int | _Every
 class JsonPath:
     """A path from the top of a JSON document.
 
-    Names have dots before them, ``[3]`` and ``[-1]`` are items of an array, ``[*]`` and ``.*`` all items or values;
-    ``['a.b']`` is a name with any characters. A leading ``$`` may be left out.
+    Names follow a dot; ``[3]`` and ``[-1]`` are items of an array, ``[*]`` and ``.*`` all items or values; ``['a.b']``
+    is a name with any characters. A leading ``$`` is optional.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class JsonPath:
     Raises
     ------
     ValueError
-        When it is no such path.
+        When the path is invalid.
 
     Examples
     --------
@@ -62,12 +62,12 @@ class JsonPath:
 
     @classmethod
     def split(cls, text: str) -> tuple[JsonPath, str | None]:
-        """Return the path before the first ``=`` that is no part of it, and what stands behind; None without one.
+        """Return the path before the first ``=`` outside of it, and the text after that; None without ``=``.
 
         Raises
         ------
         ValueError
-            When no path stands there.
+            When there is no path.
         """
         _, end = _steps(text)
         if text[end : end + 1] == "=":
@@ -76,16 +76,16 @@ class JsonPath:
 
     @property
     def last_name(self) -> str | None:
-        """The name that every document must have that has this path; None when the path has no name."""
+        """A name that every document with this path contains; None if the path has no name."""
         return next((step for step in reversed(self.steps) if isinstance(step, str)), None)
 
     def values(self, document: object) -> Iterator[object]:
-        """Return what stands at the path in a document of ``json.loads``."""
+        """Return the values at the path in a document of ``json.loads``."""
         yield from _values(document, self.steps)
 
 
 def _steps(text: str) -> tuple[list[Step], int]:
-    """Return the steps that a text begins with, and where they end."""
+    """Return the steps at the beginning of a text, and their end."""
     rest = text.removeprefix("$")
     shift = len(text) - len(rest)
     if rest and not rest.startswith((".", "[")) and not shift:
@@ -126,7 +126,7 @@ def _is_object(document: object) -> bool:
 
 
 class NotJsonError(KraftlogError, ValueError):
-    """A value is no JSON document in UTF-8."""
+    """A value is not a JSON document in UTF-8."""
 
 
 def parse(value: bytes) -> object:
@@ -135,7 +135,7 @@ def parse(value: bytes) -> object:
     Raises
     ------
     NotJsonError
-        When it is none.
+        When it is not a JSON document.
     """
     try:
         return json.loads(value.decode(), parse_float=Decimal, parse_int=Decimal, parse_constant=_refuse)
@@ -148,7 +148,7 @@ def _refuse(name: str) -> object:
 
 
 def as_number(text: str) -> Decimal | None:
-    """Return the number that a text is; None when it is none that JSON has."""
+    """Return a JSON number from a text; None if it is not one."""
     try:
         number = Decimal(text)
     except InvalidOperation:
@@ -157,7 +157,7 @@ def as_number(text: str) -> Decimal | None:
 
 
 def as_text(value: object) -> str | None:
-    """Return a text as it is, and a number, true, false or null as JSON has them; None of arrays and objects."""
+    """Return a text unchanged, and a number, true, false or null as JSON; None for arrays and objects."""
     if isinstance(value, str):
         return value
     if isinstance(value, Decimal):

@@ -1,4 +1,4 @@
-"""How many records each key has: exactly as long as the keys fit into memory, then by sketches."""
+"""Number of records per key: exact while the keys fit into memory, then estimated by sketches."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class KeyCounts:
     Parameters
     ----------
     most_bytes : int
-        Of keys and counts that are kept; with more of them, sketches go on, and everything is an estimate.
+        Memory for keys and counts; beyond it, sketches are used and all results are estimates.
 
     Attributes
     ----------
     records, null_keys, tombstones : int
-        Exact in any case.
+        Always exact.
 
     Examples
     --------
@@ -56,11 +56,11 @@ class KeyCounts:
 
     @property
     def is_estimate(self) -> bool:
-        """Whether keys were too many to keep."""
+        """Whether results are estimates."""
         return self._sketches is not None
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take records, with key and value."""
+        """Add records, with key and value."""
         is_tombstone = pc.is_null(rows["value"])
         size = pc.add(pc.binary_length(rows["key"]), pc.fill_null(pc.binary_length(rows["value"]), 0))
         table = pa.table(
@@ -97,14 +97,14 @@ class KeyCounts:
 
     @property
     def distinct_keys(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         self._join()
         if self._sketches is not None:
             return self._sketches.distinct_keys
         return 0 if self._kept is None else self._kept.num_rows
 
     def top(self, count: int) -> pa.Table:
-        """Return the keys with the most records; of equal ones those that come first as bytes."""
+        """Return the keys with the most records; equal counts are ordered by the bytes of the key."""
         self._join()
         if self._sketches is not None:
             return self._sketches.top(count)
@@ -121,7 +121,7 @@ def _summed(table: pa.Table) -> pa.Table:
 
 
 class _Sketches:
-    """The same by the sketches of Apache DataSketches."""
+    """Estimates by the sketches of Apache DataSketches."""
 
     def __init__(self) -> None:
         self._package: Any = optional_package(
@@ -131,7 +131,7 @@ class _Sketches:
         self._frequent = self._package.frequent_strings_sketch(FREQUENT_BITS)
 
     def add(self, summed: pa.Table) -> None:
-        """Take keys and how many records they have."""
+        """Add keys and their numbers of records."""
         for key, records in zip(summed["key"].to_pylist(), summed["records"].to_pylist(), strict=True):
             text = key.decode("latin-1")
             self._distinct.update(text or "\0empty")  # an empty text would not count
@@ -162,7 +162,7 @@ def count_keys(
     most_bytes: int = MOST_BYTES,
     on_progress: Progress | None = None,
 ) -> list[tuple[Segment, KeyCounts]]:
-    """Count the keys of each partition's records, as consumers see them.
+    """Count the keys of each partition's records, as visible to consumers.
 
     Parameters
     ----------
@@ -170,9 +170,9 @@ def count_keys(
     options : ReadOptions
     faults : list of Fault
     notes : list of str
-        Receives where records before the log start offset are not counted.
+        Receives notes about records before the log start offset, which are not counted.
     most_bytes : int
-        Of keys and counts that are kept, of one partition.
+        Memory for keys and counts of one partition.
     on_progress : callable, optional
     """
     counted = []

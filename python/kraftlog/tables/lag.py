@@ -1,4 +1,4 @@
-"""How far groups are behind: what they have committed against the ends of the logs, from the files of a broker."""
+"""The lag of groups: committed offsets compared with the ends of the logs, from the files of a broker."""
 
 from __future__ import annotations
 

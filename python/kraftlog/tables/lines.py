@@ -1,4 +1,4 @@
-"""Which replica of each partition is read, where paths name several."""
+"""The choice of the replica to read, if paths name several."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kraftlog.topics import CLUSTER_METADATA
 
 
 class Lines:
-    """The partitions among files, and the files that readers of data take: those of one replica of each partition.
+    """The partitions among files, and the files of the chosen replica of each partition.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class Lines:
     Raises
     ------
     ValueError
-        When the directories are of several clusters, or a name is that of several topics: of one that was deleted, and
-        of one that was made after it.
+        When the directories belong to several clusters, or several topics have the same name: a deleted topic, and the
+        one created after it.
     """
 
     def __init__(self, found: Discovery) -> None:
@@ -60,18 +60,18 @@ class Lines:
         return self._metadata.named_leader_of(partition.replicas)
 
     def min_insync_replicas_of(self, partition: Partition) -> int:
-        """Return ``min.insync.replicas`` of a partition as the metadata log has it; brokers' own files may say more."""
+        """Return ``min.insync.replicas`` of a partition from the metadata log; the brokers' own files may differ."""
         return self._metadata.min_insync_replicas_of(partition.replicas)
 
     @property
     def metadata_notes(self) -> list[str]:
-        """Why the metadata log that was found is not asked."""
+        """Notes on an unused metadata log."""
         faults = self._metadata.faults
         return [f"no leader is taken from the metadata log: {faults[0].message}"] if faults else []
 
     @cached_property
     def found(self) -> Discovery:
-        """The files without those of replicas that are not the line of their partition."""
+        """The files without those of replicas that are not lines."""
         several = [partition for partition in self.partitions if len(partition.replicas) > 1]
         others = {
             segment.path
@@ -87,16 +87,16 @@ class Lines:
     def healed(
         self, found: Discovery, notes: list[str], *, check_crc: bool = True, salvages: bool = False
     ) -> Discovery:
-        """Return files with what the lines of their partitions lack, or have damaged, from replicas that agree.
+        """Return files with missing or damaged offsets of lines replaced from replicas that agree.
 
         Parameters
         ----------
         found : Discovery
-            Files of lines, of some or all partitions.
+            Files of the lines of some or all partitions.
         notes : list of str
-            Receives what is read from where.
+            Receives the offsets and replicas that are used.
         check_crc, salvages : bool
-            As of ``healed_line``.
+            As in ``healed_line``.
         """
         if all(len(partition.replicas) == 1 for partition in self.partitions):
             return found
@@ -115,7 +115,7 @@ class Lines:
 
     @cached_property
     def _by_path(self) -> dict[LogPath, Partition]:
-        """The partitions that have other replicas to read from, by the paths of the segments of their lines."""
+        """The partitions with other replicas, by the paths of the segments of their lines."""
         several = [partition for partition in self.partitions if len(partition.replicas) > 1]
         return {segment.path: partition for partition in several for segment in partition.segments}
 
@@ -127,12 +127,12 @@ class Lines:
         return self._healed[known]
 
     def notes(self, *, heals: bool = True) -> list[str]:
-        """Return where replicas part from the line of their partition, and how many partitions have others that agree.
+        """Return notes on replicas that differ from the line, and on the number of partitions with others that agree.
 
         Parameters
         ----------
         heals : bool
-            Whether what the line lacks is read from the others: else it is noted that they have it.
+            Whether missing offsets are read from the others; otherwise a note says that they have them.
         """
         several = [partition for partition in self.partitions if len(partition.replicas) > 1]
         each = [partition.notes(heals=heals) for partition in several]
@@ -153,16 +153,16 @@ def line_segments(found: Discovery, notes: list[str], *, heals: bool) -> list[Se
     found : Discovery
         Files of all replicas.
     notes : list of str
-        Receives what is read from other replicas.
+        Receives the offsets that are read from other replicas.
     heals : bool
-        Whether that is done.
+        Whether to read from other replicas.
     """
     lines = Lines(found)
     return (lines.healed(lines.found, notes) if heals else lines.found).segments
 
 
 class _State(NamedTuple):
-    """What the metadata log says of a partition at its end."""
+    """The last state of a partition in the metadata log."""
 
     leader: int
     isr: frozenset[int]
@@ -170,17 +170,17 @@ class _State(NamedTuple):
 
 
 class _Metadata:
-    """The leaders and in-sync replicas that the metadata log names, which is read when one of them is asked for.
+    """Leaders and in-sync replicas in the metadata log, which is read on the first request.
 
     Parameters
     ----------
     metadata_log : list of Segment
-        Of one or several replicas; there may be none.
+        Segments of one or several replicas, or none.
 
     Attributes
     ----------
     faults : list of Fault
-        Why the metadata log cannot be read; it names nobody then.
+        Faults of the metadata log; with faults it names no leaders.
     """
 
     def __init__(self, metadata_log: list[Segment]) -> None:
@@ -188,7 +188,7 @@ class _Metadata:
         self.faults: list[Fault] = []
 
     def leader_of(self, replicas: Sequence[Replica]) -> int | None:
-        """Return the node id of a partition's leader, where it has several replicas; None where none is named."""
+        """Return the node id of the leader of a partition with several replicas; None if it is unknown."""
         state = self._state_of(replicas) if len(replicas) > 1 else None
         return None if state is None or state.leader < 0 else state.leader
 
@@ -198,12 +198,12 @@ class _Metadata:
         return None if state is None else state.leader
 
     def isr_of(self, replicas: Sequence[Replica]) -> frozenset[int] | None:
-        """Return the node ids of the in-sync replicas; None where none are named."""
+        """Return the node ids of the in-sync replicas; None if they are unknown."""
         state = self._state_of(replicas)
         return None if state is None else state.isr
 
     def min_insync_replicas_of(self, replicas: Sequence[Replica]) -> int:
-        """Return how many replicas have to be in sync for anything to be committed; 1 where nothing says it."""
+        """Return the number of in-sync replicas required to commit; 1 by default."""
         state = self._state_of(replicas)
         return 1 if state is None else state.min_insync_replicas
 
@@ -217,7 +217,7 @@ class _Metadata:
 
     @cached_property
     def _known(self) -> dict[tuple[str | None, int | None], _State]:
-        """The states of partitions, by number, and topic id or, for replicas that do not know it, name."""
+        """The states of partitions, by number and topic id, or by name for replicas without a topic id."""
         from kraftlog.metadata.health import min_isr
         from kraftlog.metadata.uuids import uuid_text
         from kraftlog.metadata_log.files import MetadataLog
@@ -264,7 +264,7 @@ def _check_topic_ids(each: list[list[Replica]]) -> None:
 
 
 def _check_one(replicas: Iterable[Replica], identity: Callable[[Replica], str | None], what: str, option: str) -> None:
-    """Raise when replicas have several identities; one that has none is taken for one of the others."""
+    """Raise if replicas have several identities; a replica without one is assumed to have that of the others."""
     found: dict[str, Replica] = {}
     for one in replicas:
         if (of := identity(one)) is not None:

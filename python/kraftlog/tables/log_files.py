@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 
 def whole(stream: Stream, table: str, faults: list[Fault] | None, *, stacklevel: int) -> pa.Table:
-    """Read a stream for a method that returns a table, which has no place for faults.
+    """Read a stream for a method that returns a table without faults.
 
     Parameters
     ----------
     stream : Stream
     table : str
     faults : list of Fault, optional
-        Receives the faults of the stream. Without it, a warning says that there were some.
+        Receives the faults of the stream. Without it, a warning is issued.
     stacklevel : int
-        Where the warning points to, as ``warnings.warn`` counts.
+        Stack level of the warning, as in ``warnings.warn``.
     """
     rows = stream.to_table()
     if faults is not None:
@@ -72,12 +72,12 @@ class LogFiles:
 
     @cached_property
     def lines(self) -> Lines:
-        """Which replica of each partition readers of data take.
+        """The chosen replica of each partition, for readers of data.
 
         Raises
         ------
         ValueError
-            When the files are of several clusters, or of several topics of one name.
+            When the files belong to several clusters, or several topics have the same name.
         """
         return Lines(self.found)
 
@@ -87,24 +87,24 @@ class LogFiles:
         return cls(Discovery(segments=[segment]))
 
     def of_files(self, found: Discovery) -> Self:
-        """Return a log of some of the files, which reads messages as this one does."""
+        """Return a log of some of the files, with the same message definitions."""
         some = type(self)(found, self.catalog)
         some._whole = self._whole or self
         return some
 
     def line_files(self, notes: list[str] | None = None, *, heal: bool = True) -> Discovery:
-        """Return the files that readers of data take: those of lines, and of others what the lines lack.
+        """Return the files for readers of data: those of lines, and those of other replicas with missing offsets.
 
         Parameters
         ----------
         notes : list of str, optional
-            Receives what is read from which replica.
+            Receives the offsets and replicas that are used.
         heal : bool
         """
         return self.healed(self.lines.found, ReadOptions(heal=heal), [] if notes is None else notes)
 
     def healed(self, found: Discovery, options: ReadOptions, notes: list[str]) -> Discovery:
-        """Return files of lines with what they lack from other replicas, unless the options say otherwise."""
+        """Return files of lines with missing offsets from other replicas, unless the options forbid it."""
         lines = (self._whole or self).lines
         if not options.heal:
             return found
@@ -128,39 +128,38 @@ class LogFiles:
         transaction: tuple[int, int] | None = None,
         committed_only: bool = False,
     ) -> Stream:
-        """Stream a table by its name; the methods named like tables are short forms of this.
+        """Stream a table by name; the methods named like tables are shortcuts.
 
         Parameters
         ----------
         table : str
-            One of ``kraftlog.tables.all_tables.TABLES``, or a type of message such as ``PartitionRecord``.
+            One of ``kraftlog.tables.all_tables.TABLES``, or a message type such as ``PartitionRecord``.
         columns : sequence of str, optional
-            Only these are read; by default those that the table shows.
+            Columns to read; by default those that the table shows.
         options : ReadOptions
         workers : int
-            Threads that decode records; rows and their order do not depend on it.
+            Number of decoding threads; rows and their order do not depend on it.
         range_bytes : int, optional
-            Bytes of log that one worker takes at once.
+            Bytes of log per task of a worker.
         on_progress : callable, optional
-            Is called with the bytes of log that were read since the last call.
+            Called with the number of log bytes read since the last call.
         where : ChangeFilter, optional
-            Which rows of ``metadata_changes`` are wanted.
+            Selects rows of ``metadata_changes``.
         filter : pyarrow.compute.Expression, optional
-            Only rows for which it is true, with typed keys and values as they are typed. Of records and messages,
-            partitions, offsets and times that it rules out are not read.
+            Only rows for which it is true; it applies to decoded keys and values. Partitions, offsets and times of
+            records and messages that cannot match are not read.
         search : Search, optional
-            Only records that it finds; of the table records alone, and without a filter.
+            Only matching records; only for the table records, and without a filter.
         typed : TypedOptions or ResolvedTypes, optional
-            Formats of keys and values, of ``records`` alone.
+            Formats of keys and values; only for ``records``.
         redaction : Redaction, optional
-            What is taken out of ``records``, before it is typed; searches see what was there.
+            Redaction of ``records``, before they are decoded; searches apply to the original data.
         filters_redacted : bool
-            Whether the filter, too, sees what is left, so that nothing can be learned by filters. With ``typed`` it
-            always does.
+            Whether the filter applies to redacted data, so that filters reveal nothing. With ``typed`` it always does.
         transaction : (int, int), optional
             Only the ``records`` of the transaction with this producer id and epoch.
         committed_only : bool
-            Of records and messages: end each partition at the high watermark that its files prove.
+            For records and messages: end each partition at the high watermark that its files prove.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
@@ -240,24 +239,24 @@ class LogFiles:
         return Stream(shown, produce, notes=notes, is_of_faults=definition.is_of_faults)
 
     def files_of(self, table: Table) -> Discovery:
-        """Return the files that a table is made of."""
+        """Return the files from which a table is built."""
         return self.lines.found if table.replicas is Replicas.LINE else self.found
 
     def _stream(
         self, table: str, columns: Sequence[str] | None, given: Mapping[str, object], *, workers: int = 1, **how: Any
     ) -> Stream:
-        """Stream a table for options as users give them."""
+        """Stream a table for options given by users."""
         options = table_named(table, self.catalog).read_options(given)
         return self.scan(table, columns, options, workers=workers, **how)
 
     @property
     def _has_several_folders(self) -> bool:
-        """Whether some partition has more than one folder: most have not, and that is quickly seen."""
+        """Whether a partition has more than one folder; a quick check for the usual case."""
         folders = {(segment.topic, segment.partition, segment.folder) for segment in self.found.segments}
         return len({folder[:2] for folder in folders}) < len(folders)
 
     def _note_of_replicas(self, table: Table, arrow_schema: pa.Schema) -> Iterator[str]:
-        """Return that rows of several replicas stand side by side, where no column says which they are of."""
+        """Return a note that rows of several replicas follow each other without a column that names the replica."""
         if "replica" in table.schema.on_request and "replica" not in arrow_schema.names and self._has_several_folders:
             count = sum(len(replicas) > 1 for replicas in replicas_of(self.found.segments))
             if count:
@@ -277,7 +276,7 @@ class LogFiles:
         faults: list[Fault],
         notes: list[str],
     ) -> Iterator[Range]:
-        """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+        """Return the byte ranges with the requested records; each starts at a batch boundary."""
         return record_ranges(self.lines.found, options, range_bytes, columns, faults, notes)
 
     @property
@@ -296,7 +295,7 @@ class LogFiles:
     def partitions(self) -> list[Partition]:
         """The partitions, by topic and number: their segments, sizes, and first and last offsets.
 
-        Of several replicas of a partition these are of the one that is read.
+        For partitions with several replicas, these are the values of the chosen replica.
 
         Examples
         --------
@@ -309,7 +308,7 @@ class LogFiles:
 
     @property
     def _shown(self) -> list[Partition]:
-        """The partitions without a look at whose they are: what is wrong with files is no reason not to be shown."""
+        """The partitions, shown also if the identities of the files are contradictory."""
         return [Partition(replicas) for replicas in replicas_of(self.found.segments)]
 
     def __repr__(self) -> str:
@@ -322,17 +321,17 @@ class LogFiles:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes of all log files, as they were listed."""
+        """Size of all log files when they were listed, in bytes."""
         return sum(segment.size for segment in self.found.segments)
 
     @property
     def folders(self) -> set[LogPath]:
-        """The folders that segments were found in."""
+        """The folders of the segments."""
         return {segment.folder for segment in [*self.found.segments, *self.found.set_aside]}
 
     @property
     def segments_count(self) -> int:
-        """How many live segments were found."""
+        """The number of live segments."""
         return len(self.found.segments)
 
     def unreadable(self) -> list[Fault]:
@@ -340,9 +339,9 @@ class LogFiles:
         return unreadable(self.found)
 
     def not_needed(self) -> list[Fault]:
-        """Return the objects of a remote tier that no reader needs: orphans and duplicates."""
+        """Return the unused objects of a remote tier: orphans and duplicates."""
         return not_needed(self.found)
 
     def left_alone(self) -> list[Fault]:
-        """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+        """Return the ignored files and folders, as rows of the ``errors`` table with error ``not_read``."""
         return left_alone(self.found)

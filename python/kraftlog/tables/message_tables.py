@@ -1,4 +1,4 @@
-"""Messages as tables: ``messages`` with their JSON, and one table for each type with its fields as columns."""
+"""Messages as tables: ``messages`` with their JSON, and a table for each message type with its fields as columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def message_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
 
 def _with_secrets(messages: Messages) -> dict[int, str]:
-    """Return the rows of messages that have something to hide, and their types."""
+    """Return the rows of messages with secrets, and their types."""
     if messages.format.name != METADATA:
         return {}
     return {
@@ -73,7 +73,7 @@ def _without_secrets(messages: Messages, values: pa.StringArray) -> pa.StringArr
 
 
 def _raw_without_secrets(chunk: TypedChunk, arrow_schema: pa.Schema) -> dict[str, pa.Array]:
-    """Return the raw columns that are asked for; null where a record has something to hide, or cannot be read."""
+    """Return the requested raw columns; null if a record has secrets, or cannot be read."""
     asked_for = [name for name in ("raw_key", "raw_value") if name in arrow_schema.names]
     messages = chunk.messages
     if not asked_for or messages.format.name != METADATA:
@@ -107,10 +107,10 @@ _COLUMNS: dict[str, Callable[[TypedChunk], pa.Array]] = {
 
 
 def type_schema(name: str, catalog: Catalog) -> schema.TableSchema | None:
-    """Return the table of a type of record; None when there is no such type.
+    """Return the table of a record type; None if there is no such type.
 
-    Its columns are where the record is, then the fields of its key and of its value, and the tagged fields of the value
-    that its definition does not know.
+    Its columns are the position of the record, the fields of its key and of its value, and unknown tagged fields of the
+    value.
     """
     record_type = _type_named(name, catalog)
     if record_type is None:
@@ -129,7 +129,7 @@ def type_names(catalog: Catalog) -> list[str]:
 
 
 def check_type(name: str, catalog: Catalog) -> str:
-    """Return the name of a type of message.
+    """Return the name of a message type.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def type_rows(read: Read) -> Iterator[pa.RecordBatch]:
 def _rows_of_type(
     name: str, chunk: TypedChunk, arrow_schema: pa.Schema, *, hides_secrets: bool
 ) -> pa.RecordBatch | None:
-    """Return the records of a type; None when there is none."""
+    """Return the records of a type; None if there are none."""
     typed = chunk.messages.typed(name)
     rows = chunk.messages.rows_of(name) if chunk.messages.faults else typed.rows
     if not len(rows):
@@ -201,7 +201,7 @@ def _rows_of_type(
 
 
 def _some(column: pa.Array, rows: npt.NDArray[np.int64], *, is_constant: bool) -> pa.Array:
-    """Return some rows of a column, without a copy where they are all rows, or have the same value."""
+    """Return some rows of a column, without a copy if these are all rows, or all values are equal."""
     if is_constant or len(rows) == len(column) or column.null_count == len(column):
         return column.slice(0, len(rows))
     return column.take(pa.array(rows))
@@ -210,7 +210,7 @@ def _some(column: pa.Array, rows: npt.NDArray[np.int64], *, is_constant: bool) -
 def note_bad_messages(
     segments: list[Segment], options: ReadOptions, faults: list[Fault], workers: int, catalog: Catalog
 ) -> None:
-    """Note the records of internal topics that cannot be read as messages; what ails batches is not noted again."""
+    """Report the records of internal topics that are invalid messages; faults of batches are not reported again."""
 
     def bad(chunk: TypedChunk, _: list[Fault]) -> list[Fault]:
         chunk.messages.json()

@@ -1,6 +1,7 @@
-"""Offsets of partitions, as a broker answers ListOffsets: where a log starts and ends, and what lies at a time.
+"""Offsets of partitions, like a broker's answers to ListOffsets: start and end of a log, and offsets for timestamps.
 
-A broker's own answers are never behind its high watermark, which the log does not hold; ``HighWatermarks`` bounds it.
+A broker's own answers are never after its high watermark, which is not in the log; ``HighWatermarks`` has bounds for
+it.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ Time = str | int
 
 @dataclass(frozen=True)
 class Found:
-    """An offset, and the timestamp of its record where that was asked for."""
+    """An offset, and the timestamp of its record if requested."""
 
     offset: int | None = None
     timestamp: int = NO_TIMESTAMP
 
 
 class PartitionEnds:
-    """Where the log of one partition starts and ends; each is found out when it is asked for.
+    """Start and end of the log of a partition, computed on request.
 
     Parameters
     ----------
@@ -67,12 +68,12 @@ class PartitionEnds:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that a consumer can read."""
+        """The first offset that consumers can read."""
         return log_start_offset(self.segments, ReadOptions())
 
     @cached_property
     def log_end_offset(self) -> int | None:
-        """The offset behind the last sound batch; None when the last segment cannot be read."""
+        """The offset after the last intact batch; None if the last segment cannot be read."""
         last, faults = self.segments[-1], list[Fault]()
         found = end_offset(last, faults, check_crc=True)
         self._note(faults)
@@ -82,9 +83,9 @@ class PartitionEnds:
 
     @cached_property
     def last_stable_offset(self) -> int | None:
-        """Where a read_committed consumer stops: the first offset of the earliest open transaction, or the end.
+        """The last stable offset: the first offset of the earliest open transaction, or the end.
 
-        None when a segment cannot be read that decides it.
+        None if a segment that decides it cannot be read.
         """
         found = TransactionMap(self.segments)
         opened = found.open_at_end()
@@ -96,10 +97,10 @@ class PartitionEnds:
         return None if stable is None else max(stable, self.log_start_offset)
 
     def _left_out(self, found: TransactionMap, opened: list[OpenTransaction]) -> list[Fault]:
-        """Return the damaged batches that the map leaves out without a word, of the segments whose headers decide.
+        """Return the damaged batches that the map silently ignores, of the segments whose headers decide.
 
-        Markers are always compared with their crc. The data of a transaction is where the headers alone would say
-        another thing than the map: it left out the batch with which a transaction begins.
+        The crc of markers is always verified. The data of a transaction matters if headers contradict the map: if the
+        map ignored the first batch of a transaction.
         """
         faults: list[Fault] = []
         fold = TransactionFold()
@@ -120,13 +121,13 @@ class PartitionEnds:
         self._faults += [fault for fault in faults if fault not in self._faults]
 
     def at(self, time: Time, options: ReadOptions, on_progress: Progress | None = None) -> Found:
-        """Return the offset at a time, as a broker answers a consumer of the options' isolation level.
+        """Return the offset for a time, like a broker for a consumer with the isolation level of the options.
 
         Parameters
         ----------
         time : str or int
-            A timestamp means the first record, in the order of the log, with that or a later one; control records
-            count, too.
+            A timestamp selects the first record, in log order, with this or a later timestamp, including control
+            records.
         options : ReadOptions
         on_progress : callable, optional
         """
@@ -143,7 +144,7 @@ class PartitionEnds:
         return found if found.offset is None or found.offset < end else Found()
 
     def _largest_timestamp(self, options: ReadOptions, on_progress: Progress | None) -> Found:
-        """Return the first record with the largest timestamp of all."""
+        """Return the first record with the largest timestamp."""
         largest, batch = NO_TIMESTAMP, None
         for segment in self.segments:
             for headers in segment_headers(segment, self._faults, strict=options.strict):
@@ -209,13 +210,13 @@ def partition_offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
 
 def live_logs(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Return the live segments of each partition, and then each file that lies in no partition's folder."""
+    """Return the live segments of each partition, and then each file outside a partition's folder."""
     groups = by_partition(segment for segment in segments if not segment.state)
     return sorted(groups, key=lambda group: group[0].topic is None)
 
 
 def last_stable_offset_rows(segments: list[Segment], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-    """Return the last stable offset of each folder's partition, as far as its log tells; null where it is not known."""
+    """Return the last stable offset of the partition of each folder, based on its log; null if it is unknown."""
     for group in by_partition(segments):
         if group[0].state:
             continue

@@ -1,4 +1,4 @@
-"""The table ``producers``: what a broker would know of each producer after reading a partition."""
+"""The table ``producers``: the producer state of a broker that has read a partition."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ _NEVER_NULL = ("producer_id", "producer_epoch")
 def producer_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the ``producers`` table, from snapshots and headers.
 
-    It starts from the last ``.snapshot`` that is known to be on disk, as a broker that loads the log, which has removed
-    producers that were idle for too long; without one from the first segment. Where records were deleted, it starts
-    where a broker starts that loads these files. It ends before the ``end_offset`` of the options. The other bounds
-    have no meaning here. Kafka's -1 is null.
+    It starts from the last ``.snapshot`` that was synced, like a broker that loads the log and has removed idle
+    producers; without one from the first segment. If records were deleted, it starts where such a broker starts. It
+    ends before the ``end_offset`` of the options. Other bounds are ignored. Kafka's -1 is null.
     """
     for group in by_partition(read.segments):
         states = producer_states(group, read.options, read.faults, read.on_progress)
@@ -44,11 +43,11 @@ def producer_rows(read: Read) -> Iterator[pa.RecordBatch]:
 def producer_states(
     group: list[Segment], options: ReadOptions, faults: list[Fault], on_progress: Progress | None = None
 ) -> list[ProducerState]:
-    """Return what a broker would know of the producers of one partition, by producer id.
+    """Return the producer state of a broker for one partition, by producer id.
 
-    These are the producers of a broker that loads the log (``_Loading``). Kafka's cleaner removes records with the
-    largest timestamp of a producer's batch: a ``.snapshot`` from before that knows better, and is taken where it is
-    that of the last segment or of the end of the log.
+    This is the state of a broker that loads the log (``_Loading``). Kafka's log cleaner removes records with the
+    largest timestamp of a producer's batch; an earlier ``.snapshot`` still has this timestamp. It is used if it is that
+    of the last segment or of the end of the log.
     """
     found: list[Fault] = []
     loading = _Loading(group, options)
@@ -87,22 +86,22 @@ def producer_states(
 
 
 class _Loading:
-    """Where a broker begins to rebuild producers when it loads a log.
+    """The position at which a broker begins to rebuild producers when it loads a log.
 
-    As ``LogLoader`` and ``ProducerStateManager.truncateAndReload`` of Kafka 4.3: snapshots at the log start offset or
-    before it do not count, and those behind the first segment that is recovered are written again. They are recovered
-    one after the other, each from the last snapshot up to its base offset. What lies between the two is read from the
-    log start offset on, by whole batches; of a segment that is recovered all is read, also what lies before the log
-    start offset. So a snapshot, and a segment that is recovered, know producers of records that were deleted.
+    The rules are those of ``LogLoader`` and ``ProducerStateManager.truncateAndReload`` of Kafka 4.3. Snapshots at or
+    before the log start offset are ignored, and those after the first recovered segment are rewritten. Segments are
+    recovered one after another, each from the last snapshot up to its base offset. The range between these two is read
+    from the log start offset on, by whole batches; a recovered segment is read completely, including records before the
+    log start offset. A snapshot and a recovered segment therefore know producers of deleted records.
 
-    Where nothing was deleted, snapshots say what the log says, and which ones a broker writes again has no consequence.
+    If nothing was deleted, snapshots agree with the log, and it does not matter which ones a broker rewrites.
 
-    Kafka takes a log that was closed, and has no snapshot, for one from before there were producers; here it is read.
+    Kafka assumes that a cleanly closed log without a snapshot is older than producer ids; here such a log is read.
 
     Parameters
     ----------
     group : list of Segment
-        Of one partition, in order.
+        Segments of one partition, in order.
     options : ReadOptions
 
     Attributes
@@ -110,7 +109,7 @@ class _Loading:
     start : int
         The log start offset.
     is_recovered : list of bool
-        Of each segment.
+        Whether each segment is recovered.
     """
 
     def __init__(self, group: list[Segment], options: ReadOptions) -> None:
@@ -128,7 +127,7 @@ class _Loading:
         ]
 
     def snapshot(self, faults: list[Fault]) -> tuple[int, list[ProducerState]]:
-        """Return the offset from which batches count, and what is known of producers there."""
+        """Return the offset from which batches are read, and the producers at this offset."""
         recovered = zip(self._group, self.is_recovered, strict=True)
         before = next((one.base_offset or 0 for one, is_recovered in recovered if is_recovered), LARGEST_OFFSET)
         for segment in reversed(self._group):
@@ -143,16 +142,16 @@ class _Loading:
 
 
 def _believed_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
-    """Return the producers as the ``.snapshot`` beside a segment has them, if a crash has left all of it.
+    """Return the producers in the ``.snapshot`` of a segment, if it survived a crash completely.
 
-    Behind the recovery point it may be cut or empty: that is no fault, and the headers tell.
+    After the recovery point it may be truncated or empty: this is not a fault, and headers are used.
     """
     is_on_disk = (segment.base_offset or 0) <= segment.settled_offset
     return producers_before(segment, faults if is_on_disk else [])
 
 
 def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[ProducerState] | None:
-    """Return the producers as the ``.snapshot`` of the log's end has them, which is beside no segment."""
+    """Return the producers in the ``.snapshot`` of the log's end, which belongs to no segment."""
     path = last.folder / f"{end:020d}.snapshot"
     if last.state or disk().entry(path) is None:
         return None
@@ -160,7 +159,7 @@ def _producers_at_end(last: Segment, end: int, faults: list[Fault]) -> list[Prod
 
 
 def _with_later_timestamps(producers: ProducerStates, snapshot: list[ProducerState] | None) -> ProducerStates:
-    """Return producers with the timestamps of a snapshot, where it has the same batch of theirs with a later one."""
+    """Return producers with the later timestamps of a snapshot, if it has the same batches."""
     if not snapshot:
         return producers
     known = {state.producer_id: state for state in snapshot}
@@ -180,7 +179,7 @@ def _later(state: ProducerState, known: ProducerState | None) -> ProducerState:
 def _read(
     segment: Segment, producers: ProducerStates, options: ReadOptions, faults: list[Fault], first_offset: int
 ) -> int:
-    """Take the batches of a segment that end at an offset or behind it; return the offset behind the last one."""
+    """Add the batches of a segment that end at or after an offset; return the offset after the last one."""
     end = 0
     for headers in segment_headers(segment, faults, strict=options.strict, check_control=True):
         last = last_offsets(headers)

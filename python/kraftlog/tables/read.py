@@ -1,4 +1,4 @@
-"""``Read``: one pass over the files of a log that makes the rows of a table."""
+"""``Read``: one pass over the files of a log that produces the rows of a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Read:
-    """What is read and how, and what was found on the way.
+    """Inputs and options of a pass, with its faults and notes.
 
     Attributes
     ----------
@@ -37,23 +37,23 @@ class Read:
         Columns of the table.
     options : ReadOptions
     faults : list of Fault
-        Receives what cannot be read.
+        Receives faults.
     notes : list of str
-        Receives what is no fault, and that a user should know.
+        Receives information for users that is not a fault.
     catalog : Catalog
-        The messages that there are.
+        Message definitions.
     workers : int
-        Threads that decode.
+        Number of decoding threads.
     range_bytes : int or None
-        Bytes of log that one of them takes at once.
+        Bytes of log per task of a thread.
     on_progress : callable or None
-        Is called with the bytes of log that were read since the last call.
+        Called with the number of log bytes read since the last call.
     where : ChangeFilter or None
         Which rows of ``metadata_changes`` are wanted.
     bounds : FilterBounds or None
         Rows that these rule out may be left out.
     healed : callable or None
-        Of tables of data: returns files with what they lack from other replicas; notes receive what that is.
+        For tables of data: returns files with missing offsets from other replicas; notes receive these offsets.
     """
 
     table: Table
@@ -89,7 +89,7 @@ class Read:
         return self.files.segments
 
     def advance(self, count: int) -> None:
-        """Say that so many bytes of log were read."""
+        """Report a number of log bytes as read."""
         if self.on_progress is not None:
             self.on_progress(count)
 
@@ -111,7 +111,7 @@ class Read:
 
 
 def missing_topic(table: Table, segments: Iterable[Segment]) -> str | None:
-    """Return the topic without which a table has no rows, when it is not among the segments."""
+    """Return the topic that a table requires, if it is not among the segments."""
     if table.is_of_metadata:
         return None if any(map(is_metadata, segments)) else CLUSTER_METADATA
     return None if table.topic is None or any(one.topic == table.topic for one in segments) else table.topic

@@ -34,7 +34,7 @@ def record_ranges(
     *,
     follows: bool = False,
 ) -> Iterator[Range]:
-    """Return the byte ranges that hold what the options ask for; each starts at a batch boundary."""
+    """Return the byte ranges with the requested records; each starts at a batch boundary."""
     from kraftlog.read.committed_ranges import needs_transactions, ranges_with_transactions
 
     if needs_transactions(options, columns):

@@ -1,4 +1,4 @@
-"""Redaction of whole columns: what ``Redaction.record`` makes of each value, without a step of Python for each."""
+"""Redaction of whole columns, with the results of ``Redaction.record`` and without Python code per value."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _MOST_ITEMS = 1 << 31  # more are in no document of the size that a record can h
 
 
 def masked(values: pa.Array, text: bytes) -> pa.Array:
-    """Return a text for each value that is not null."""
+    """Return the mask for each value that is not null."""
     return pc.if_else(values.is_valid(), pa.array([text], values.type)[0], pa.nulls(1, values.type)[0])
 
 
 def hashed(values: pa.Array, digests: Digests) -> pa.Array:
-    """Return the digits of each value; those that are equal are hashed once."""
+    """Return the hash of each value; equal values are hashed once."""
     distinct = values.dictionary_encode()
     return pa.array(digests.of(distinct.dictionary.to_pylist()), values.type).take(distinct.indices)
 
@@ -37,7 +37,7 @@ def hashed(values: pa.Array, digests: Digests) -> pa.Array:
 def headers_of(
     headers: pa.Array, names: Sequence[str | None], changed: Sequence[Callable[[pa.Array], pa.Array]]
 ) -> pa.Array:
-    """Return headers with other values: each is changed as the first of ``names`` says that it has; None is any."""
+    """Return headers with new values: the first matching entry of ``names`` applies; None matches any name."""
     each = headers.flatten()
     header_names, contents = each.field("key"), each.field("value")
     left = array_of(np.ones(len(each), bool))
@@ -53,12 +53,12 @@ def headers_of(
 
 
 class Documents:
-    """Redacts places in a column of JSON documents.
+    """Redacts paths in a column of JSON documents.
 
     Parameters
     ----------
     rules : sequence of Rule
-        Of JSON paths.
+        Rules with JSON paths.
     mask : str
     digests : Digests
     """
@@ -68,7 +68,7 @@ class Documents:
         self._digests = digests
 
     def change(self, values: pa.Array, one: Callable[[bytes], bytes | None]) -> pa.Array:
-        """Return the documents as the rules leave them; ``one`` redacts those that are not plain."""
+        """Return the redacted documents; ``one`` redacts documents that are not plain."""
         if self._redactor is None:
             return pa.array([None if data is None else one(data) for data in values.to_pylist()], values.type)
         column = values.cast(pa.large_binary())
@@ -95,7 +95,7 @@ class Documents:
 
 
 def _redactor(rules: Sequence[Rule], mask: str) -> JsonRedactor | None:
-    """Return what redacts plain documents; None where the rules want a whole parser."""
+    """Return the redactor of plain documents; None if the rules require a full parser."""
     from kraftlog._native import json_redact as native
 
     items = [step for rule in rules for step in rule.steps if isinstance(step, int)]

@@ -1,4 +1,4 @@
-"""Redaction: keys, values, headers, and places in JSON documents that are taken out, hashed or masked."""
+"""Redaction: keys, values, headers and JSON fields that are removed, hashed or masked."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ LEAST_KEY_BYTES = 16
 
 
 class Redaction:
-    """Takes out of records what rules say.
+    """Redacts records by rules.
 
     Parameters
     ----------
     rules : iterable of str
-        As ``redaction_rule.Rule.parse`` takes them. All of them count; a value or key as a whole goes before places in
-        it.
+        Rules in the syntax of ``redaction_rule.Rule.parse``. All of them apply; rules for a whole value or key precede
+        rules for its fields.
     key : bytes, optional
-        Of the HMAC (SHA-256) that ``hash`` puts in the place of a value, in hexadecimal digits: equal values stay
-        equal, in keys, values and headers, and nobody without the key finds one by trying.
+        HMAC key (SHA-256) for ``hash``, whose results are hexadecimal digits: equal keys, values and headers have equal
+        hashes, and nobody without the key can find a value by guessing.
 
     Attributes
     ----------
     not_json : int
-        Keys and values in which a place was to be redacted and that are no JSON: they were redacted as a whole.
+        Number of keys and values that were redacted as a whole, because they are not JSON and a rule has a path.
 
     Raises
     ------
     ValueError
-        When a rule is none, or a key is missing or too short.
+        When a rule is invalid, or a key is missing or too short.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Redaction:
         self.not_json = 0
 
     def _side(self, column: str) -> Callable[[bytes | None], bytes | None]:
-        """Return what becomes of keys, or of values."""
+        """Return the change of keys, or of values."""
         rules = [rule for rule in self._rules if rule.column == column]
         whole = next((rule for rule in rules if not rule.steps), None)
 
@@ -82,7 +82,7 @@ class Redaction:
         return side
 
     def _change_of(self, column: str) -> Callable[[pa.Array], pa.Array] | None:
-        """Return what becomes of a column of keys, or of values; None where all of it stays."""
+        """Return the change of a column of keys or values; None if there is none."""
         rules = [rule for rule in self._rules if rule.column == column]
         whole = next((rule for rule in rules if not rule.steps), None)
         if whole is not None:
@@ -107,12 +107,12 @@ class Redaction:
 
     @classmethod
     def of(cls, rules: Iterable[str], key: bytes | None) -> Redaction | None:
-        """Return what rules ask for; None without rules.
+        """Return the redaction for rules; None without rules.
 
         Raises
         ------
         ValueError
-            As for the class; also when there is a key and no rule.
+            As for the class; also when ``redact_key`` is given without redact rules.
         """
         if texts := names(rules):
             return cls(texts, key)
@@ -122,21 +122,21 @@ class Redaction:
 
     @property
     def identity(self) -> list[str]:
-        """What must be the same for records to be redacted in the same way; of the key a check alone."""
+        """The identity of the redaction, equal for equal results; for the key only a check value."""
         return [*self._texts, f"key {self._digest(b'kraftlog')[:8]}"]
 
     def record(self, fields: Fields) -> Fields:
-        """Return key, value and headers of a record as the rules leave them."""
+        """Return the redacted key, value and headers of a record."""
         key, value, headers = fields
         return self._of_keys(key), self._of_values(value), self._headers(headers)
 
     def records(self, fields: list[Fields]) -> list[Fields]:
-        """Return key, value and headers of records as ``record`` does; keys and values all at once."""
+        """Return the redacted keys, values and headers of records; keys and values as whole columns."""
         keys, values = (self._all(name, [one[at] for one in fields]) for at, name in enumerate((KEY, VALUE)))
         return list(zip(keys, values, [self._headers(headers) for _, _, headers in fields], strict=True))
 
     def _all(self, column: str, contents: list[Any]) -> list[bytes | None]:
-        """Return all keys, or all values, as the rules leave them."""
+        """Return all redacted keys, or all redacted values."""
         change = self._change_of(column)
         return contents if change is None else change(pa.array(contents, pa.binary())).to_pylist()
 
@@ -144,7 +144,7 @@ class Redaction:
         return [(name, self._header(name, content)) for name, content in headers] if self._of_headers else headers
 
     def rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows as the rules leave their columns ``key``, ``value`` and ``headers``, as far as they are there."""
+        """Return rows with redacted columns ``key``, ``value`` and ``headers``, if present."""
         columns = dict(zip(rows.schema.names, rows.columns, strict=True))
         for name in (KEY, VALUE):
             if name in columns and (change := self._change_of(name)) is not None:
@@ -158,7 +158,7 @@ class Redaction:
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
 
     def notes(self) -> list[str]:
-        """Return what a reader of the copy should know."""
+        """Return the notes for readers of the redacted data."""
         if not self.not_json:
             return []
         many = f"{self.not_json:,} keys or values are no JSON, and were"
@@ -166,7 +166,7 @@ class Redaction:
         return [f"{what} redacted as a whole"]
 
     def stream(self, batches: Iterable[pa.RecordBatch], notes: list[str]) -> Iterator[pa.RecordBatch]:
-        """Return record batches as ``rows`` does, and note what a reader should know; several may run at once."""
+        """Return redacted record batches, and add notes for readers; several streams may run at once."""
         counting = Redaction(self._texts, self._key or None)
         for batch in batches:
             yield rows_of(counting.rows(batch).columns, batch.schema, batch.num_rows)
@@ -208,7 +208,7 @@ class Redaction:
             return self._bytes(data, min((rule.how for rule in rules), key=(NULL, MASK, HASH).index))
 
     def _replaced(self, document: Any, steps: tuple[Step, ...], how: str) -> tuple[Any, bool]:
-        """Return a document with other values at a path, and whether there was one."""
+        """Return a document with replaced values at a path, and whether the path exists."""
         if not steps:
             if document is None or how == NULL:
                 return None, document is not None
@@ -231,7 +231,7 @@ class Redaction:
 
 
 class _Number(str):
-    """The digits of a number, as they are."""
+    """The original digits of a number."""
 
 
 def _refuse(name: str) -> object:
@@ -239,7 +239,7 @@ def _refuse(name: str) -> object:
 
 
 def _text(document: Any) -> str:
-    """Return a document as text, with its numbers as they were."""
+    """Return a document as text, with the original numbers."""
     if isinstance(document, _Number):
         return str(document)
     if isinstance(document, str):

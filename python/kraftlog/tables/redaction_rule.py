@@ -1,4 +1,4 @@
-"""What is done to which place of a record."""
+"""Redaction rules: a field of a record, and its change."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class Rule:
-    """What is done to a place.
+    """A redaction rule.
 
     Attributes
     ----------
     column : {"key", "value", "header"}
     steps : tuple
-        Of a JSON path; of a header its name, or every one. Without them the key or value as a whole.
+        The steps of a JSON path, or the name of a header or any name. Empty for a whole key or value.
     how : {"null", "hash", "mask"}
     """
 
@@ -38,7 +38,7 @@ class Rule:
         Raises
         ------
         ValueError
-            When it is none.
+            When it is not a rule.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The table ``replicas``: what each directory holds of a partition, and how far it is what the others hold."""
+"""The table ``replicas``: the offsets of a partition in each directory, and how far replicas agree."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ROWS_AT_ONCE = 1 << 12
 
 @dataclass(frozen=True)
 class ListedReplica:
-    """The segments of a replica, and what files of its log directory say of it.
+    """The segments of a replica, and data of checkpoint files in its log directory.
 
     Attributes
     ----------
     segments : tuple of Segment
     high_watermark : int or None
     cleaned_until : int
-        Before it, offsets may be missing because they were compacted; headers may show that for more of them.
+        Offset before which records may be missing because of compaction; headers may show more of them.
     """
 
     segments: tuple[Segment, ...]
@@ -55,9 +55,9 @@ class PartitionReplicas:
     of : TopicPartition
     replicas : tuple of ListedReplica
     line : int or None
-        The number of that which readers of data take; None where there are only folders that Kafka moves or removes.
+        The index of the chosen replica; None if all folders are being moved or deleted by Kafka.
     isr : frozenset of int or None
-        Node ids of the in-sync replicas; None where they are not known, or not asked for.
+        Node ids of the in-sync replicas; None if unknown or not requested.
     """
 
     of: TopicPartition
@@ -67,14 +67,14 @@ class PartitionReplicas:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """Of all replicas."""
+        """The segments of all replicas."""
         return tuple(segment for one in self.replicas for segment in one.segments)
 
 
 def replica_rows(read: Read) -> Iterator[pa.RecordBatch]:
     """Return the table ``replicas``.
 
-    Batches are read for ``damaged``, and for ``missing`` where there are several replicas.
+    Batches are read for ``damaged``, and for ``missing`` if there are several replicas.
     """
     rows: list[dict[str, Any]] = []
     for each in partition_replicas(read.files, read.schema.names, read.faults, read.notes):
@@ -101,12 +101,12 @@ def _batch(rows: list[dict[str, Any]], arrow_schema: pa.Schema) -> pa.RecordBatc
 def partition_replicas(
     found: Discovery, columns: Collection[str], faults: list[Fault], notes: list[str]
 ) -> Iterator[PartitionReplicas]:
-    """Return the replicas of each partition, by topic and number, with those in folders that Kafka marked.
+    """Return the replicas of each partition, by topic and number, including folders that Kafka marked.
 
     Raises
     ------
     ValueError
-        When the directories are of several clusters, or a name is that of several topics.
+        When the directories belong to several clusters, or several topics have the same name.
     """
     lines, checkpoints = Lines(found), ReplicaCheckpoints(faults)
     known: dict[TopicPartition, tuple[list[Replica], int | None, frozenset[int] | None]] = {}
@@ -130,7 +130,7 @@ def partition_replicas(
 
 
 def _marked(found: Discovery, faults: list[Fault]) -> Iterator[Replica]:
-    """Return what the folders hold that Kafka marked, which no other reader lists unless they are given alone."""
+    """Return the replicas in folders that Kafka marked; other readers list such a folder only as a path of its own."""
     given = {segment.folder.absolute() for segment in found.segments}
     for item in found.unread:
         folder = item.path.absolute()
@@ -150,7 +150,7 @@ def _marked(found: Discovery, faults: list[Fault]) -> Iterator[Replica]:
 
 
 class _Content(NamedTuple):
-    """What the batches of a segment show."""
+    """The contents of a segment by its batches."""
 
     path: LogPath
     held: HeldOffsets
@@ -171,7 +171,7 @@ def _content_of(replica: Replica, options: ReadOptions, workers: int, on_progres
 
 
 def _agrees_until(replica: Replica, line: Replica | None) -> int | None:
-    """Return the offset up to which a replica has the records of the line; None where nothing tells."""
+    """Return the offset up to which a replica has the records of the line; None if unknown."""
     if replica is line:
         return replica.end.end_offset
     if line is None or (replica.topic_id or line.topic_id) != (line.topic_id or replica.topic_id):
@@ -222,7 +222,7 @@ def _rows_of(
 
 
 def _values(place: Replica, listed: ListedReplica, isr: frozenset[int] | None) -> dict[str, Callable[[], Any]]:
-    """Return how the columns come about that are of one replica alone."""
+    """Return the columns that depend on a single replica."""
     is_live = place.kind is ReplicaKind.LIVE
     return {
         "topic_id": lambda: place.topic_id,

@@ -1,4 +1,4 @@
-"""The table ``schemas``: the topic of a schema registry, folded."""
+"""The table ``schemas``: the current state of a schema registry's topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How partitions are shown."""
+"""Representations of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHOWN = 10
 
 
 def summary(partitions: Sequence[Partition]) -> str:
-    """Return one line that says how much there is."""
+    """Return one line with the number of partitions and their sizes."""
     topics = {partition.topic for partition in partitions if partition.topic is not None}
     parts = (_count(len(topics), "topic"), _count(len(partitions), "partition"))
     count = _count(sum(len(partition.segments) for partition in partitions), "segment")
@@ -43,7 +43,7 @@ def as_html(partitions: Sequence[Partition]) -> str:
 
 
 def _cells(partition: Partition) -> tuple[str, ...]:
-    """Return texts of a partition; of what is not mounted the end is not read."""
+    """Return the texts of a partition; the end of remote logs is not read."""
     end = None if isinstance(partition.folder, RemotePath) else partition.end_offset
     name = partition.segments[0].file_name if partition.topic is None else partition.topic
     values = (partition.partition, len(partition.segments), partition.size_in_bytes, partition.start_offset, end)

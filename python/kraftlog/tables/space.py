@@ -1,4 +1,4 @@
-"""What takes the bytes of partitions, and what compaction and retention would leave of them."""
+"""The use of bytes in partitions, and the effects of compaction and retention."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _NOT_CLEANED = "not_cleaned"
 
 @dataclass(frozen=True)
 class Housekeeping:
-    """Settings of topics under which to say what would be left.
+    """Topic settings for estimates of compaction and retention.
 
     Attributes
     ----------
     now : int
-        In milliseconds.
+        Current time in milliseconds.
     compacts : bool
-        Whether to say what compaction would leave.
+        Whether to estimate compaction.
     rolls : bool
-        Whether to take the last segment of a partition as closed: a broker does not clean it.
+        Whether to treat the last segment of a partition as closed; a broker does not clean it.
     delete_retention_ms, min_compaction_lag_ms : int
     retention_ms, retention_bytes : int or None
-        None is no limit; without both nothing is said of retention.
+        None means no limit; without both there is no estimate of retention.
     """
 
     now: int
@@ -66,7 +66,7 @@ class Housekeeping:
 
     @property
     def retains(self) -> bool:
-        """Whether something is said of retention."""
+        """Whether to estimate retention."""
         return self.retention_ms is not None or self.retention_bytes is not None
 
     @property
@@ -119,26 +119,26 @@ def space(
     *,
     on_progress: Progress | None = None,
 ) -> pa.Table:
-    """Add up the bytes of each partition, by what they are.
+    """Add up the bytes of each partition, by kind.
 
-    Batches count as they are on disk; ``saved_bytes`` is what compression saves of them. ``overhead_bytes`` are headers
-    of batches, lengths and deltas of records, and control batches. ``unread_bytes`` are torn tails and batches that
-    cannot be read. Overhead and savings are null where compressed messages of magic 0 or 1 are among them.
+    Sizes of batches are those on disk; ``saved_bytes`` are saved by compression. ``overhead_bytes`` are headers of
+    batches, lengths and deltas of records, and control batches. ``unread_bytes`` are torn tails and unreadable batches.
+    Overhead and savings are null if there are compressed messages of magic 0 or 1.
 
     Parameters
     ----------
     segments : sequence of Segment
     faults : list of Fault
-        Receives what could not be read, and which partitions compaction refuses.
+        Receives faults, and partitions that compaction refuses.
     housekeeping : Housekeeping, optional
-        By default nothing is said of compaction and retention.
+        By default there are no estimates of compaction and retention.
     on_progress : callable, optional
 
     Returns
     -------
     pyarrow.Table
-        A row for each folder of a partition, with the columns of ``schema.SPACE`` that are shown, and those on request
-        that ``housekeeping`` asks for.
+        A row for each folder of a partition, with the default columns of ``schema.SPACE``, and those on request that
+        ``housekeeping`` requires.
     """
     rows = []
     live = [segment for segment in segments if not segment.state]
@@ -204,7 +204,7 @@ def _lengths(column: pa.Array) -> int:
 
 
 def _left(group: list[Segment], settings: Housekeeping, faults: list[Fault]) -> dict[str, int | None]:
-    """Return what compaction and retention would leave of a partition; null where it cannot be said."""
+    """Return the bytes of a partition after compaction and retention; null if unknown."""
     if group[0].base_offset is None or isinstance(group[0].path, RemotePath):
         message = f"{group[0].name}: compaction and retention are known of local folders of partitions alone"
         faults.append(located(group[0], Fault(_NOT_CLEANED, message)))
@@ -235,7 +235,7 @@ def _left(group: list[Segment], settings: Housekeeping, faults: list[Fault]) -> 
 
 
 def _stable(group: list[Segment], bounds: LogBounds, *, rolls: bool) -> list[tuple[Segment, int]]:
-    """Return the closed segments all of whose transactions have ended, each with the offset behind it."""
+    """Return the closed segments without open transactions, each with its end offset."""
     ends = [segment.base_offset or 0 for segment in group[1:]]
     if rolls:
         ends.append(bounds.log_end_offset)
@@ -243,7 +243,7 @@ def _stable(group: list[Segment], bounds: LogBounds, *, rolls: bool) -> list[tup
 
 
 def _compacted(group: list[Segment], bounds: LogBounds, settings: Housekeeping) -> dict[str, int | None]:
-    """Run the cleaner, and write nothing."""
+    """Run the log cleaner without writing."""
     closed = [segment for segment, _ in _stable(group, bounds, rolls=settings.rolls)]
     for number, segment in enumerate(closed):
         if largest_timestamp(segment) > settings.now - settings.min_compaction_lag_ms:

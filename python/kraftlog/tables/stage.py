@@ -1,4 +1,4 @@
-"""What is done with the rows of a table on their way from the files to a user: a chain of stages."""
+"""Transforms rows of a table before output: a chain of stages."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Source = Callable[[Read], Iterator[pa.RecordBatch]]
 
 
 class Stage(Protocol):
-    """One step: it asks the source for what it needs, and returns what a ``Read`` asks for."""
+    """One step: it requests rows from its source, and returns those that a ``Read`` requests."""
 
     def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
-        """Return the rows of ``read.schema``; what the source is asked for may have other columns, files and bounds."""
+        """Return the rows of ``read.schema``; the stage may request other columns, files and bounds from the source."""
         ...
 
 
 class Redacted:
-    """Takes out what rules say.
+    """Redacts records.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ class Redacted:
         self._redaction = redaction
 
     def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
-        """Return the rows without it."""
+        """Return the redacted rows."""
         return self._redaction.stream(source(read), read.notes)
 
 
 def through(stages: Iterable[Stage], source: Source) -> Source:
-    """Return a source behind stages, of which the first is next to the files."""
+    """Return a source followed by stages; the first one is next to the files."""
 
     def behind(source: Source, stage: Stage) -> Source:
         return partial(stage.rows, source=source)

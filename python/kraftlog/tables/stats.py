@@ -1,4 +1,4 @@
-"""What partitions and producers have written, from batch headers."""
+"""Sums per partition and producer, from batch headers."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Totals:
     max_timestamp: int = NO_TIMESTAMP
 
     def add(self, headers: Headers) -> None:
-        """Count batches in."""
+        """Add batches."""
         self.join(_sums(headers, np.zeros(1, np.intp))[0])
 
     def join(self, other: Totals) -> None:
-        """Count in what was counted of other batches."""
+        """Add the sums of other batches."""
         is_known = self.records is not None and other.records is not None
         self.records = (self.records or 0) + (other.records or 0) if is_known else None
         for name in ("batches", "size", "packed", "plain"):
@@ -64,7 +64,7 @@ class Totals:
 
 
 def _sums(headers: Headers, starts: npt.NDArray[np.intp]) -> list[Totals]:
-    """Return the sums of stretches of batches, each of which goes from one start to the next; none is empty."""
+    """Return the sums of consecutive ranges of batches; none is empty."""
     counts, timestamps_of = headers["records_count"], headers["max_timestamp"]
     begun = np.where(
         headers["attributes"] & (TIMESTAMP_TYPE_BIT | DELETE_HORIZON_BIT) != 0,
@@ -106,7 +106,7 @@ def collect(
     ----------
     segments : list of Segment
     faults : list of Fault
-        Receives what could not be read.
+        Receives faults.
     by_producer : bool
         A row for each producer id of a partition; otherwise producer_id is null.
     decompress : bool
@@ -128,7 +128,7 @@ def collect(
 
 
 def _groups(headers: Headers, *, by_producer: bool) -> Iterator[tuple[int | None, Totals, Headers]]:
-    """Return producer ids, by which batches are taken apart, with the sums of their batches and these."""
+    """Return producer ids as groups of batches, with the sums of their batches."""
     if not by_producer:
         yield None, _sums(headers, np.zeros(1, np.intp))[0], headers
         return
@@ -150,7 +150,7 @@ def _decompress(
     into: Decompressor,
     faults: list[Fault],
 ) -> None:
-    """Measure batches of magic 2; messages of older formats count as they are."""
+    """Measure decompressed batches of magic 2; for messages of older formats the stored size is used."""
     for header in headers:
         position, size = int(header["position"]), int(header["batch_length"]) + LOG_OVERHEAD
         codec = int(header["attributes"]) & COMPRESSION_MASK
@@ -190,5 +190,5 @@ def _table(totals: dict[Key, Totals], *, decompress: bool) -> pa.Table:
 
 
 def codec_names(codecs: int) -> str:
-    """Return the names of the codecs whose bits are set, as the column ``compression`` has them."""
+    """Return the names of the codecs whose bits are set, as in the column ``compression``."""
     return "+".join(name for code, name in enumerate(COMPRESSION_NAMES) if codecs >> code & 1)

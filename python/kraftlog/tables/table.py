@@ -1,6 +1,6 @@
-"""What a table is, for every door: Python, the command line, SQL, Spark and the reference follow it.
+"""The definition of a table, for all interfaces: Python, the command line, SQL, Spark and the reference.
 
-No pyarrow is needed to import this: help and start of the command line are quick.
+This module does not import pyarrow, so that help and start of the command line are fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Cut(Enum):
-    """How tasks of Spark share a table."""
+    """How Spark divides a table into tasks."""
 
     RANGES = auto()
     """Each reads a stretch of a segment, from one batch to another; transactions decide which of its rows are shown."""
@@ -35,7 +35,7 @@ class Cut(Enum):
 
 
 class Replicas(Enum):
-    """What a table reads of a partition that has several replicas."""
+    """The replicas of a partition that a table reads."""
 
     LINE = auto()
     """The one that has what the cluster would serve (``Lines``)."""
@@ -46,7 +46,7 @@ class Replicas(Enum):
 
 
 class Narrows(Enum):
-    """What a condition on the columns of a table leaves of the log that has to be read."""
+    """The parts of a log that a condition on columns can exclude."""
 
     NOTHING = auto()
     PARTITIONS = auto()
@@ -63,28 +63,28 @@ class Table:
     ----------
     name : str
     columns : str or TableSchema
-        Its columns, or their name in ``kraftlog.schema``.
+        The columns, or their name in ``kraftlog.schema``.
     rows : str
-        Module of ``kraftlog.tables`` and function that make its rows of a ``Read``.
+        Module of ``kraftlog.tables`` and function that returns the rows of a ``Read``.
     options : type
-        A ``TypedDict``: what may be asked of it, in every door.
+        A ``TypedDict`` with the options, for all interfaces.
     cut : Cut
     replicas : Replicas
     narrows : Narrows
     topic : str or None
-        The topic that it is folded from.
+        The topic from which the table is built.
     key : tuple of str
-        Columns that say what a row of a folded table is of; then it can be followed.
+        Key columns of a table that is built from a topic; required for following.
     is_of_files : bool
-        It shows what is on disk, also what was deleted for consumers.
+        Whether it shows everything on disk, including records that are deleted for consumers.
     is_of_metadata : bool
-        It reads the metadata log alone.
+        Whether it only reads the metadata log.
     is_of_faults : bool
-        Its rows are what could not be read.
+        Whether its rows are faults.
     shows_unread : bool
-        It has rows of files that are not read, too.
+        Whether it also has rows for ignored files.
     defaults : mapping
-        Of options whose default is not that of ``ReadOptions``.
+        Defaults of options that differ from ``ReadOptions``.
     task, command, summary, example : str
         Under which heading the command line has it, the name of its command, what that does, and how it is used.
     module : str
@@ -113,7 +113,7 @@ class Table:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """Its columns."""
+        """The columns."""
         if not isinstance(self.columns, str):
             return self.columns
         found: TableSchema = getattr(import_module("kraftlog.schema"), self.columns)
@@ -121,14 +121,14 @@ class Table:
 
     @cached_property
     def rows_of(self) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-        """What makes its rows of a ``Read``."""
+        """The function that returns the rows of a ``Read``."""
         module, function = self.rows.split(".")
         found: Callable[[Any], Iterator[pa.RecordBatch]] = getattr(import_module(f"kraftlog.tables.{module}"), function)
         return found
 
     @cached_property
     def option_names(self) -> tuple[str, ...]:
-        """The names of its options, in the order of their definition; all tables have ``strict``."""
+        """The names of the options, in the order of their definition; all tables have ``strict``."""
         return (*self.options.__annotations__, "strict")
 
     @property
@@ -138,28 +138,28 @@ class Table:
 
     @property
     def has_log_partitions(self) -> bool:
-        """Whether topic and partition of a row are those of the log that it was read from."""
+        """Whether topic and partition of a row are those of the log from which it was read."""
         return self.narrows is not Narrows.NOTHING
 
     @property
     def can_be_followed(self) -> bool:
-        """Whether new rows can be told from those that were shown."""
+        """Whether new rows can be distinguished from earlier ones."""
         return self.has_records or bool(self.key)
 
     def read_options(self, given: Mapping[str, Any]) -> ReadOptions:
-        """Return how it is read, for options as users give them.
+        """Return ``ReadOptions`` for options given by users.
 
         Parameters
         ----------
         given : mapping
-            Names of ``option_names``. Bounds may be None, timestamps datetimes or ISO 8601 text.
+            Values by names in ``option_names``. Bounds may be None, timestamps datetimes or ISO 8601 text.
 
         Raises
         ------
         TypeError
-            For an option that it does not have; the message names those that it has.
+            For an unknown option; the message lists the known ones.
         ValueError
-            For a value that an option cannot have.
+            For an invalid value.
 
         Examples
         --------

@@ -9,24 +9,24 @@ _CLASSES = b"dDwWsSbBAzCnrtfav"  # behind a backslash: of one byte, or of none
 
 
 class TextMatch:
-    """Where a column of bytes has a text, or bytes that an expression of RE2 matches.
+    """Matches of a text or an RE2 regular expression in a column of bytes.
 
     Parameters
     ----------
     text : bytes
     regex : bool
     ignore_case : bool
-        Of the letters of ASCII.
+        Whether to ignore the case of ASCII letters.
 
     Attributes
     ----------
     needed : bytes
-        What stands in every match, in its case or, with ``ignore_case``, in another; empty when it is not known.
+        Bytes that every match contains, in this case or, with ``ignore_case``, in another; empty if unknown.
 
     Raises
     ------
     ValueError
-        When it is no expression, or one whose case cannot be ignored.
+        When the expression is invalid, or its case cannot be ignored.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class TextMatch:
             raise ValueError(f"expression {_shown(text)}: {str(error).split('expression: ')[-1]}") from None
 
     def mask(self, column: pa.Array) -> pa.Array:
-        """Return which values have it; a null has nothing."""
+        """Return which values match; nulls do not."""
         if self._literal is not None:
             found = pc.match_substring(column, self._literal)
         else:
@@ -73,7 +73,7 @@ def _of_any_case(byte: int) -> bytes:
 
 
 def needed_text(pattern: bytes) -> bytes:
-    r"""Return bytes that stand in whatever an expression matches, the longest that are easily told; or none.
+    r"""Return bytes that every match of an expression contains, the longest that are easy to find; or none.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def needed_text(pattern: bytes) -> bytes:
 
 
 def _behind_class(pattern: bytes, at: int) -> int:
-    """Return where a class of characters ends whose ``[`` lies before a place."""
+    """Return the end of a character class whose ``[`` is before a position."""
     if pattern[at : at + 1] == b"^":
         at += 1
     start = at

@@ -22,20 +22,20 @@ EPOCHS_SHOWN = 10
 
 
 class OfTransaction:
-    """Keeps the records of a transaction, whatever became of it; other partitions and offsets are not read.
+    """Keeps the records of a transaction in any state; other partitions and offsets are not read.
 
     Parameters
     ----------
     wanted : ProducerIdAndEpoch
     files : Discovery
-        All that may tell which partitions it has, of all replicas.
+        All files that may name its partitions, of all replicas.
     """
 
     def __init__(self, wanted: ProducerIdAndEpoch, files: Discovery) -> None:
         self._wanted, self._files = wanted, files
 
     def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
-        """Return its records, of one partition after another.
+        """Return its records, one partition after another.
 
         Raises
         ------
@@ -57,7 +57,7 @@ class OfTransaction:
                 yield batch.filter(is_own).select(names)
 
     def _parts(self, read: Read) -> list[Part]:
-        """Return what partitions have of it, and say what is not shown."""
+        """Return its parts in partitions, and add notes on parts that are not shown."""
         whole = ReadOptions(strict=read.options.strict, heal=read.options.heal)
         segments = line_segments(self._files, [], heals=whole.heal)
         known = coordinator_transactions(self._files, whole, read.faults)

@@ -32,7 +32,7 @@ _OF_MARKER = ("marker_offset", "marker_epoch", "coordinator_epoch")
 
 
 def partition_transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
-    """Return the table partition_transactions: of each partition those that ended, by marker, then open ones."""
+    """Return the table partition_transactions: for each partition the ended ones, by marker, then open ones."""
     for group in by_partition(read.segments):
         if is_metadata(group[0]):
             continue
@@ -45,13 +45,13 @@ def partition_transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
 
 def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | None) -> Iterator[Transactions]:
-    """Go through the headers of a partition, with each crc compared; what cannot be read is in ``faults``.
+    """Read the headers of a partition, with each crc verified; faults are added to ``faults``.
 
     Returns
     -------
     iterator of numpy.ndarray
-        Of each segment the transactions that ended in it; in the end those that are open. What may have ended in a
-        segment that cannot be read is open as far as is known.
+        For each segment the transactions that ended in it; at the end the open ones. Transactions that may have ended
+        in an unreadable segment are open.
     """
     fold = PartitionTransactions(group[0], faults)
     for segment, following in zip_longest(group, group[1:]):
@@ -66,14 +66,14 @@ def _folded(group: list[Segment], faults: list[Fault], on_progress: Progress | N
 
 
 class PartitionTransactions:
-    """Transactions of one partition as its headers come.
+    """Transactions of one partition, from its headers in order.
 
     Parameters
     ----------
     first : Segment
-        The first one; the snapshot beside it says what is open before it.
+        The first segment; its snapshot has the transactions that are open before it.
     faults : list of Fault
-        Receives a snapshot that cannot be read.
+        Receives an unreadable snapshot.
     """
 
     def __init__(self, first: Segment, faults: list[Fault]) -> None:
@@ -82,18 +82,18 @@ class PartitionTransactions:
 
     @property
     def open(self) -> Transactions:
-        """Those that are open, by first offset."""
+        """The open transactions, by first offset."""
         return self._fold.open
 
     def add(self, headers: Headers) -> Transactions:
-        """Take the next headers, with each crc compared; returns the transactions that ended in them."""
+        """Add the next headers, with verified crc; returns the transactions that ended in them."""
         return self._fold.add(headers)
 
     def lose(self, following: Segment | None, faults: list[Fault]) -> Transactions:
-        """Go on behind a segment that could not be read to its end.
+        """Continue after a segment that could not be read completely.
 
-        Returns the transactions that may have ended in it: all that are open but those that are open behind it, as the
-        snapshot beside the following segment has it.
+        Returns the transactions that may have ended in it: all open ones, except those that are open in the snapshot of
+        the following segment.
         """
         still_open = (read_opened(following, faults) if following is not None else None) or {}
         producers = self.open["producer_id"].tolist()
@@ -111,7 +111,7 @@ def _pass_on(found: list[Fault], faults: list[Fault], *, strict: bool) -> None:
 
 
 def transactions_within(segment: Segment, transactions: Transactions, options: ReadOptions) -> Transactions:
-    """Return the transactions that reach into the bounds of offset and timestamp, and behind the log start offset."""
+    """Return the transactions that overlap the bounds of offset and timestamp, and end after the log start offset."""
     options = options.from_log_start(segment.log_start_offset)
     has_data, has_ended = transactions["first_offset"] != NONE, transactions["marker_offset"] != NONE
     first = np.where(has_data, transactions["first_offset"], transactions["marker_offset"])
@@ -167,7 +167,7 @@ def metadata_transaction_rows(read: Read) -> Iterator[pa.RecordBatch]:
 
 
 def _metadata_within(found: Found, options: ReadOptions) -> Found:
-    """Return the transactions that reach into the bounds of offset."""
+    """Return the transactions that overlap the bounds of offset."""
     first, last = found.transactions["first_offset"], found.transactions["last_offset"]
     keep = (first < options.end_offset) & (last >= options.start_offset)
     begin_values, end_values = (list(compress(values, keep)) for values in (found.begin_values, found.end_values))
@@ -175,7 +175,7 @@ def _metadata_within(found: Found, options: ReadOptions) -> Found:
 
 
 def metadata_transaction_columns(found: Found, arrow_schema: pa.Schema, faults: list[Fault]) -> pa.RecordBatch:
-    """Return transactions as rows of the table metadata_transactions; faults receives markers without a readable text.
+    """Return transactions as rows of the table metadata_transactions; faults receives markers without readable text.
 
     Parameters
     ----------

@@ -80,13 +80,13 @@ def transactions_of_segments(
     Parameters
     ----------
     segments : list of Segment
-        Of one replica of each partition.
+        Segments of one replica of each partition.
     known : list of CoordinatorTransaction
-        Those of ``coordinator_transactions``.
+        The result of ``coordinator_transactions``.
     options : ReadOptions
         Whether to raise at the first fault.
     faults : list of Fault
-        Receives what cannot be read.
+        Receives faults.
     on_progress : callable, optional
     """
     found = TransactionsOfLog()
@@ -97,14 +97,14 @@ def transactions_of_segments(
 
 
 class TransactionCheck:
-    """Finds transactions that are torn, from the headers that another pass reads.
+    """Finds torn transactions, from the headers of another pass.
 
     Parameters
     ----------
     segments : list of Segment
-        Those that count: of one replica of each partition.
+        Segments of one replica of each partition.
     files : Discovery
-        Those of all replicas: in their directories are the coordinators.
+        Files of all replicas; their directories contain the coordinators.
     """
 
     def __init__(self, segments: list[Segment], files: Discovery) -> None:
@@ -113,12 +113,12 @@ class TransactionCheck:
         self._found = TransactionsOfLog()
 
     def observe(self, segment: Segment, unread: list[Fault], headers: Headers) -> None:
-        """Take the next headers of a segment, and what could not be read of it."""
+        """Add the next headers of a segment, and its faults."""
         if segment.path in self._wanted:
             self._found.observe(segment, unread, headers)
 
     def torn(self) -> Iterator[Fault]:
-        """Return a fault for each torn transaction, of the partition that is not as expected."""
+        """Return a fault for each torn transaction, at the partition with the unexpected marker."""
         known = coordinator_transactions(self._files, ReadOptions(), [])  # the other pass reports their faults
         for transactions in self._found.transactions(known):
             for one in transactions:
@@ -148,14 +148,15 @@ def _name(one: Transaction) -> str:
 
 @dataclass
 class _PartitionLog:
-    """What the headers of one partition's log say.
+    """The headers of one partition's log.
 
     Attributes
     ----------
     is_whole : bool
-        Whether it has every batch from offset 0 on, and all of them could be read.
+        Whether it has all batches from offset 0 on, and all of them are readable.
     first_marker, last_marker : int or None
-        The smallest and the largest time of a marker, which the broker sets; others may be any that a client chose.
+        The smallest and the largest time of a marker. Brokers set these times; clients may set any time in other
+        batches.
     """
 
     of: TopicPartition
@@ -169,7 +170,7 @@ class _PartitionLog:
     last_marker: int | None = None
 
     def begin(self, segment: Segment | None) -> None:
-        """Take the next segment; behind one that could not be read to its end, its snapshot says what is open."""
+        """Start the next segment; after an incompletely read segment its snapshot has the open transactions."""
         if self.is_unread:
             self.ended.append(self.fold.lose(segment, []))
             self.is_unread = self.is_whole = False
@@ -177,7 +178,7 @@ class _PartitionLog:
             self.segment = segment
 
     def add(self, headers: Headers) -> None:
-        """Take the next headers."""
+        """Add the next headers."""
         markers = headers["max_timestamp"][headers["control_type"] >= 0]
         if len(markers):
             first, last = int(markers.min()), int(markers.max())
@@ -190,9 +191,9 @@ class _PartitionLog:
         self.ended.append(self.fold.add(headers))
 
     def holds(self, known: CoordinatorTransaction) -> bool:
-        """Whether it has all that a transaction wrote, and goes on behind its end.
+        """Whether it has all records of a transaction, and continues after its end.
 
-        A topic that was deleted and made again does not, nor does an older copy, or a replica that lags.
+        Not true for a topic that was deleted and recreated, an older copy, or a lagging replica.
         """
         if not self.is_whole or self.first_marker is None or self.last_marker is None:
             return False
@@ -201,12 +202,12 @@ class _PartitionLog:
 
     @property
     def rows(self) -> Transactions:
-        """The transactions: those that ended, by marker, then open ones."""
+        """The transactions: ended ones, by marker, then open ones."""
         return np.concatenate([*self.ended, self.fold.open])
 
 
 class TransactionsOfLog:
-    """Takes the headers of partitions' logs, and joins what they say to transactions."""
+    """Reads the headers of partitions, and merges them into transactions."""
 
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, _PartitionLog] = {}
@@ -220,9 +221,9 @@ class TransactionsOfLog:
         on_progress: Progress | None,
         also: Callable[[Headers], None] = lambda _: None,
     ) -> None:
-        """Read the headers of a partition, with each crc compared; what cannot be read is in ``faults``.
+        """Read the headers of a partition, with each crc verified; faults are added to ``faults``.
 
-        ``also`` takes the headers, too.
+        ``also`` is called with the headers as well.
         """
         for segment in group:
             unread: list[Fault] = []
@@ -240,16 +241,16 @@ class TransactionsOfLog:
     def observe(
         self, segment: Segment, unread: list[Fault], headers: Headers | None, faults: list[Fault] | None = None
     ) -> None:
-        """Take the next headers of a segment, and what could not be read of it.
+        """Add the next headers of a segment, and its faults.
 
         Parameters
         ----------
         segment : Segment
         unread : list of Fault
         headers : numpy.ndarray or None
-            Each crc was compared.
+            Headers with verified crc.
         faults : list of Fault, optional
-            Receives a snapshot that cannot be read.
+            Receives an unreadable snapshot.
         """
         of = segment.topic_partition
         if of is None:
@@ -266,7 +267,7 @@ class TransactionsOfLog:
         log.is_unread |= any(fault.error == "unreadable_file" for fault in unread)
 
     def transactions(self, known: Iterable[CoordinatorTransaction]) -> Iterator[list[Transaction]]:
-        """Return the transactions of each producer id; nothing can be observed after it.
+        """Return the transactions of each producer id; no headers can be added afterwards.
 
         Parameters
         ----------
@@ -320,15 +321,15 @@ def _parts(ofs: list[TopicPartition], rows: Transactions) -> list[Part]:
 def coordinator_transactions(
     files: Discovery, options: ReadOptions, faults: list[Fault]
 ) -> list[CoordinatorTransaction]:
-    """Return the transactions that ``__transaction_state`` has, in the log directories that files are in.
+    """Return the transactions in ``__transaction_state`` of the log directories of the files.
 
     Parameters
     ----------
     files : Discovery
-        All replicas, of whichever topics were asked for.
+        All replicas, including those of topics that were not requested.
     options : ReadOptions
     faults : list of Fault
-        Receives what cannot be read.
+        Receives faults.
     """
     log = CoordinatorLog()
     for group in partitions_of_topic(coordinator_segments(files, options, faults), TRANSACTION_STATE):
@@ -364,7 +365,7 @@ def _state_record(row: Mapping[str, Any], timestamp: int | None) -> StateRecord:
 
 
 def transactional_commits(segments: list[Segment], options: ReadOptions, faults: list[Fault]) -> Commits:
-    """Return the offsets that transactions have committed, or would, by the producer that wrote them."""
+    """Return the committed and pending offsets of transactions, by their producers."""
     found: Commits = defaultdict(list)
     for group in partitions_of_topic(segments, CONSUMER_OFFSETS):
         of = group[0].topic_partition
@@ -383,7 +384,7 @@ def transactional_commits(segments: list[Segment], options: ReadOptions, faults:
 
 
 def input_offsets(one: Transaction, commits: Commits) -> list[dict[str, Any]]:
-    """Return the offsets that a transaction committed, the last one of each group and partition."""
+    """Return the offsets committed by a transaction, the last one of each group and partition."""
     last: dict[tuple[str, str, int], int] = {}
     for part in one.parts:
         rows = commits.get((part.of, part.producer_id), [])

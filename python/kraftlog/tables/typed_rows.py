@@ -1,4 +1,4 @@
-"""Records with typed keys and values."""
+"""Records with decoded keys and values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlog.values.typed_options import ResolvedTypes
 
 
 class Typed:
-    """Makes values of the bytes of keys and values.
+    """Decodes keys and values.
 
     Parameters
     ----------
@@ -25,13 +25,13 @@ class Typed:
         self._types = types
 
     def rows(self, read: Read, source: Source) -> Iterator[pa.RecordBatch]:
-        """Return the typed rows; what does not fit is noted at the end."""
+        """Return the decoded rows; errors are reported at the end."""
         records = self._types.records(read.schema.names, strict=read.options.strict)
         yield from records.rows(source(replace(read, schema=schema.RECORDS.select(records.reads))), read.faults)
 
 
 def typed_table(types: ResolvedTypes) -> schema.TableSchema:
-    """Return the table ``records`` with the types that keys and values have, and what is wrong with them."""
+    """Return the table ``records`` with the types of keys and values, and their errors."""
     errors = [f"{side}_error" for side in types.formats]
     every = types.records([*schema.RECORDS.shown, *errors, *schema.RECORDS.on_request], strict=False).schema
     columns = dict(zip(every.names, every.types, strict=True))

@@ -1,4 +1,4 @@
-"""What of a log's files is not read: faults, and what was left alone."""
+"""Files of a log that are not read: faults, and ignored files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from kraftlog.layout.unread import NOTHING_LOST, Unread
 
 
 def left_alone(found: Discovery) -> list[Fault]:
-    """Return the files and folders that are not read, as rows of the ``errors`` table with error ``not_read``."""
+    """Return the ignored files and folders, as rows of the ``errors`` table with error ``not_read``."""
     return [_as_row(item) for item in found.unread if not item.is_fault]
 
 
 def not_needed(found: Discovery) -> list[Fault]:
-    """Return what is wrong and no reader needs: orphans and duplicates of a remote tier, folders that stop a broker."""
+    """Return problems that affect no reader: orphans and duplicates of a remote tier, folders that stop a broker."""
     return [_as_row(item) for item in found.unread if item.error in NOTHING_LOST]
 
 
 def note_unreadable(found: Discovery, faults: list[Fault], *, strict: bool) -> None:
-    """Note the folders that could not be listed, or raise for the first."""
+    """Add the folders that could not be listed to the faults, or raise for the first."""
     for fault in unreadable(found):
         if strict:
             raise error_from_fault(fault)

@@ -1,4 +1,4 @@
-"""Options as users give them, made into those that readers take."""
+"""Conversion of options given by users to those of readers."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _checked_time(time: datetime | str | int) -> str | int:
 
 
 def given_numbers(option: str, numbers: SupportsIndex | Iterable[SupportsIndex] | None) -> list[int] | None:
-    """Return numbers of partitions or brokers; a single one stands for a list of it.
+    """Return numbers of partitions or brokers; a single number is accepted as a list.
 
     Raises
     ------
     TypeError
-        When one is no integer.
+        When one is not an integer.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def given_numbers(option: str, numbers: SupportsIndex | Iterable[SupportsIndex] 
 
 
 def catalog_of(definitions: PathLike | None) -> Catalog:
-    """Return the messages that this package knows, and in their place those of a folder of Kafka's JSON definitions."""
+    """Return the built-in message definitions, with those of a folder of Kafka's JSON definitions in their place."""
     if definitions is None:
         return BUILT_IN
     from kraftlog.messages import kafka_json

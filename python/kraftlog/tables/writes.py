@@ -1,4 +1,4 @@
-"""When records were written: how many have a timestamp in each minute, hour or day."""
+"""Write times: the number of records with a timestamp in each minute, hour or day."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def writes(
     notes: list[str],
     on_progress: Progress | None = None,
 ) -> pa.Table:
-    """Count the records of each partition by their timestamps.
+    """Count the records of each partition by timestamp.
 
     Parameters
     ----------
@@ -38,13 +38,13 @@ def writes(
     options : ReadOptions
     faults : list of Fault
     notes : list of str
-        Receives where records before the log start offset are not counted.
+        Receives notes about records before the log start offset, which are not counted.
     on_progress : callable, optional
 
     Returns
     -------
     pyarrow.Table
-        A row for each stretch with records, in UTC; sizes are those of keys and values. ``start`` is null for records
+        A row for each interval with records, in UTC; sizes are those of keys and values. ``start`` is null for records
         without a timestamp.
     """
     if unit not in MILLISECONDS:
