@@ -1,7 +1,8 @@
-"""Ranges to read, each with the transactions that reach into it.
+"""Ranges to read, each with its overlapping transactions.
 
-Whether a transactional record is visible is known when its transaction has ended, which may be much later in the log. A
-range is handed out as soon as all transactions that began before its end have ended. Ranges that wait hold no file.
+The visibility of a transactional record is known when its transaction has ended, which may be much later in the log. A
+range is returned as soon as all transactions that began before its end have ended. Waiting ranges do not keep files
+open.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from kraftlog.transactions.view import FOREVER
 
 
 def needs_transactions(options: ReadOptions, columns: Sequence[str]) -> bool:
-    """Whether a reader must know of transactions."""
+    """Whether a reader requires transactions."""
     return options.isolation_level == READ_COMMITTED or bool(TRANSACTION_COLUMNS & set(columns))
 
 
@@ -54,9 +55,10 @@ def ranges_with_transactions(
     *,
     follows: bool = False,
 ) -> Iterator[Range]:
-    """Return the ranges to read, in order, with what is known of their transactions.
+    """Return the ranges to read, in order, with their transactions.
 
-    The files beside closed segments tell of them, where these are whole, else headers, a segment ahead of the reader.
+    Transactions come from the files next to closed segments, if these are complete, or else from headers, one segment
+    ahead of the reader.
 
     Parameters
     ----------
@@ -64,16 +66,16 @@ def ranges_with_transactions(
     options : ReadOptions
         With ``read_committed`` ranges end at the last stable offset.
     range_bytes : int, optional
-        Bytes of log in a range; by default a segment is one.
+        Size of a range in bytes; by default one range per segment.
     columns : sequence of str
-        Of the ``records`` table.
+        Columns of the ``records`` table.
     faults : list of Fault
-        Receives snapshots and segments that cannot be read, and markers of metadata transactions out of place.
+        Receives unreadable snapshots and segments, and misplaced markers of metadata transactions.
     notes : list of str
-        Receives where a read_committed reader stops, and why remote log files must be read for their headers.
+        Receives the offset at which a read_committed reader stops, and the reason why headers of remote files are read.
     follows : bool
-        Whether each range is read before the next one is asked for: a last segment is then one range, of which the
-        reader finds out by itself what is committed. Such a range is for this process alone.
+        Whether each range is read before the next one is requested. A last segment is then one range, whose reader
+        determines committed records itself. Such a range can only be used in this process.
 
     Raises
     ------
@@ -104,7 +106,7 @@ def _move(found: list[Fault], faults: list[Fault]) -> None:
 
 @dataclass
 class _Pending:
-    """A range of a segment, and the places [low, high) that it takes."""
+    """A range of a segment, and its places [low, high)."""
 
     part: Range
     number: int
@@ -121,12 +123,12 @@ class PartitionRanges:
     options : ReadOptions
     range_bytes : int, optional
     notes : list of str
-        Receives where a read_committed reader stops.
+        Receives the offset at which a read_committed reader stops.
     all_at_once : bool
-        Whether all ranges are wanted before anything is read: segments are looked at side by side.
+        Whether all ranges are required before any is read: segments are then scanned in parallel.
     follows : bool
-        Whether a reader may find out of the last segment by itself what is committed, as ranges are read one after the
-        other and nobody asks for the transactions of records.
+        Whether a reader may determine committed records of the last segment itself, because ranges are read one after
+        another and the transactions of records are not requested.
     """
 
     def __init__(
@@ -175,7 +177,7 @@ class PartitionRanges:
         return self._follows and not self._is_remote and is_last and is_whole and not segment.is_cut
 
     def _followed(self, number: int) -> Range:
-        """Return a last segment as one range, behind which nothing waits."""
+        """Return a last segment as one range that nothing waits for."""
 
         def rest(position: int) -> Iterator[Range]:
             for part in self._along([number]):
@@ -260,7 +262,7 @@ class PartitionRanges:
         yield Range(segment, begin, end, begin == start)
 
     def _before(self, unstable: int) -> Iterator[Range]:
-        """Return the ranges that lie before every open transaction, each with the transactions that reach into it."""
+        """Return the ranges before all open transactions, each with its overlapping transactions."""
         if not self._pending or self._pending[0].high > unstable:
             return
         ended = np.concatenate(self._ended)
@@ -278,7 +280,7 @@ class PartitionRanges:
         self._ended = [around, ended[begun:]]
 
     def _stop(self, step: Step) -> Iterator[Range]:
-        """Return the ranges up to where the earliest transaction begins of those that are open or undecided."""
+        """Return the ranges up to the start of the earliest open or undecided transaction."""
         held = [*step.undecided, *step.opened]
         first = min(held, key=lambda one: (one.unstable_place, one.first_offset))
         if first.first_offset < self._options.end_offset:
@@ -300,7 +302,7 @@ class PartitionRanges:
             yield from self._before(limit)
 
     def _plan_again(self, number: int) -> None:
-        """Cut a segment anew in which a read_committed reader stops at an offset: all of its ranges have waited."""
+        """Divide a segment again, at which a read_committed reader stops; all of its ranges were waiting."""
         if any(waiting.number == number for waiting in self._pending):
             self._pending = deque(waiting for waiting in self._pending if waiting.number < number)
             options = replace(self._options, end_offset=min(self._options.end_offset, self._stable[1]))

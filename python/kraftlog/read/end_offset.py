@@ -1,4 +1,4 @@
-"""Where the log of a partition ends, from the headers of its last batches."""
+"""The end of a partition's log, from the headers of its last batches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _AT_THE_END = ReadOptions(start_offset=NO_BOUND, include_deleted=True)
 
 
 def end_offset(segment: Segment, faults: list[Fault], *, check_crc: bool = False) -> int:
-    """Return the offset behind the last batch of a segment; its base offset when it has none.
+    """Return the offset after the last batch of a segment; its base offset if it has none.
 
-    Only the headers are read that follow the last entry of the index file.
+    Only headers after the last entry of the index file are read.
 
     Parameters
     ----------
     segment : Segment
     faults : list of Fault
-        Receives what a walk over the headers finds, and one ``unreadable_file`` when the file cannot be read.
+        Receives faults in headers, and one ``unreadable_file`` if the file cannot be read.
     check_crc : bool
-        Whether the batches that follow are read, and those do not count whose checksum does not match.
+        Whether to read these batches and ignore those with wrong checksums.
 
     Examples
     --------
@@ -40,9 +40,9 @@ def end_offset(segment: Segment, faults: list[Fault], *, check_crc: bool = False
 
 
 def last_header(segment: Segment, faults: list[Fault], *, check_crc: bool = False) -> np.void | None:
-    """Return the header of the batch with the last offset of a segment; None when it has no batch.
+    """Return the header of the batch with the last offset of a segment; None if it has no batch.
 
-    Parameters are those of ``end_offset``.
+    Parameters are as in ``end_offset``.
     """
     start = 0
     try:
@@ -59,7 +59,7 @@ def last_header(segment: Segment, faults: list[Fault], *, check_crc: bool = Fals
 
 
 def _walked(segment: Segment, faults: list[Fault], start: int, *, check_crc: bool) -> np.void | None:
-    """Return the header with the last offset of the batches that start at a byte or later."""
+    """Return the header with the last offset of the batches that start at or after a position."""
     found: np.void | None = None
     most = -1
     for headers in segment_headers(segment, faults, start=start, check_crc=check_crc):

@@ -1,4 +1,4 @@
-"""What the line of a partition lacks or cannot read, taken from replicas that agree with it."""
+"""Missing and damaged offsets of a partition's line, read from replicas that agree with it."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Graft:
     Attributes
     ----------
     replica : Replica
-        Where they are read from.
+        The other replica.
     segment : Segment
-        Of that replica.
+        A segment of that replica.
     start, end : int
-        Bytes.
+        Positions in bytes.
     offsets : Stretch
     why : str
-        What is wrong with the line there.
+        The fault of the line at these offsets.
     """
 
     replica: Replica
@@ -59,12 +59,12 @@ class Graft:
 
 @dataclass(frozen=True)
 class HealedLine:
-    """What readers of data read of a partition: its line, with stretches of other replicas where it lacks something.
+    """The files for readers of data of a partition: its line, with ranges of other replicas for missing offsets.
 
     Attributes
     ----------
     segments : tuple of Segment
-        In order. Those that are read whole are as they were listed; others are parts of files.
+        Segments in order. Segments that are read completely are unchanged; others are parts of files.
     grafts : tuple of Graft
         In order.
     """
@@ -73,7 +73,7 @@ class HealedLine:
     grafts: tuple[Graft, ...] = ()
 
     def notes(self) -> Iterator[str]:
-        """Return what is read from another replica, and why: a note for each stretch."""
+        """Return a note for each range that is read from another replica, with the reason."""
         joined: list[Graft] = []
         for one in self.grafts:
             before = joined[-1] if joined else None
@@ -95,21 +95,21 @@ class HealedLine:
 def healed_line(
     partition: Partition, cleaned_until: Mapping[Replica, int], *, check_crc: bool, salvages: bool
 ) -> HealedLine:
-    """Return what readers of data read of a partition.
+    """Return the files for readers of data of a partition.
 
-    Where the line has a gap, batches of other replicas are read, up to the offset at which these part from it. Only
-    whole batches are, and none that overlaps one of the line: each offset is read once. What a cleaner may have removed
-    from the line is no gap, unless the line is damaged there.
+    In a gap of the line, batches of other replicas are read, up to the offset at which these differ from it. Only
+    complete batches without overlap with the line are used: each offset is read once. Records that a cleaner may have
+    removed from the line are not a gap, unless the line is damaged there.
 
     Parameters
     ----------
     partition : Partition
     cleaned_until : mapping
-        The offset up to which the log of a replica may have been compacted, by the checkpoints of its directory.
+        The offset up to which the log of a replica may have been compacted, from the checkpoints of its directory.
     check_crc : bool
-        Whether a batch is damaged whose checksum does not match.
+        Whether a wrong checksum means damage.
     salvages : bool
-        Whether the reader searches damage for batches: there nothing is taken of others, unless they have all of it.
+        Whether the reader searches damage for batches: other replicas are then only used if they have all of it.
     """
     others = partition.agreeing
     if not others:
@@ -121,7 +121,7 @@ def healed_line(
 
 
 class _Content(NamedTuple):
-    """What the headers of a segment show."""
+    """The contents of a segment by its headers."""
 
     batches: Runs
     """The sound ones, one by one."""
@@ -157,7 +157,7 @@ def _content_of(number: int, segment: Segment, check_crc: bool) -> _Content:
 
 
 def _runs_of(batches: Runs) -> Runs:
-    """Return batches as runs of those that follow one another in bytes and offsets."""
+    """Return batches as runs that are consecutive in bytes and offsets."""
     begins = np.ones(len(batches), bool)
     for name, before in (("segment", "segment"), ("start", "end"), ("first_offset", "end_offset")):
         begins[1:] &= batches[name][1:] == batches[before][:-1]
@@ -170,13 +170,13 @@ def _runs_of(batches: Runs) -> Runs:
 
 
 class _Scan:
-    """The sound runs of neighbouring segments of a replica, and the gaps between them.
+    """The intact runs of consecutive segments of a replica, and the gaps between them.
 
     Parameters
     ----------
     segments : sequence of Segment
     cleaned_until : int
-        As checkpoints have it; where headers show more, that counts.
+        From checkpoints, or a greater offset that headers show.
     check_crc : bool
     """
 
@@ -194,14 +194,14 @@ class _Scan:
         self._cleaned_until = max([cleaned_until, *(content.cleaned_until for content in contents)])
 
     def gap_before(self) -> Iterator[_Gap]:
-        """Return what may lie before the first segment; what a metadata log had there is in its snapshots."""
+        """Return the gap before the first segment; for a metadata log, snapshots contain the records before it."""
         first = self.segments[0]
         start, end = first.log_start_offset, first.base_offset or 0
         if len(self.runs) and start < end and first.topic != CLUSTER_METADATA:
             yield _Gap(Stretch(start, end), None, self.runs[0], ("the line begins after them",), is_before=True)
 
     def gaps(self) -> Iterator[_Gap]:
-        """Return what is missing from the first segment to the last batch."""
+        """Return the gaps from the first segment to the last batch."""
         if not len(self.runs):
             return
         named = self.segments[0].base_offset or 0
@@ -232,16 +232,16 @@ class _Scan:
 
 @dataclass(frozen=True)
 class _Gap:
-    """Offsets that a log lacks, between two runs; before the first run there is none.
+    """Missing offsets of a log between two runs; there is no run before the first one.
 
     Attributes
     ----------
     is_damaged : bool
-        Whether bytes between the runs cannot be read.
+        Whether there are unreadable bytes between the runs.
     damaged : Runs
-        Batches among them, as their headers have them.
+        Damaged batches among them, from their headers.
     is_before : bool
-        Whether it lies before the first segment.
+        Whether it is before the first segment.
     """
 
     offsets: Stretch
@@ -254,11 +254,11 @@ class _Gap:
 
     @property
     def _has_ends(self) -> bool:
-        """Whether the headers of all that is damaged say where it ends: nothing else is searched for batches."""
+        """Whether headers give the ends of all damaged batches; other damage is searched for batches."""
         return not self.is_damaged or len(self.damaged) == len(self.why)
 
     def why_of(self, offsets: Stretch) -> str:
-        """Return what is wrong with the line at some offsets: where each fault is one of a batch, that of theirs."""
+        """Return the fault of the line at some offsets: that of their own batch, if each fault concerns one batch."""
         if not self._has_ends:
             return self.why[0]
         overlaps = (self.damaged["first_offset"] < offsets.end_offset) & (
@@ -267,7 +267,7 @@ class _Gap:
         return self.why[int(overlaps.argmax())] if overlaps.any() else LACKS
 
     def filled(self, sources: Sequence[_Source], *, salvages: bool) -> _Filled:
-        """Return it with what other replicas have of it."""
+        """Return the gap with the ranges of other replicas that fill it."""
         lacking = OffsetSet([self.offsets.first_offset], [self.offsets.end_offset])
         removed, grafts = OffsetSet([], []), list[Graft]()
         for source in sources:
@@ -290,7 +290,7 @@ def _offsets_of(grafts: Sequence[Graft]) -> OffsetSet:
 
 
 class _Filled(NamedTuple):
-    """A gap, and what is read in it.
+    """A gap, and the ranges that fill it.
 
     Attributes
     ----------
@@ -298,9 +298,10 @@ class _Filled(NamedTuple):
     grafts : list of Graft
         In order.
     replaced : list of numpy.void
-        Batches of the line that are damaged, and whose offsets others have.
+        Damaged batches of the line whose offsets other replicas have.
     is_healed : bool
-        Whether others have all that may have been there: what the line has between its runs is not read then.
+        Whether other replicas have everything that the gap may have contained: the bytes of the line between its runs
+        are then not read.
     """
 
     gap: _Gap
@@ -310,13 +311,13 @@ class _Filled(NamedTuple):
 
 
 class _Source:
-    """A replica that agrees with the line. Only those of its segments are looked at that may hold what is asked for.
+    """A replica that agrees with the line. Only segments that may contain the requested offsets are read.
 
     Parameters
     ----------
     replica : Replica
     until : int
-        The offset at which it parts from the line.
+        The offset at which it differs from the line.
     cleaned_until : int
     check_crc : bool
     """
@@ -328,10 +329,10 @@ class _Source:
         self._last: tuple[int, Runs] = (-1, np.empty(0, _RUN))
 
     def grafts(self, wanted: Sequence[Stretch], gap: _Gap) -> list[Graft]:
-        """Return runs of whole batches within stretches of a gap, which are in order.
+        """Return runs of complete batches within ranges of a gap, which are in order.
 
-        Leader epochs never fall in a log: what does not lie between those around the gap is of another history. Before
-        the line begins, the first batch may be one in which the log start offset lies.
+        Leader epochs never decrease in a log: batches with epochs outside of those around the gap belong to another
+        history. Before the start of the line, the first batch may contain the log start offset.
         """
         found: list[Graft] = []
         firsts, limits = np.array(wanted, np.int64).T
@@ -356,7 +357,7 @@ class _Source:
         return found
 
     def removed(self, wanted: Sequence[Stretch]) -> OffsetSet:
-        """Return the offsets that its cleaner has removed, between its first and its last batch there."""
+        """Return the offsets that its cleaner has removed between its first and its last batch in a range."""
         numbers = list(self._numbers(wanted))
         if not numbers:
             return OffsetSet([], [])
@@ -371,7 +372,7 @@ class _Source:
         return every - held - OffsetSet([one.first_offset for one in gaps], [one.end_offset for one in gaps])
 
     def _numbers(self, wanted: Sequence[Stretch]) -> Iterator[int]:
-        """Return the numbers of the segments that may hold some offsets, by the names of their files."""
+        """Return the indexes of the segments that may contain some offsets, by their file names."""
         bases = [segment.base_offset or 0 for segment in self.replica.segments]
         for number, base in enumerate(bases):
             is_before_end = base < wanted[-1].end_offset
@@ -399,13 +400,13 @@ def _joined(partition: Partition, filled: Sequence[_Filled]) -> HealedLine:
 
 
 class _Pieces:
-    """The segments of a line, cut where stretches of other replicas come between.
+    """The segments of a line, divided where ranges of other replicas are inserted.
 
     Parameters
     ----------
     partition : Partition
     before : list of Graft
-        What is read before the first segment: the log starts where these replicas have it.
+        Ranges before the first segment: the log starts at the start of these replicas.
     """
 
     def __init__(self, partition: Partition, before: Sequence[Graft]) -> None:
@@ -428,25 +429,25 @@ class _Pieces:
         self._byte, self._offset = byte, int(run["end_offset"])
 
     def skip_to(self, run: np.void) -> None:
-        """Go on with the line where a run begins."""
+        """Continue with the line at the start of a run."""
         self._number, self._byte, self._offset = int(run["segment"]), int(run["start"]), int(run["first_offset"])
 
     def skip(self, damaged: np.void) -> None:
-        """Read the line up to where a batch begins, and go on behind it."""
+        """Read the line up to the start of a batch, and continue after it."""
         number = int(damaged["segment"])
         self._read_segments(number)
         self._piece(self._segments[number], self._byte, int(damaged["start"]))
         self._byte = int(damaged["end"])
 
     def add(self, grafts: Sequence[Graft]) -> None:
-        """Read stretches of other replicas."""
+        """Read ranges of other replicas."""
         for graft in grafts:
             self._take(graft.segment, graft.start, graft.end, graft.offsets.first_offset)
             self._grafted = graft.offsets.end_offset
         self._offset = max(self._offset, self._grafted)
 
     def all(self) -> tuple[Segment, ...]:
-        """Return everything, with the rest of the line."""
+        """Return all pieces, including the rest of the line."""
         self._read_segments(len(self._segments))
         return tuple(self._found)
 
@@ -477,7 +478,7 @@ def _stored(segment: Segment) -> tuple[tuple[str, LogPath], ...]:
 
 
 def _part(segment: Segment, start: int, end: int, base_offset: int) -> Segment:
-    """Return a stretch of a segment; of the files beside it only a snapshot of its beginning is one of the stretch."""
+    """Return a range of a segment; of the files next to it, only a snapshot of its beginning belongs to the range."""
     path = PartPath.of(segment.path, start=start, end=end)
     kinds = ("snapshot",) if base_offset == segment.base_offset and "snapshot" in segment.beside else ()
     return replace(

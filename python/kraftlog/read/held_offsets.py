@@ -1,4 +1,4 @@
-"""Which offsets a replica has, as stretches of them."""
+"""The offsets of a replica, as ranges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OffsetSet:
     Parameters
     ----------
     firsts, ends : array of int64
-        Stretches [first, end) in any order. They may touch or overlap; an empty one holds nothing.
+        Ranges [first, end) in any order. They may touch or overlap, or be empty.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class OffsetSet:
 
     @classmethod
     def union(cls, sets: Iterable[OffsetSet]) -> OffsetSet:
-        """Return the offsets that one of the sets has."""
+        """Return the union of the sets."""
         each = list(sets)
         none = np.empty(0, np.int64)
         firsts = np.concatenate([none, *(one._firsts for one in each)])
@@ -70,29 +70,29 @@ class OffsetSet:
         return np.asarray((at >= 0) & (offsets < self._ends[at]))
 
     def has(self, first_offset: int, end_offset: int) -> bool:
-        """Whether all of [first_offset, end_offset) are in it; of nothing, False."""
+        """Whether the set contains all of [first_offset, end_offset); False for an empty range."""
         return self.within(first_offset, end_offset) == [Stretch(first_offset, end_offset)]
 
     def until(self, end: int) -> OffsetSet:
-        """Return those before an offset."""
+        """Return the offsets before an offset."""
         return OffsetSet(self._firsts, np.minimum(self._ends, end))
 
     def within(self, start: int, end: int) -> list[Stretch]:
-        """Return the stretches that lie in [start, end), in order."""
+        """Return the ranges within [start, end), in order."""
         firsts, ends = np.maximum(self._firsts, start), np.minimum(self._ends, end)
         return [Stretch(*one) for one in zip(firsts.tolist(), ends.tolist(), strict=True) if one[0] < one[1]]
 
 
 class HeldOffsets(NamedTuple):
-    """What the headers of a segment show of its offsets.
+    """The offsets of a segment by its headers.
 
     Attributes
     ----------
     offsets : OffsetSet
-        Of sound batches; one that was compacted has all offsets from its first to its last one.
+        Offsets of intact batches; a compacted batch has all offsets from its first to its last one.
     cleaned_until : int
-        Behind the last batch, where a batch lacks records: only a cleaner leaves such a batch, and it cleans from the
-        beginning of the log.
+        The offset after the last batch, if a batch lacks records: only a cleaner leaves such a batch, and it cleans
+        from the beginning of the log.
     """
 
     offsets: OffsetSet
@@ -100,21 +100,21 @@ class HeldOffsets(NamedTuple):
 
 
 def lacks_records(headers: Headers) -> npt.NDArray[np.bool_]:
-    """Return which batches have fewer records than offsets, as a cleaner leaves them."""
+    """Return which batches have fewer records than offsets, the result of cleaning."""
     found: npt.NDArray[np.bool_] = (headers["magic"] >= 2) & (headers["records_count"] <= headers["last_offset_delta"])
     return found
 
 
 def held_offsets(segment: Segment, faults: list[Fault], *, check_crc: bool) -> HeldOffsets:
-    """Return the offsets of the sound batches of a segment, from their headers.
+    """Return the offsets of the intact batches of a segment, from their headers.
 
     Parameters
     ----------
     segment : Segment
     faults : list of Fault
-        Receives each batch, or stretch of bytes, that is not sound.
+        Receives each damaged batch or range of bytes.
     check_crc : bool
-        Whether batches are read, and those count as damaged whose checksum does not match.
+        Whether to read batches and treat wrong checksums as damage.
 
     Examples
     --------

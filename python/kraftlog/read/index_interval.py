@@ -1,4 +1,4 @@
-"""The ``index.interval.bytes`` that index files were written with, as far as they show it."""
+"""The ``index.interval.bytes`` of index files, inferred from their entries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kraftlog.read.segment_reader import as_listed
 
 
 def shown_interval(segments: list[Segment]) -> int:
-    """Return an interval that gives the entries which the ``.index`` files of a partition have.
+    """Return an interval that produces the entries of the ``.index`` files of a partition.
 
-    An entry is made when more bytes than the interval lie behind the one before: the interval is less than the least
-    distance of two entries. Below that Kafka's default is tried first, then a power of two, as people set it. Files
-    with an entry that does not point at its batch are not asked. The default is returned when no file has an entry.
+    An entry is written after more bytes than the interval: the interval is less than the smallest distance of two
+    entries. Kafka's default is tried first, then powers of two, as people usually set it. Files with an entry that does
+    not point to its batch are ignored. The default is returned if no file has an entry.
     """
     distances = [(distance, segment) for segment in segments if (distance := _least_distance(segment))]
     if not distances:
@@ -32,7 +32,7 @@ def shown_interval(segments: list[Segment]) -> int:
 
 
 def _gives(segment: Segment, interval: int) -> bool:
-    """Whether a segment's ``.index`` was written with an interval."""
+    """Whether a segment's ``.index`` matches an interval."""
     builder = IndexBuilder(segment.base_offset or 0, interval)
     try:
         with as_listed(segment) as file:

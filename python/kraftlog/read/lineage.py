@@ -1,4 +1,4 @@
-"""Which leaders wrote a log, and up to where two replicas of a partition agree (KIP-101, KIP-279)."""
+"""The leader epochs of a log, and the offset up to which two replicas agree (KIP-101, KIP-279)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lineage:
     Attributes
     ----------
     epochs : tuple of LeaderEpoch
-        In order; both epochs and offsets rise. Batches before the first one have no epoch.
+        In order; both epochs and offsets increase. Batches before the first one have no epoch.
     end_offset : int
 
     Examples
@@ -51,8 +51,8 @@ class Lineage:
     def of_batches(cls, epochs: npt.NDArray[Any], base_offsets: npt.NDArray[Any], end_offset: int) -> Lineage:
         """Return the lineage of batches, in the order of the log.
 
-        A batch begins an epoch when its epoch is larger than all before it, which is the rule of Kafka's recovery
-        (``LogSegment.recover``). The field is outside of a batch's checksum.
+        A batch begins an epoch if its epoch is larger than all previous ones, as in Kafka's recovery
+        (``LogSegment.recover``). The checksum of a batch does not cover the field.
         """
         largest = np.maximum.accumulate(np.concatenate(([NO_EPOCH], epochs)))
         begins = np.flatnonzero(largest[1:] > largest[:-1])
@@ -61,26 +61,26 @@ class Lineage:
 
     @property
     def last_epoch(self) -> int:
-        """The largest epoch; -1 when there is none."""
+        """The largest epoch; -1 if there is none."""
         return self.epochs[-1].epoch if self.epochs else NO_EPOCH
 
     def end_of(self, epoch: int) -> int:
-        """Return the start offset of the first epoch that is larger than one, or the end of the log."""
+        """Return the start offset of the first epoch greater than the given one, or the end of the log."""
         return next((one.start_offset for one in self.epochs if one.epoch > epoch), self.end_offset)
 
     def common_epoch(self, other: Lineage) -> int:
-        """Return the largest epoch that both have; -1 when there is none."""
+        """Return the largest common epoch; -1 if there is none."""
         return max({one.epoch for one in self.epochs} & {one.epoch for one in other.epochs}, default=NO_EPOCH)
 
     def continued(self, other: Lineage, until: int) -> Lineage:
-        """Return this lineage with what another one has from before it begins.
+        """Return this lineage, preceded by the earlier epochs of another one.
 
         Parameters
         ----------
         other : Lineage
-            One that shares an epoch with this one.
+            A lineage that shares an epoch with this one.
         until : int
-            Where they part.
+            The offset at which they differ.
 
         Examples
         --------
@@ -95,21 +95,21 @@ class Lineage:
         return Lineage((*before, LeaderEpoch(first.epoch, start), *self.epochs[1:]), self.end_offset)
 
     def agrees_until(self, other: Lineage) -> int | None:
-        """Return the offset up to which two replicas hold the same records.
+        """Return the offset up to which two replicas have the same records.
 
-        It is what a follower truncates its log to: the smaller of both ends of the largest epoch that both have.
-        Without a common epoch, the follower of KIP-279 asks for smaller and smaller epochs, until it asks for one that
-        is smaller than the first of the other log. For that one ``LeaderEpochFileCache.endOffsetFor`` names the start
-        of this first epoch. So the logs agree up to where the log with the larger first epoch begins, but no further
-        than the epochs before it last in the other log.
+        A follower truncates its log to this offset: the smaller of both ends of the largest common epoch. Without a
+        common epoch, the follower of KIP-279 requests decreasing epochs until one is less than the first epoch of the
+        other log. For that one ``LeaderEpochFileCache.endOffsetFor`` returns the start of this first epoch. The logs
+        therefore agree up to the start of the log with the larger first epoch, but not beyond the end of the epochs
+        before it in the other log.
 
-        In a compacted log an epoch ends where the next one has its first record that is left, which may be later than
-        where it ended: what lies between is in one log alone.
+        In a compacted log an epoch ends at the first remaining record of the next one, which may be later than its
+        original end: the records in between are only in one log.
 
         Returns
         -------
         int or None
-            None when a log has no epochs (before message format 2): a broker relies on the high watermark there.
+            None if a log has no epochs (before message format 2): a broker uses the high watermark in this case.
         """
         if not self.epochs or not other.epochs:
             return None
@@ -122,21 +122,21 @@ class Lineage:
 
 
 class LogEnd(NamedTuple):
-    """The leader epoch of the last sound batch of a log, and the offset after it. The greater of two ends is newer."""
+    """The leader epoch of the last intact batch of a log, and the offset after it. The greater of two ends is newer."""
 
     last_epoch: int
     end_offset: int
 
 
 def log_end(segments: Sequence[Segment], faults: list[Fault]) -> LogEnd:
-    """Return where a log ends, from the last batches alone.
+    """Return the end of a log, from its last batches only.
 
     Parameters
     ----------
     segments : sequence of Segment
-        Live ones of one replica, in order.
+        Live segments of one replica, in order.
     faults : list of Fault
-        Receives what is damaged or cannot be read there.
+        Receives faults at the end.
     """
     for segment in reversed(segments):
         last = last_header(segment, faults, check_crc=True)
@@ -146,19 +146,19 @@ def log_end(segments: Sequence[Segment], faults: list[Fault]) -> LogEnd:
 
 
 def lineage_of(segments: Sequence[Segment], end: LogEnd, faults: list[Fault]) -> Lineage:
-    """Return the lineage of a log, from the batch headers of those segments in which a leader may have changed.
+    """Return the lineage of a log, from the batch headers of segments in which the leader may have changed.
 
-    Epochs never fall in a log: where two segments begin with the same epoch, the first of them is not read further.
-    Where they have none, messages of old formats, it is: others may lie between.
+    Epochs never decrease in a log: if two segments begin with the same epoch, the first of them is not read further. If
+    both have none, as messages of old formats, it is read: others may be between them.
 
     Parameters
     ----------
     segments : sequence of Segment
-        Live ones of one replica, in order.
+        Live segments of one replica, in order.
     end : LogEnd
-        Of this log.
+        The end of this log.
     faults : list of Fault
-        Receives what is damaged or cannot be read.
+        Receives faults.
     """
     written = [segment for segment in segments if segment.size]
     firsts = [next((headers[:1] for headers in segment_headers(segment, [], end=1)), None) for segment in written]

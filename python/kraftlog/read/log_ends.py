@@ -1,4 +1,4 @@
-"""Where the log of a partition ends, for a reader that comes back while it grows."""
+"""The end of a partition's log, for a reader that returns while it grows."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class LogBounds:
     ----------
     log_start_offset : int
     log_end_offset : int
-        Behind the last sound batch. A batch that is still being written is not looked at.
+        The offset after the last intact batch. A partly written batch is ignored.
     last_stable_offset : int
-        With ``read_committed`` the first offset of the earliest open transaction, if there is one; else the end.
+        With ``read_committed`` the first offset of the earliest open transaction, if any; otherwise the end.
     high_watermark : int
-        Up to where the log is replicated, where a stream heeds that.
+        The high watermark, for streams that use it.
     """
 
     log_start_offset: int
@@ -48,13 +48,13 @@ class LogBounds:
 
     @property
     def readable_offset(self) -> int:
-        """Up to where a reader reads."""
+        """The offset up to which a reader reads."""
         return max(self.log_start_offset, min(self.last_stable_offset, self.high_watermark))
 
 
 @dataclass(frozen=True)
 class _Place:
-    """How far a segment was looked at: the byte behind its last sound batch, and where and what that batch is."""
+    """Position in a segment: the end of its last intact batch, and this batch."""
 
     path: LogPath
     position: int = 0
@@ -62,7 +62,7 @@ class _Place:
 
 
 class _Batch(NamedTuple):
-    """A batch that was seen, as one at the same offsets is compared with it."""
+    """A remembered batch, for comparison with one at the same offsets."""
 
     base_offset: int
     last_offset: int
@@ -71,27 +71,27 @@ class _Batch(NamedTuple):
     records_count: int
 
     def is_still(self, there: _Batch | None) -> bool:
-        """Whether what is there now is this batch, or what compaction has left of it."""
+        """Whether the batch at its position is unchanged, or a compacted form of it."""
         if there is None or there[:3] != self[:3]:
             return False
         return there.crc == self.crc or there.records_count < self.records_count
 
 
 class GrowingLogEnd:
-    """The end of one partition's log, as it grows: only what is new since the last look is gone over.
+    """The end of a growing partition's log: only new data is read at each look.
 
     Parameters
     ----------
     options : ReadOptions
         With ``read_committed`` transactions are followed.
     remembers : int
-        How many of the last batches are remembered, to tell how far a log was cut back.
+        Number of last batches to remember, for detecting truncation.
 
     Attributes
     ----------
     kept_offset : int or None
-        After a look at a log that is not the one of the look before: offsets before it are as they were. It is the
-        first one that is remembered, when nothing of what is remembered is still there.
+        After a look at a log that was truncated or replaced: offsets before it are unchanged. If no remembered batch is
+        left, it is the first remembered offset.
     """
 
     def __init__(self, options: ReadOptions, remembers: int = 0) -> None:
@@ -105,12 +105,12 @@ class GrowingLogEnd:
         self._next_offset = 0
 
     def bounds(self, group: list[Segment]) -> LogBounds:
-        """Look at what is new.
+        """Read the new data.
 
         Parameters
         ----------
         group : list of Segment
-            The segments of the partition, in order, as they were listed just now.
+            The current segments of the partition, in order.
         """
         self.kept_offset = None
         before = self._place
@@ -123,7 +123,7 @@ class GrowingLogEnd:
         return LogBounds(start, self._next_offset, max(start, self._last_stable_offset()))
 
     def _index_in(self, group: list[Segment]) -> int:
-        """Return the number of the segment where it goes on; when the log is not the one it knew, it starts anew."""
+        """Return the index of the segment at which to continue; for another log, start again."""
         paths = [segment.path for segment in group]
         if self._place is not None and self._place.path in paths and self._is_as_it_was(self._place):
             return paths.index(self._place.path)
@@ -143,7 +143,7 @@ class GrowingLogEnd:
         return index
 
     def _kept(self, group: list[Segment]) -> int | None:
-        """Return the offset up to which what is remembered is still there; None when nothing is remembered."""
+        """Return the offset up to which remembered batches are unchanged; None without remembered batches."""
         if not self._remembered:
             return None
         first = self._remembered[0].base_offset
@@ -165,7 +165,7 @@ class GrowingLogEnd:
         return kept[-1].last_offset + 1 if kept else first
 
     def _is_as_it_was(self, place: _Place) -> bool:
-        """Whether the last batch that was looked at is still there: a log may be truncated and grow again."""
+        """Whether the last batch is unchanged: a log may be truncated and grow again."""
         if place.batch is None:
             return place.position == 0
         at = place.batch[0]
@@ -214,7 +214,7 @@ def _what_is(header: np.void) -> tuple[int, int, int]:
 
 
 def _last_entry(segment: Segment, ahead: int) -> int:
-    """Return where the last batch begins that the index of a segment knows, so many bytes before its end or more."""
+    """Return the start of the last indexed batch at least this number of bytes before the segment's end."""
     index = index_entries(segment)
     at = -1 if index is None else int(np.searchsorted(index[1], segment.size - ahead, side="right")) - 1
     if index is None or at < 0:

@@ -1,4 +1,4 @@
-"""The transaction markers of a segment, by the headers of the batches that are read for their records."""
+"""The transaction markers of a segment, from the headers of batches that are read for their records."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kraftlog.transactions.producer import ABORTED, COMMITTED
 
 
 class MarkerStream:
-    """Keeps markers until they are taken.
+    """Collects markers.
 
     Parameters
     ----------
     end_offset : int
-        Markers from here on do not count.
+        End offset of markers, exclusive.
     """
 
     def __init__(self, end_offset: int = NO_BOUND) -> None:
@@ -25,7 +25,7 @@ class MarkerStream:
         self._seen: list[Headers] = []
 
     def see(self, headers: Headers) -> None:
-        """Find the markers among batches, of which the checksums of control batches were compared."""
+        """Add the markers among batches with verified checksums of control batches."""
         is_control = headers["attributes"] & CONTROL_BIT != 0
         if is_control.any():
             found = headers[is_control]
@@ -33,7 +33,7 @@ class MarkerStream:
             self._seen.append(found[is_end & (found["base_offset"] < self._end_offset)])
 
     def take(self) -> Markers:
-        """Return those that were not taken yet, in the order of the log."""
+        """Return the new markers, in log order."""
         if not self._seen:
             return NO_MARKERS
         found: Headers = np.concatenate(self._seen) if len(self._seen) > 1 else self._seen[0]

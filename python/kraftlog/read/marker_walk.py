@@ -1,4 +1,4 @@
-"""Ranges that are read as a whole, and between and behind them the stretches in which only markers may matter."""
+"""Ranges to read, and the ranges between and after them in which only markers may matter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Stretch(NamedTuple):
     ----------
     part : Range
     is_wanted : bool
-        Whether it can hold records within the bounds; in the others only the ends of transactions are of interest.
+        Whether it can contain records within the bounds; in other ranges only the ends of transactions matter.
     """
 
     part: Range
@@ -29,18 +29,18 @@ class Stretch(NamedTuple):
 def stretches(
     segments: Sequence[Segment], options: ReadOptions, faults: list[Fault], notes: list[str]
 ) -> Iterator[Stretch]:
-    """Return the log of a partition from the first range within the bounds on, in order, without holes.
+    """Return the log of a partition from the first range within the bounds on, in order, without gaps.
 
     Parameters
     ----------
     segments : sequence of Segment
         Live segments of one partition, in order.
     options : ReadOptions
-        With ``read_committed`` the ranges that are wanted end at the last stable offset.
+        With ``read_committed`` the selected ranges end at the last stable offset.
     faults : list of Fault
-        Receives what cannot be read of transactions.
+        Receives faults of transactions.
     notes : list of str
-        Receives where a read_committed reader stops.
+        Receives the offset at which a read_committed reader stops.
     """
     numbers = {segment.path: number for number, segment in enumerate(segments)}
     if options.isolation_level == READ_COMMITTED:

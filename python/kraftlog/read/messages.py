@@ -1,4 +1,4 @@
-"""Reads the records of internal topics and of the metadata log as typed messages, a chunk at a time."""
+"""Reads the records of internal topics and of the metadata log as typed messages, in chunks."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class TypedChunk:
     ----------
     segment : Segment
     records : pyarrow.RecordBatch
-        The columns of the ``records`` table that were asked for, and key, value and offset.
+        The requested columns of the ``records`` table, and key, value and offset.
     messages : Messages
-        What they mean, row by row.
+        The decoded messages, row by row.
     """
 
     segment: Segment
@@ -52,7 +52,7 @@ class TypedChunk:
     messages: Messages
 
     def take_faults(self, faults: list[Fault], *, strict: bool = False) -> None:
-        """Note what could not be read so far as faults, or raise at the first."""
+        """Add the faults so far, or raise at the first."""
         found = dict(self.messages.faults)
         if strict:
             found |= {
@@ -65,14 +65,14 @@ class TypedChunk:
 
 
 def faults_of_messages(segment: Segment, records: pa.RecordBatch, found: Mapping[int, str]) -> Iterator[Fault]:
-    """Return what could not be read of records with the column offset, by their rows."""
+    """Return the faults of records with the column offset, by row."""
     offsets = records.column("offset")
     for row in sorted(found):
         yield located(segment, Fault(BAD_MESSAGE, f"record at offset {offsets[row]}: {found[row]}"))
 
 
 def format_of(segment: Segment) -> str | None:
-    """Return the name of the format of a segment's records; None for a topic of users."""
+    """Return the name of the format of a segment's records; None for a user topic."""
     if segment.topic is not None:
         return format_of_topic(segment.topic)
     return METADATA if is_metadata(segment) else None
@@ -89,20 +89,20 @@ def typed_chunks(
     catalog: Catalog = BUILT_IN,
     uuid: str = UUID_TEXT,
 ) -> Iterator[TypedChunk]:
-    """Read records as messages; what is not of an internal topic is left out.
+    """Read records of internal topics as messages; others are left out.
 
     Parameters
     ----------
     segments : iterable of Segment
     columns : sequence of str
-        Of the ``records`` table, besides key, value and offset.
+        Columns of the ``records`` table, in addition to key, value and offset.
     options : ReadOptions
-        With ``include_control`` control records come in chunks of their own, where they are in the log.
+        With ``include_control`` control records are returned as separate chunks, in log order.
     faults : list of Fault
-        Receives what could not be read of batches and records; what is wrong with messages the reader of a chunk
-        takes from it, after it has read what it wants.
+        Receives faults of batches and records; the reader of a chunk takes faults of messages from the chunk, after it
+        has read its columns.
     notes : list of str, optional
-        Receives where a read_committed reader stops.
+        Receives the offset at which a read_committed reader stops.
     on_progress : callable, optional
     catalog : Catalog
     uuid : {"text", "binary"}
@@ -139,22 +139,22 @@ def made_of_chunks(
     on_progress: Progress | None = None,
     catalog: Catalog = BUILT_IN,
 ) -> Iterator[Made]:
-    """Return what a function makes of each of the chunks that ``typed_chunks`` returns, in the order of the log.
+    """Return the results of a function for the chunks of ``typed_chunks``, in log order.
 
     Parameters
     ----------
     make : callable
-        Reads what it wants of a chunk, and notes in a list what is wrong with it. With several workers, threads call
-        it while the next chunks are read.
+        Reads a chunk, and adds its faults to a list. With several workers, it is called in threads while the next
+        chunks are read.
     segments : iterable of Segment
     columns : sequence of str
     options : ReadOptions
     faults : list of Fault
-        Receives what could not be read, of messages as well, before the result that lacks it is returned.
+        Receives faults, including those of messages, before the corresponding result is returned.
     notes : list of str
-        Receives where a read_committed reader stops, and how many records are of types that are not known.
+        Receives the offset at which a read_committed reader stops, and the number of records of unknown types.
     workers : int
-        How many threads there are, beside the caller's.
+        Number of threads, in addition to the caller's.
     on_progress : callable, optional
     catalog : Catalog
     """
@@ -187,7 +187,7 @@ def made_of_chunks(
 
 @dataclass(frozen=True)
 class _UnknownTypes:
-    """How many records there are of types that are not known, by partition and type."""
+    """Number of records of unknown types, by partition and type."""
 
     counts: dict[str, dict[int, int]] = field(default_factory=dict)
 
@@ -213,7 +213,7 @@ def _parts(
 
 
 def _runs(batch: pa.RecordBatch, options: ReadOptions) -> Iterator[tuple[pa.RecordBatch, bool]]:
-    """Cut a batch where control records and others meet."""
+    """Split a batch between control records and others."""
     if not options.include_control:
         yield batch, False
         return

@@ -1,4 +1,4 @@
-"""What becomes of the records of a metadata log, decided by its markers and headers as they come."""
+"""The visibility of the records of a metadata log, decided from its markers and headers in order."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ Observer = Callable[[InputFile, MarkerBlock], None]
 
 
 class MetadataDecisions:
-    """Runs the state machine of a metadata log's transactions over blocks of it, and notes what is wrong with them.
+    """Runs the state machine of a metadata log's transactions over blocks of it, and reports their faults.
 
     Parameters
     ----------
     segments : list of Segment
-        Of one partition, in order; or one snapshot.
+        Segments of one partition, in order; or one snapshot.
     faults : list of Fault
-        Receives markers that are out of place, offsets that are missing, and what is left out because of that.
+        Receives misplaced markers, missing offsets, and records that are left out as a result.
     strict : bool
         Raise at the first fault.
     start_offset : int, optional
-        Where to start: an offset at which no transaction is open, the end of a snapshot.
+        Start offset, at which no transaction is open: the end of a snapshot.
     bounds : tuple of int
-        Only faults at offsets in [start, end) are noted.
+        Only faults at offsets in [start, end) are reported.
     observe : callable, optional
-        Is called with a log file and some of its batches, all of them in order.
+        Called with a log file and consecutive batches of it.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class MetadataDecisions:
 
     @property
     def undecided(self) -> int:
-        """The first place from which on it is not decided yet what becomes of records, of those that were added."""
+        """The first place at which the visibility of added records is undecided."""
         undecided = self._fold.undecided if self._fold and not self._is_finished else None
         return FOREVER if undecided is None else undecided
 
     def is_before_start(self, number: int) -> bool:
-        """Return whether a segment lies before the start."""
+        """Return whether a segment is before the start."""
         if self.start_offset is None or number + 1 == len(self.segments):
             return False
         return (self.segments[number + 1].base_offset or 0) <= self.start_offset
 
     def add(self, number: int, file: InputFile, block: MarkerBlock) -> Found:
-        """Take the next batches, which are in a segment's file; return what is decided."""
+        """Add the next batches of a segment's file; return the decided ranges."""
         segment = self.segments[number]
         if self._observe is not None:
             self._observe(file, block)
@@ -100,12 +100,12 @@ class MetadataDecisions:
         return found
 
     def finish(self, *, is_at_end: bool = True) -> Found:
-        """Return the transaction that is open behind the last batch, if there is one.
+        """Return the transaction that is open after the last batch, if any.
 
         Parameters
         ----------
         is_at_end : bool
-            Whether the last batch is the log's last one: a snapshot may end behind it.
+            Whether the last batch is the log's last one: a snapshot may end after it.
         """
         begin = self.segments[-1].base_offset or 0
         snapshot = self._end_of_newest_snapshot if is_at_end and self._fold is not None else 0
@@ -115,7 +115,7 @@ class MetadataDecisions:
         return found
 
     def keep(self, found: Found) -> None:
-        """Keep what was decided for ``view``, until it is forgotten."""
+        """Keep decided ranges for ``view``, until they are forgotten."""
         self._kept.append(found)
 
     def forget(self, place: int) -> None:
@@ -127,7 +127,7 @@ class MetadataDecisions:
         self._kept = [found for found in self._kept if len(found.transactions) or len(found.misplaced)]
 
     def view(self) -> MetadataView:
-        """Return the transactions that are kept."""
+        """Return the kept transactions."""
         nothing = Found()
         return MetadataView(
             joined(nothing.transactions, *(found.transactions for found in self._kept)),
@@ -135,7 +135,7 @@ class MetadataDecisions:
         )
 
     def open_at(self, offset: int) -> int | None:
-        """Return where the transaction of those that are kept began that is open behind an offset; None without one."""
+        """Return the start of the kept transaction that is open after an offset; None without one."""
         rows = self.view().transactions
         ends = np.where(rows["end_offset"] >= 0, rows["end_offset"] - 1, rows["last_offset"])
         for row in rows[(rows["first_offset"] <= offset) & (ends >= offset)]:
@@ -150,12 +150,12 @@ class MetadataDecisions:
         )
 
     def _ends_of_snapshots(self) -> list[int]:
-        """Return the offsets at which the snapshots beside the segments end, by their names."""
+        """Return the end offsets of the snapshots next to the segments, by their names."""
         return [end for end, _ in self._snapshots]
 
     @property
     def _end_of_newest_snapshot(self) -> int:
-        """Where the newest snapshot of the log ends; 0 without one, and where the segments are not the log's last."""
+        """The end of the newest snapshot of the log; 0 without one, or if the segments are not the log's last ones."""
         ends = self._ends_of_snapshots()
         return max(ends, default=0) if ends and is_last_segment(self.segments[-1], self._names) else 0
 
@@ -170,14 +170,14 @@ class MetadataDecisions:
 
     @cached_property
     def _snapshots(self) -> list[tuple[int, LogPath]]:
-        """Where the finished snapshots beside the segments end, in order, and their files."""
+        """The ends of complete snapshots next to the segments, in order, and their files."""
         folder = self.segments[0].folder.absolute()
         found = self._names
         finished = sorted(name for name in found if names.parse_checkpoint_file(name) == "" and name[0].isdigit())
         return [(int(name.split("-")[0]), folder / name) for name in finished]
 
     def _level_before(self) -> int | None:
-        """Return the level of metadata.version in the last snapshot up to the start; None when that is not known."""
+        """Return the level of metadata.version in the last snapshot up to the start; None if unknown."""
         start = self.start_offset or self.segments[0].base_offset or 0
         before = [path for end, path in self._snapshots if end <= start]
         if not before or self.segments[0].state == SNAPSHOT:
@@ -208,14 +208,14 @@ class MetadataDecisions:
 
 
 def is_last_segment(segment: Segment, beside: Iterable[str]) -> bool:
-    """Return whether a segment is the last one of its folder, of which the names of the files are given."""
+    """Return whether a segment is the last one of its folder, by the given file names."""
     last = segment.base_offset or 0
     found = (names.parse_segment_file(name) for name in beside)
     return not any(one and one.kind == "log" and not one.state and one.base_offset > last for one in found)
 
 
 def behind(stretch: Stretch, offset: int) -> Stretch:
-    """Return a stretch without batches that end before an offset, and without markers before it."""
+    """Return a range without batches that end before an offset, and without markers before it."""
     keep = last_offsets(stretch.headers) >= offset
     if keep.all() and (stretch.offsets >= offset).all():
         return stretch

@@ -1,4 +1,4 @@
-"""What is wrong with the transactions of a metadata log, as rows of the ``errors`` table."""
+"""Faults of the transactions of a metadata log, as rows of the ``errors`` table."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def faults_of(
     refused: Iterable[Fault] = (),
     snapshot_end: int | None = None,
 ) -> Iterator[Fault]:
-    """Return what is wrong with a stretch of a log, as far as it concerns offsets in [start, end).
+    """Return the faults of a range of a log at offsets in [start, end).
 
     Parameters
     ----------
     segments : sequence of Segment
-        Of the log, in order.
+        Segments of the log, in order.
     segment : Segment
-        That the stretch lies in.
+        The segment of the range.
     found : Found
-        What the stretch has decided.
+        The decisions of the range.
     bounds : tuple of int
     refused : iterable of Fault
-        Of other markers of the stretch.
+        Faults of other markers of the range.
     snapshot_end : int, optional
-        Where the newest snapshot ends, when the stretch ends the log.
+        The end of the newest snapshot, if the range is the end of the log.
     """
     start, end = bounds
     for first, after in found.gaps:
@@ -74,7 +74,7 @@ def _segment_of(segments: Sequence[Segment], offset: int) -> Segment:
 
 
 def of_markers(found: Found) -> Iterator[Fault]:
-    """Return a fault for each marker that is out of place, and for a transaction that began before the log."""
+    """Return a fault for each misplaced marker, and for a transaction that began before the log."""
     for marker, since in zip(found.misplaced, found.since, strict=True):
         if marker["api_key"] == BEGIN_TRANSACTION:
             yield _of_marker(marker, ALREADY_OPEN, f"but a transaction is open since offset {since}")

@@ -1,4 +1,4 @@
-"""Transaction markers where ``metadata.version`` has no transactions: a controller refuses to go on there."""
+"""Transaction markers at a ``metadata.version`` without transactions, at which a controller refuses to continue."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kraftlog.transactions.metadata_columns import Stretch
 class MetadataLevels:
     """Follows the level of ``metadata.version`` along the markers of a log.
 
-    A level that an aborted transaction has set does not count. Before the first level nothing is refused: the log of a
+    A level that was set in an aborted transaction is ignored. Before the first level nothing is refused: the log of a
     new cluster begins with the transaction that sets it.
 
     Parameters
     ----------
     level_before : callable
-        Returns the level before the log, if that is known; is called at the first marker.
+        Returns the level before the log, if known; called at the first marker.
     """
 
     def __init__(self, level_before: Callable[[], int | None]) -> None:
@@ -36,7 +36,7 @@ class MetadataLevels:
         ----------
         stretch : Stretch
         levels : list of tuple of int
-            Offset and level of each record of the stretch that sets one.
+            Offset and level of each record of the range that sets a level.
         """
         if len(stretch.offsets) and not self._is_known:
             self._is_known = True

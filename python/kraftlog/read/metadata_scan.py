@@ -1,4 +1,4 @@
-"""One pass over a metadata log that decides what becomes of its records: ranges to read, each with its transactions."""
+"""A pass over a metadata log that decides the visibility of its records: ranges to read, with their transactions."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ MOST_BYTES = 1 << PLACE_BITS  # of a segment
 
 
 class MetadataScan:
-    """Goes over the markers and headers of a metadata log once, and compares the crc of each batch.
+    """Scans the markers and headers of a metadata log once, and verifies the crc of each batch.
 
     Parameters
     ----------
     segments : list of Segment
-        Of one partition, in order; or one snapshot.
+        Segments of one partition, in order; or one snapshot.
     faults : list of Fault
-        Receives markers that are out of place, offsets that are missing, and what is left out because of that.
+        Receives misplaced markers, missing offsets, and records that are left out as a result.
     unread : list of Fault, optional
-        Receives what cannot be read, for those who do not read the records as well.
+        Receives read faults, for callers that do not read the records as well.
     strict : bool
         Raise at the first fault.
     start_offset : int, optional
-        Where to start: an offset at which no transaction is open, the end of a snapshot.
+        Start offset, at which no transaction is open: the end of a snapshot.
     bounds : tuple of int
-        Only faults at offsets in [start, end) are noted.
+        Only faults at offsets in [start, end) are reported.
     observe : callable, optional
-        Is called with a log file and some of its batches, all of them in order.
+        Called with a log file and consecutive batches of it.
     on_progress : callable, optional
     """
 
@@ -69,13 +69,13 @@ class MetadataScan:
         self._steps = self._walk()
 
     def found(self) -> Iterator[Found]:
-        """Return what each stretch of the log decides; the transaction that is open at the end comes last."""
+        """Return the decisions of each range of the log; the transaction that is open at the end comes last."""
         return self._steps
 
     def ranges(self, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-        """Return the ranges to read, each when it is decided what becomes of its records.
+        """Return the ranges to read, each as soon as the visibility of its records is decided.
 
-        Batches that are appended behind the scan are in none of them.
+        Batches appended after the scan are not included.
         """
         files = {segment.path: number for number, segment in enumerate(self.segments)}
         for part in plan(self.segments, options, range_bytes):
@@ -128,29 +128,29 @@ def metadata_ranges(
     Parameters
     ----------
     segments : list of Segment
-        Of one partition, in order; or one snapshot.
+        Segments of one partition, in order; or one snapshot.
     options : ReadOptions
     range_bytes : int, optional
-        Bytes of log in a range; one range for each segment when None.
+        Size of a range in bytes; one range per segment if None.
     faults : list of Fault
-        Receives what is wrong with the transactions within the bounds of offset.
+        Receives faults of the transactions within the bounds of offsets.
     """
     bounds = (options.start_offset, options.end_offset)
     return MetadataScan(segments, faults, strict=options.strict, bounds=bounds).ranges(options, range_bytes)
 
 
 def scan_piece(buffer: Buffer) -> Iterator[Found]:
-    """Find the transactions of a piece of a metadata log, which may begin and end inside of one.
+    """Find the transactions of a piece of a metadata log, which may begin and end within a transaction.
 
     Parameters
     ----------
     buffer : buffer
-        Record batches, one behind the other.
+        Consecutive record batches.
 
     Raises
     ------
     RecordError
-        At the first batch that cannot be read, and at the first marker that is out of place.
+        At the first unreadable batch, and at the first misplaced marker.
     """
     fold: MetadataTransactionFold | None = None
     for block in scan_markers(buffer, [], strict=True):

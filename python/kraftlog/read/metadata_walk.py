@@ -1,7 +1,7 @@
-"""One walk over a metadata log that decodes its records and decides what becomes of them.
+"""A walk over a metadata log that decodes its records and decides their visibility.
 
-What a transaction holds waits for its end. Where that is far, what waits is dropped and only markers are looked at, up
-to where it is decided; then what was dropped is decoded again.
+Records of a transaction wait for its end. If it is far away, waiting records are dropped and only markers are read
+until it is decided; then the dropped records are decoded again.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class Decided:
 
 
 class _Waiting:
-    """Batches of a segment of which it is not decided what becomes of their records.
+    """Batches of a segment whose visibility is undecided.
 
     Attributes
     ----------
     number : int
-        Of the segment.
+        Number of the segment.
     start, end : int
-        Bytes.
+        Positions in bytes.
     base_offset : int
-        Of the first batch.
+        Base offset of the first batch.
     block : ValueBlock or None
-        Its records; None when they are to be decoded once it is decided.
+        The records; None if they are decoded after the decision.
     faults : list of Fault or None
-        What cannot be read of them, and up to what waits next; None when that is found when they are decoded.
+        Faults up to the next waiting batches; None if they are found when the records are decoded.
     """
 
     def __init__(self, number: int, start: int, markers: MarkerBlock, block: ValueBlock | None) -> None:
@@ -70,17 +70,17 @@ class _Waiting:
 
     @property
     def place(self) -> int:
-        """Of the first batch."""
+        """Place of the first batch."""
         return place_of(self.number, self.start)
 
     @property
     def end_place(self) -> int:
-        """Behind the last batch."""
+        """The end of the last batch."""
         return place_of(self.number, self.end)
 
     @property
     def size(self) -> int:
-        """Bytes that wait."""
+        """Size of the waiting batches in bytes."""
         return self.end - self.start if self.block is None else int(self.block.rows.chunk.capacity)
 
 
@@ -90,17 +90,17 @@ class MetadataWalk:
     Parameters
     ----------
     segments : list of Segment
-        Of one partition, in order; or one snapshot.
+        Segments of one partition, in order; or one snapshot.
     faults : list of Fault
-        Receives what is wrong with transactions, and what cannot be read.
+        Receives faults of transactions, and read faults.
     options : ReadOptions
-        Bounds of offsets, and the size of chunks. Records of batches beside the bounds may come as well.
+        Bounds of offsets, and the size of chunks. Records of batches next to the bounds may be included.
     bounds : tuple of int
-        Only faults at offsets in [start, end) are noted of transactions.
+        Only faults of transactions at offsets in [start, end) are reported.
     start_offset : int or None
-        Where to start: an offset at which no transaction is open, the end of a snapshot.
+        Start offset, at which no transaction is open: the end of a snapshot.
     observe : callable
-        Is called with a log file and some of its batches, all of them in order.
+        Called with a log file and consecutive batches of it.
     on_progress : callable, optional
     """
 
@@ -126,7 +126,7 @@ class MetadataWalk:
         )
 
     def blocks(self) -> Iterator[Decided]:
-        """Return the records in the order of the log, each when it is decided what becomes of it."""
+        """Return the records in log order, each as soon as its visibility is decided."""
         for number, segment in enumerate(self.decisions.segments):
             if self.decisions.is_before_start(number):
                 continue
@@ -165,7 +165,7 @@ class MetadataWalk:
         return sum(one.size for one in self._waiting) > MOST_WAITING
 
     def _look(self, number: int, file: ReadableFile, position: int, end: int, *, is_wanted: bool) -> int:
-        """Look at markers up to a byte, or until the first of what waits is decided; return the byte reached."""
+        """Read markers up to a position, or until the first waiting batch is decided; return the position reached."""
         waits = bool(self._waiting)
         for block in scan_markers(file, [], start=position, end=end):
             self.decisions.keep(self.decisions.add(number, file, block))
@@ -179,7 +179,7 @@ class MetadataWalk:
     def _decode(
         self, number: int, segment: Segment, file: ReadableFile, position: int, end: int
     ) -> Generator[Decided, None, int]:
-        """Decode up to a byte, or until too much waits; return the byte that was reached."""
+        """Decode up to a position, or until too much is waiting; return the position reached."""
         reader = ValueReader(file, position, end, self._options)
         found: list[Fault] = []
         for block in reader.blocks(found):
@@ -199,7 +199,7 @@ class MetadataWalk:
         return end
 
     def _decided(self) -> Iterator[Decided]:
-        """Return what no longer has to wait."""
+        """Return the batches that are decided."""
         undecided = self.decisions.undecided
         if not self._waiting or self._waiting[0].end_place > undecided:
             return
@@ -229,13 +229,13 @@ class MetadataWalk:
         self._faults += missing
 
     def _note(self, faults: list[Fault]) -> None:
-        """Note what cannot be read, behind what is wrong with the transactions of what waits."""
+        """Add read faults, after faults of the transactions of waiting batches."""
         noted = self._waiting[-1].faults if self._waiting else self._faults
         noted = self._faults if noted is None else noted
         noted += faults
 
     def _within_bounds(self, segment: Segment, file: ReadableFile, found: list[Fault]) -> list[Fault]:
-        """Return what cannot be read of batches within the bounds, or of the rest of the file."""
+        """Return the read faults of batches within the bounds, or of the rest of the file."""
         return [located(segment, fault) for fault in found if not self._is_beside_bounds(file, fault)]
 
     def _is_beside_bounds(self, file: ReadableFile, fault: Fault) -> bool:

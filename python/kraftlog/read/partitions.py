@@ -1,4 +1,4 @@
-"""Partitions and their replicas, and what the producer snapshots beside segments say."""
+"""Partitions and their replicas, and the producer snapshots of segments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_RAFT_TYPE = CONTROL_TYPES.index("LEADER_CHANGE")  # of control records tha
 
 
 class ReplicaKind(StrEnum):
-    """What a folder of a partition is to its broker, by its name."""
+    """The state of a partition's folder in its broker, by its name."""
 
     LIVE = "live"
     FUTURE = "future"
@@ -44,12 +44,12 @@ class ReplicaKind(StrEnum):
 
 
 class Replica:
-    """What one folder, or a remote tier, holds of a partition.
+    """The replica of a partition in one folder or remote tier.
 
     Parameters
     ----------
     segments : sequence of Segment
-        In the order of the log.
+        Segments in log order.
     """
 
     def __init__(self, segments: Sequence[Segment]) -> None:
@@ -57,7 +57,7 @@ class Replica:
 
     @property
     def folder(self) -> LogPath:
-        """Of the partition."""
+        """The folder of the partition."""
         return self.segments[0].folder
 
     @property
@@ -67,26 +67,26 @@ class Replica:
 
     @property
     def places(self) -> list[Replica]:
-        """What of it is in a remote tier, and what is in the log directory that goes on from there."""
+        """Its parts in a remote tier and in the log directory that continues it."""
         stored = [segment for segment in self.segments if segment.stored]
         here = [segment for segment in self.segments if not segment.stored]
         return [Replica(some) for some in (stored, here) if some] if stored and here else [self]
 
     @property
     def kind(self) -> ReplicaKind:
-        """What the folder is to its broker."""
+        """The state of the folder in its broker."""
         if all(segment.stored for segment in self.segments):
             return ReplicaKind.REMOTE
         return ReplicaKind(transition_of(self.folder.absolute().name) or ReplicaKind.LIVE)
 
     @property
     def is_read(self) -> bool:
-        """Whether it is one of the partition's replicas to its broker, not one that is moved or removed."""
+        """Whether it is a replica of the partition in its broker, and not being moved or deleted."""
         return self.kind in (ReplicaKind.LIVE, ReplicaKind.REMOTE)
 
     @cached_property
     def topic_id(self) -> str | None:
-        """From ``partition.metadata``, or the name of the folder in a remote tier; None where neither has one."""
+        """From ``partition.metadata``, or the name of the folder in a remote tier; otherwise None."""
         if self.kind is ReplicaKind.REMOTE:
             stored = parse_folder(folder_of(self.segments[0]))
             return None if stored is None else stored.topic_id
@@ -94,7 +94,7 @@ class Replica:
 
     @cached_property
     def node_id(self) -> int | None:
-        """The broker that the log directory is of, from ``meta.properties``; None where it does not say."""
+        """The node id of the log directory, from ``meta.properties``; otherwise None."""
         if self.kind is ReplicaKind.REMOTE:
             return None
         properties = self._properties(self.directory / META_PROPERTIES)
@@ -103,7 +103,7 @@ class Replica:
 
     @cached_property
     def cluster_id(self) -> str | None:
-        """From ``meta.properties``; None where it does not say."""
+        """From ``meta.properties``; otherwise None."""
         if self.kind is ReplicaKind.REMOTE:
             return None
         return self._properties(self.directory / META_PROPERTIES).get("cluster.id")
@@ -126,7 +126,7 @@ class Replica:
 
     @cached_property
     def faults(self) -> list[Fault]:
-        """What was damaged or could not be read where its identity, its end and its leader epochs were looked for."""
+        """Faults found when its identity, its end and its leader epochs were read."""
         return []
 
     @cached_property
@@ -136,27 +136,27 @@ class Replica:
 
     @cached_property
     def lineage(self) -> Lineage:
-        """Its leader epochs, from the headers of those segments in which they change."""
+        """Its leader epochs, from the headers of segments in which they change."""
         return lineage_of(self.segments, self.end, self.faults)
 
     def agrees_until(self, other: Replica) -> int | None:
-        """Return the offset up to which two replicas hold the same records; None when no leader epochs tell."""
+        """Return the offset up to which two replicas have the same records; None without leader epochs."""
         if self.end.last_epoch == other.end.last_epoch != NO_EPOCH:  # the largest epoch of both: no others are needed
             return min(self.end.end_offset, other.end.end_offset)
         return self.lineage.agrees_until(other.lineage)
 
 
 class Partition:
-    """A partition of a topic, of which there may be several replicas; or one file that is in no partition's folder.
+    """A partition of a topic, with one or several replicas; or a single file outside a partition's folder.
 
     Parameters
     ----------
     replicas : sequence of Replica
-        In the order in which they were listed.
+        In the order of the listing.
     leader : int, optional
-        Node id of the leader, where a metadata log names it.
+        Node id of the leader, if a metadata log names it.
     line : Replica, optional
-        The one that counts whatever the others have.
+        A replica to use regardless of the others.
 
     Attributes
     ----------
@@ -174,9 +174,9 @@ class Partition:
     def line(self) -> Replica:
         """The replica whose records are those of the partition.
 
-        It is the leader's; where that is not known, or not among the replicas, the one with the greatest last leader
-        epoch and end offset, as an unclean election would take it. Of several that end alike it is the one that begins
-        first. Folders that Kafka moves or removes count only when there are no others.
+        It is the leader's replica; if that is unknown, or not among the replicas, the one with the greatest last leader
+        epoch and end offset, as in an unclean election. Among equal ends it is the one that begins first. Folders that
+        Kafka moves or deletes are only used if there are no others.
         """
         if self._line is not None or len(self.replicas) == 1:
             return self._line or self.replicas[0]
@@ -186,10 +186,11 @@ class Partition:
 
     @cached_property
     def agreeing(self) -> tuple[tuple[Replica, int], ...]:
-        """Other replicas that share a leader epoch with the line, each with the offset at which it parts from the line.
+        """Other replicas that share a leader epoch with the line, each with the offset at which it differs.
 
-        The one that shares the largest epoch comes first. What it has from before the line begins is of the line's
-        history, so that the next ones may share an epoch of that. Folders that Kafka moves or removes are left out.
+        The replica with the largest shared epoch comes first. Its records from before the start of the line belong to
+        the line's history, so that the next replicas may share an epoch of these. Folders that Kafka moves or deletes
+        are left out.
         """
         line = self.line
         others = [one for one in self.replicas if one is not line and one.is_read and line.is_read]
@@ -214,29 +215,30 @@ class Partition:
 
     @property
     def folder(self) -> LogPath:
-        """Of the line."""
+        """The folder of the line."""
         return self.line.folder
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """Of the line, in the order of the log; a segment in another state is alone."""
+        """The segments of the line, in log order; a segment in another state is returned as the only one."""
         return self.line.segments
 
     @property
     def size_in_bytes(self) -> int:
-        """Of the log files, as they were listed."""
+        """Size of the log files when they were listed."""
         return sum(segment.size for segment in self.segments)
 
     @property
     def start_offset(self) -> int | None:
-        """The first offset that a consumer sees: of the first segment, or the log start offset; None when unknown."""
+        """The first offset of the first segment that a consumer sees, or the log start offset; None if unknown."""
         return None if self.segments[0].base_offset is None else self.line.start_offset
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last batch.
+        """The offset after the last batch.
 
-        It is read from the last batch headers each time. Where the last segment cannot be read, it is that of what can.
+        It is read from the last batch headers each time. If the last segment cannot be read, it is the end of the
+        readable part.
         """
         return end_offset(self.segments[-1], list[Fault]())
 
@@ -246,12 +248,12 @@ class Partition:
         return f"<Partition {name}: {count}, {self.size_in_bytes} bytes>"
 
     def notes(self, *, heals: bool) -> list[str]:
-        """Return notes of replicas: what those that are not read hold that the line does not, and what is damaged.
+        """Return notes on replicas: records that only replicas other than the line have, and damage.
 
         Parameters
         ----------
         heals : bool
-            Whether what the others have before the line begins is read from there, which has its own note.
+            Whether records of the others before the start of the line are read from there, which has its own note.
         """
         others = [one for one in self.replicas if one is not self.line]
         found = [note for one in others if (note := self._note(one, heals=heals))]
@@ -275,9 +277,10 @@ class Partition:
 
 
 def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
-    """Group the segments of each folder, in the order of their offsets: those of each replica.
+    """Group the segments of each folder, in offset order: those of each replica.
 
-    What is not a live segment of a log stands alone: a snapshot, a segment in another state, a file of another name.
+    Files other than live segments are groups of their own: a snapshot, a segment in another state, a file of another
+    name.
     """
     groups: dict[LogPath, list[Segment]] = {}
     for segment in segments:
@@ -287,7 +290,7 @@ def by_partition(segments: Iterable[Segment]) -> list[list[Segment]]:
 
 
 def replicas_of(segments: Iterable[Segment]) -> list[list[Replica]]:
-    """Return the replicas of each partition. What is outside of a partition's folder, or alone, is no replica."""
+    """Return the replicas of each partition. Files outside a partition's folder, and single files, are not replicas."""
     found: dict[TopicPartition | int, list[Replica]] = {}
     for number, group in enumerate(by_partition(segments)):
         of = group[0].topic_partition
@@ -297,26 +300,26 @@ def replicas_of(segments: Iterable[Segment]) -> list[list[Replica]]:
 
 
 def topics_of(segments: Iterable[Segment]) -> list[str]:
-    """Return the names of the topics that segments are of, for people."""
+    """Return the names of the topics of segments, for display."""
     return sorted({printable(segment.topic) if segment.topic else NO_TOPIC for segment in segments})
 
 
 def log_start_offset(group: Sequence[Segment], options: ReadOptions) -> int:
-    """Return the offset at which the log of a partition starts for a reader.
+    """Return the start offset of a partition's log for a reader.
 
     Parameters
     ----------
     group : sequence of Segment
-        Of one partition, in order.
+        Segments of one partition, in order.
     options : ReadOptions
-        With ``include_deleted`` the log starts with its first segment.
+        With ``include_deleted`` the log starts at its first segment.
     """
     first = group[0].base_offset or 0
     return first if options.include_deleted else max(first, group[0].log_start_offset)
 
 
 def is_metadata(segment: Segment) -> bool:
-    """Whether a segment is of the metadata log; outside of a partition's folder its first batch tells."""
+    """Whether a segment belongs to the metadata log; outside a partition's folder its first batch decides."""
     if segment.topic is not None:
         return segment.topic == CLUSTER_METADATA
     headers = next(segment_headers(segment, [], end=1), None)
@@ -324,13 +327,13 @@ def is_metadata(segment: Segment) -> bool:
 
 
 def producers_before(segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
-    """Return the producers as the ``.snapshot`` beside a segment has them; None when there is none to be read."""
+    """Return the producers in the ``.snapshot`` of a segment; None without a readable one."""
     path = segment.beside.get("snapshot")
     return producers_of_snapshot(path, segment, faults) if path is not None else None
 
 
 def producers_of_snapshot(path: LogPath, segment: Segment, faults: list[Fault]) -> list[ProducerState] | None:
-    """Return the producers of a ``.snapshot``; None, and a fault of the segment, when it cannot be read."""
+    """Return the producers of a ``.snapshot``; None, and a fault of the segment, if it cannot be read."""
     return _read_snapshot(read_producer_snapshot, path, segment, faults)
 
 
@@ -345,14 +348,14 @@ def _read_snapshot(
 
 
 def open_producers_before(segment: Segment, faults: list[Fault]) -> list[OpenProducer] | None:
-    """Return the producers with an open transaction where a segment starts, as its ``.snapshot`` says.
+    """Return the producers with an open transaction at the start of a segment, from its ``.snapshot``.
 
-    Nothing is open before offset 0.
+    No transaction is open before offset 0.
 
     Returns
     -------
     list of OpenProducer or None
-        None when there is no snapshot, or none that can be read, which is in ``faults``.
+        None if there is no snapshot, or if it cannot be read, which is in ``faults``.
     """
     path = segment.beside.get("snapshot")
     opened = None if path is None else _read_snapshot(read_open_transactions, path, segment, faults)
@@ -360,6 +363,6 @@ def open_producers_before(segment: Segment, faults: list[Fault]) -> list[OpenPro
 
 
 def opened_before_segment(segment: Segment, faults: list[Fault]) -> Transactions | None:
-    """Return the transactions that are open where a segment starts; None when that is not known."""
+    """Return the transactions that are open at the start of a segment; None if unknown."""
     producers = open_producers_before(segment, faults)
     return None if producers is None else opened_before(producers)

@@ -1,7 +1,7 @@
-"""Cutting a segment into byte ranges that start at batch boundaries.
+"""Division of a segment into byte ranges that start at batch boundaries.
 
-A reader of one range must come to the same batches as a reader of the whole file, damage or not. Ranges are therefore
-cut where a walk over the headers comes to, which is the walk of every reader (``native/c/batch/step.h``).
+A reader of one range must find the same batches as a reader of the whole file, even in a damaged file. Ranges are
+therefore cut at positions of a walk over the headers, which is the walk of all readers (``native/c/batch/step.h``).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Range:
     Attributes
     ----------
     is_first : bool
-        Of its segment.
+        Whether it is the first range of its segment.
     transactions : TransactionView or None
-        What is known of the transactions of its records.
+        The known transactions of its records.
     undecided : callable or None
-        Nothing is known of them, and nothing is open where the segment begins: the reader follows the file. Where it
-        comes to a transaction without an end, this returns the ranges of the rest, from that byte on.
+        Set if they are unknown, and no transaction is open at the start of the segment: the reader follows the file. At
+        a transaction without an end, this returns the ranges of the rest, from that byte on.
     """
 
     segment: Segment
@@ -45,10 +45,10 @@ class Range:
 
 
 class Walk:
-    """Where the walk over a segment has come to whose ranges are read one behind the other.
+    """The position of the walk over a segment whose ranges are read one after another.
 
-    Index files, by which remote segments are cut, can name a batch that the walk from batch to batch does not come to:
-    behind a damaged length. A range is read from where the range before it ended.
+    Index files, which divide remote segments, can name a batch that the walk does not reach, because it is after a
+    damaged length. A range is read from the end of the previous range.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Walk:
         self._position = 0
 
     def onward(self, part: Range) -> Range | None:
-        """Return what is to be read of the next range; None when the walk does not come to it."""
+        """Return the part of the next range to read; None if the walk does not reach it."""
         if part.is_first or self._segment is None or self._segment.path != part.segment.path:
             return part
         if part.start <= self._position < min(part.end, part.segment.size):
@@ -74,12 +74,12 @@ class Walk:
         return None
 
     def reached(self, part: Range, position: int) -> None:
-        """Note where the batch begins that is next behind a range that was read."""
+        """Record the start of the next batch after a range."""
         self._segment, self._position = part.segment, position
 
 
 def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]:
-    """Return the segments that can hold offsets within the bounds, by the names of their files."""
+    """Return the segments that can contain offsets within the bounds, by their file names."""
     for segment, following in zip_longest(segments, segments[1:]):
         base = segment.base_offset
         if base is not None and not segment.state and base >= options.end_offset:
@@ -97,7 +97,7 @@ def relevant(segments: list[Segment], options: ReadOptions) -> Iterator[Segment]
 
 
 def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-    """Return the ranges to read, in order; one for each segment when ``range_bytes`` is None."""
+    """Return the ranges to read, in order; one per segment if ``range_bytes`` is None."""
     for is_remote, group in groupby(relevant(segments, options), lambda segment: isinstance(segment.path, RemotePath)):
         if is_remote:
             for segment, found in stretches(list(group), options, range_bytes):
@@ -108,7 +108,7 @@ def plan(segments: list[Segment], options: ReadOptions, range_bytes: int | None)
 
 
 def plan_at_once(segments: list[Segment], options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-    """Return what ``plan`` does, for callers that need all of it before they read: segments are cut in parallel."""
+    """Return the result of ``plan`` for callers that read afterwards: segments are divided in parallel."""
     wanted = list(relevant(segments, options))
     looked_into = [segment for segment in wanted if not _is_taken_whole(segment, options, range_bytes)]
     if len(looked_into) < 2 or any(isinstance(segment.path, RemotePath) for segment in wanted):
@@ -140,7 +140,7 @@ def _plan_local(segment: Segment, options: ReadOptions, range_bytes: int | None)
 
 
 def _cut(segment: Segment, file: LocalFile, options: ReadOptions, range_bytes: int | None) -> Iterator[Range]:
-    """Cut what is within the bounds into ranges of about ``range_bytes``."""
+    """Divide the bytes within the bounds into ranges of about ``range_bytes``."""
     start, end = seek(segment, file, options)
     size = file.size
     begin = start

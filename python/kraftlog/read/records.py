@@ -1,4 +1,4 @@
-"""Reading ranges of log files: the one function under every table of records, and its ordered parallel form."""
+"""Reading ranges of log files: the only function under all tables of records, and its ordered parallel form."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def read_range(
         Columns of the ``records`` table.
     options : ReadOptions
     faults : list of Fault
-        Receives what could not be read.
+        Receives faults.
     on_progress : callable, optional
-        Is called with the bytes of log that were read since the last call.
+        Called with the number of log bytes read since the last call.
     notes : list of str, optional
-        Receives how many records were salvaged, and how long a torn tail is.
+        Receives the number of salvaged records, and the length of a torn tail.
     observe : callable, optional
-        Is called with the headers of all batches, control batches too, before the rows that are decoded with them.
+        Called with the headers of all batches, including control batches, before their rows are returned.
 
     Returns
     -------
     generator of pyarrow.RecordBatch
-        Its value is the byte of the next batch of the segment: behind the range, as a rule; before its end where the
-        file could not be read.
+        Its return value is the position of the next batch of the segment: usually after the range; before its end if
+        the file could not be read.
     """
     options = options.from_log_start(part.segment.log_start_offset)
     segment = part.segment
@@ -102,9 +102,9 @@ def read_ranges(
     on_progress: Progress | None = None,
     notes: list[str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Decode ranges in order, with ``workers`` threads that run ahead by ``AHEAD_BYTES`` of rows.
+    """Decode ranges in order, with ``workers`` threads that read ahead by ``AHEAD_BYTES`` of rows.
 
-    What was read ahead of a range that the walk over its segment does not come to is dropped (``Walk``).
+    Rows of a range that the walk over its segment does not reach are dropped (``Walk``).
     """
     walk = Walk()
 
@@ -143,7 +143,7 @@ def read_ranges(
 
 
 class _Remarks(NamedTuple):
-    """What a reader of a range noted, and where it came to."""
+    """Notes of a range's reader, and the position it reached."""
 
     part: Range
     position: int
@@ -166,9 +166,9 @@ def _in_its_file(batch: pa.RecordBatch, part: Segment) -> pa.RecordBatch:
 
 
 def cut_off_batch(segment: Segment, torn_at: int, file: ReadableFile) -> Fault | None:
-    """Return the batch that a closed segment ends in: its records are missing, and those of batches behind it.
+    """Return the partial batch at the end of a closed segment: its records are missing, and those of later batches.
 
-    In the last segment a batch may be on its way to the disk, or was, when a broker stopped. Zeros are preallocated.
+    In the last segment a batch may be partly written, now or when a broker stopped. Zeros are preallocated.
     """
     if torn_at < 0 or not segment.is_closed:
         return None
@@ -181,7 +181,7 @@ def cut_off_batch(segment: Segment, torn_at: int, file: ReadableFile) -> Fault |
 
 
 def notes_of(segment: Segment, decoder: RecordDecoder, file: ReadableFile) -> Iterator[str]:
-    """Return what a reader of a segment should know although it is no fault."""
+    """Return notes on a segment that are not faults."""
     if decoder.salvaged_rows:
         salvaged = f"{decoder.salvaged_rows} records were salvaged from behind damage"
         yield f"{segment.name}: {salvaged}; the column salvaged says which"
@@ -189,7 +189,7 @@ def notes_of(segment: Segment, decoder: RecordDecoder, file: ReadableFile) -> It
 
 
 def torn_tail_note(segment: Segment, torn_at: int, file: ReadableFile) -> Iterator[str]:
-    """Return where a torn tail begins; nothing when there is none, which -1 says."""
+    """Return the start of a torn tail; nothing for -1, which means none."""
     if torn_at >= 0:
         header = file.read(torn_at, min(torn_at + OFFSET_AND_LENGTH, file.size))
         batch_length = int.from_bytes(header[8:], signed=True)

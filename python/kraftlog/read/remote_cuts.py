@@ -1,4 +1,4 @@
-"""Where remote segments are cut into byte ranges, by their index files; of the log files only headers are read."""
+"""Division of remote segments into byte ranges, by their index files; only headers of log files are read."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Stretch = tuple[int, int]
 def stretches(
     segments: Sequence[Segment], options: ReadOptions, range_bytes: int | None
 ) -> Iterator[tuple[Segment, list[Stretch]]]:
-    """Return what to read of remote segments, in order; several are looked at at the same time.
+    """Return the ranges of remote segments to read, in order; several are planned in parallel.
 
     Parameters
     ----------
     segments : sequence of Segment
     options : ReadOptions
     range_bytes : int, optional
-        A segment is cut where its ``.index`` names a batch this many bytes, or more, behind the cut before. Without
-        such a file it is not cut.
+        A segment is cut at batches in its ``.index`` that are at least this number of bytes after the previous cut.
+        Without an index file it is not cut.
     """
 
     def one(segment: Segment) -> list[Stretch]:

@@ -1,4 +1,4 @@
-"""What the checkpoints of log directories say of replicas."""
+"""Checkpoints of log directories, by replica."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kraftlog.topics import COORDINATOR_TOPICS
 
 
 class ReplicaCheckpoints:
-    """Offsets that files of log directories have for partitions; each file is read once.
+    """Offsets of partitions in checkpoint files; each file is read once.
 
     Parameters
     ----------
     faults : list of Fault
-        Receives files that cannot be read.
+        Receives unreadable files.
     """
 
     def __init__(self, faults: list[Fault]) -> None:
@@ -23,14 +23,14 @@ class ReplicaCheckpoints:
         self._known: dict[LogPath, dict[tuple[str, int], int] | None] = {}
 
     def high_watermark(self, replica: Replica) -> int | None:
-        """Return what the broker last knew to be replicated; None where no file says it."""
+        """Return the last high watermark that the broker has recorded; otherwise None."""
         return self._of(replica, HIGH_WATERMARKS)[1]
 
     def cleaned_until(self, replica: Replica) -> int:
         """Return the offset up to which a log may have been compacted.
 
-        Of a topic that Kafka itself compacts, in a directory without that checkpoint, it is the last segment, which no
-        cleaner reads.
+        For an internal compacted topic, in a directory without that checkpoint, it is the last segment, which cleaners
+        never read.
         """
         is_there, offset = self._of(replica, CLEANER_OFFSETS)
         last = replica.segments[-1]
@@ -39,7 +39,7 @@ class ReplicaCheckpoints:
         return offset or 0
 
     def _of(self, replica: Replica, name: str) -> tuple[bool, int | None]:
-        """Return whether there is such a file, and what it says of the log that the broker writes."""
+        """Return whether the file exists, and its offset for the log that the broker writes."""
         of = replica.segments[0].topic_partition
         if replica.kind is not ReplicaKind.LIVE or of is None:
             return False, None

@@ -1,8 +1,8 @@
-"""Where in a segment to start and stop reading for bounds of offset and timestamp.
+"""Start and end positions in a segment for bounds of offset and timestamp.
 
-Index files only say where to look: what they point at is compared with the batch that is there, and when it is not what
-they say, or a file is missing, the whole segment is read. That no earlier record is later than an entry of a time index
-says cannot be seen in one batch: it is believed before the recovery point, where the file is known to be on disk.
+Index files only speed up the search: the batch at an entry's position is compared with the entry. If it differs, or a
+file is missing, the whole segment is read. The property of a time index that no earlier record is later than its entry
+cannot be verified from one batch: it is trusted before the recovery point, where the file is known to be synced.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MOST_BEHIND_ENTRY = 16 << 20  # behind the last entry lie 4 KiB and a batch; of 
 
 
 def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tuple[int, int]:
-    """Return the bytes [start, end) of a log file that can hold records within the bounds.
+    """Return the bytes [start, end) of a log file that can contain records within the bounds.
 
-    Only the headers are read that index entries point at.
+    Only headers to which index entries point are read.
     """
     options = options.from_log_start(segment.log_start_offset)
     start_offset = options.start_offset
@@ -50,12 +50,12 @@ def seek(segment: Segment, file: Buffer | InputFile, options: ReadOptions) -> tu
 
 
 def index_entries(segment: Segment) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return offsets and positions of an ``.index``; None when it is missing, unreadable or out of order."""
+    """Return offsets and positions of an ``.index``; None if it is missing, unreadable or out of order."""
     return _entries(segment, "index")
 
 
 def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return offsets and what they are mapped to; None when the file is missing, unreadable or out of order."""
+    """Return offsets and the values mapped to them; None if the file is missing, unreadable or out of order."""
     path = segment.beside.get(kind)
     if path is None or segment.base_offset is None:
         return None
@@ -70,7 +70,7 @@ def _entries(segment: Segment, kind: str) -> tuple[np.ndarray, np.ndarray] | Non
 
 
 def _offset_before(segment: Segment, file: Buffer | InputFile, timestamp: int) -> int:
-    """Return an offset up to which every timestamp is less, by the time index; -1 when it does not say."""
+    """Return an offset up to which all timestamps are less, by the time index; -1 if unknown."""
     times = _entries(segment, "timeindex")
     index = index_entries(segment)
     if times is None or index is None:

@@ -1,8 +1,8 @@
-"""The bytes of a segment, for everything that reads it.
+"""The bytes of a segment, for all its readers.
 
-A segment is read through a window by ``pread``, never by a mapping, so that a file that is truncated meanwhile is an
-error and not a signal. A reader sees the bytes that the file had when it was listed: what is appended later does not
-count, and where some of them are gone there is one fault ``unreadable_file``, or an exception with ``strict``.
+A segment is read through a window with ``pread``, never mapped, so that truncation during the read is an error and not
+a signal. A reader sees the bytes that the file had when it was listed, and ignores data appended later. If some of the
+bytes are gone, there is one fault ``unreadable_file``, or an exception with ``strict``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kraftlog.layout.segment import Segment
 
 
 class _Nothing:
-    """What is read of a file that cannot be opened."""
+    """Replaces a file that cannot be opened."""
 
     path = ""
     size = 0
@@ -38,12 +38,12 @@ class _Nothing:
 
 @contextmanager
 def as_listed(segment: Segment) -> Iterator[ReadableFile]:
-    """Open a log file as it was when it was listed: what was appended since does not count.
+    """Open a log file with its size at the listing; data appended later is ignored.
 
     Raises
     ------
     OSError
-        When it cannot be opened, or, within the block, read.
+        When it cannot be opened or, within the block, read.
     """
     file = disk().open(segment.path, segment.size)
     try:
@@ -60,15 +60,15 @@ def segment_file(segment: Segment, faults: list[Fault], *, strict: bool) -> Iter
     ----------
     segment : Segment
     faults : list of Fault
-        Receives one fault ``unreadable_file`` when the file cannot be opened, or a read within the block raises
-        OSError; the block is left then.
+        Receives one fault ``unreadable_file`` if the file cannot be opened, or a read within the block raises OSError;
+        this ends the block.
     strict : bool
         Raise instead.
 
     Returns
     -------
     context manager of ReadableFile
-        Its ``size`` is that of the listing. An empty one when the file cannot be opened.
+        Its ``size`` is that of the listing; 0 if the file cannot be opened.
 
     Raises
     ------
@@ -106,14 +106,14 @@ def segment_headers(
     ----------
     segment : Segment
     faults : list of Fault
-        Receives what a walk over headers finds, located in the file, and one ``unreadable_file`` when the file cannot
-        be opened or read to its end.
+        Receives faults in headers, with their file, and one ``unreadable_file`` if the file cannot be opened or read to
+        its end.
     strict : bool
         Raise at the first fault instead.
     start, end : int
         Batches that start at bytes [start, end).
     check_crc, check_control : bool
-        Compare the crc of every batch, or of control batches alone.
+        Verify the crc of all batches, or only of control batches.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def scanned(
     strict: bool = False,
     at_once: int = HEADERS_AT_ONCE,
 ) -> Iterator[Headers]:
-    """Return the headers of a scan over a segment's file, with the faults that it finds located in the file."""
+    """Return the headers of a scan over a segment's file, with its faults located in the file."""
     try:
         yield from scan.headers(at_once, strict=strict)
     except RecordError as error:
@@ -151,7 +151,7 @@ def scanned(
 
 
 def _note_unreadable(segment: Segment, position: int, error: OSError, faults: list[Fault], *, strict: bool) -> None:
-    """Note that a file cannot be read from a byte on, or raise CorruptRecordError with ``strict``."""
+    """Add the fault that a file cannot be read from a byte on, or raise CorruptRecordError with ``strict``."""
     size = max(segment.size - position, 0)
     fault = located(segment, Fault("unreadable_file", error.strerror or str(error), position or None, size))
     if strict:
@@ -160,13 +160,13 @@ def _note_unreadable(segment: Segment, position: int, error: OSError, faults: li
 
 
 def located(segment: Segment, fault: Fault) -> Fault:
-    """Say in which file a fault was found."""
+    """Add the file to a fault."""
     of = segment.topic, segment.partition, segment.file_base_offset
     return fault.located(segment.name, *of, replica_of(segment), segment.first_byte or 0)
 
 
 def relocated(segment: Segment, error: RecordError) -> RecordError:
-    """Say in which file an error was found."""
+    """Add the file to an error."""
     if error.fault is None:
         return error
     fault = located(segment, error.fault)

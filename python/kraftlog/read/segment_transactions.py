@@ -1,7 +1,7 @@
-"""What one segment says of transactions: which ended in it, and which it opened.
+"""The transactions of one segment: those that ended in it, and those that it opened.
 
-It is known from the headers of the segment, whatever came before it, or from the files beside it. What segments say is
-joined along the log in ``kraftlog.read.transaction_map``.
+They are determined from the headers of the segment, without the log before it, or from the files next to it.
+``kraftlog.read.transaction_map`` merges them along the log.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ Opened = dict[int, int]
 
 @dataclass(frozen=True)
 class SegmentTransactions:
-    """What a segment says of transactions.
+    """The transactions of a segment.
 
     Attributes
     ----------
     ended : numpy.ndarray
-        Of ``ENDED_DTYPE``, in the order of the markers: each aborted transaction, and the first marker of each
-        producer, which may end what began before; all transactions where that was asked for.
+        Rows of ``ENDED_DTYPE``, in the order of the markers: aborted transactions, and the first marker of each
+        producer, which may end an earlier transaction; all transactions if requested.
     opened : numpy.ndarray
-        Of ``OPEN_DTYPE``: transactions that began in the segment and are open at its end.
+        Rows of ``OPEN_DTYPE``: transactions that began in the segment and are open at its end.
     has_positions : bool
-        False when it is known from the files beside the segment: positions are -1 then, and committed transactions are
-        not named.
+        False if they come from the files next to the segment: positions are then -1, and committed transactions are not
+        included.
     cuts : tuple of int
-        Bytes at which the segment may be cut into ranges.
+        Positions at which the segment may be cut into ranges.
     missing : Fault or None
-        Why nothing is known: the segment could not be read.
+        The fault of an unreadable segment.
     """
 
     ended: Rows = field(default_factory=lambda: np.empty(0, ENDED_DTYPE))
@@ -63,18 +63,18 @@ class SegmentTransactions:
 
 @dataclass(frozen=True)
 class HeaderPass:
-    """A pass over the headers of a segment that is to be made, by any thread or process.
+    """A planned pass over the headers of a segment, to be run by any thread or process.
 
     Attributes
     ----------
     segment : Segment
-        As many bytes count as it had when it was listed.
+        Read up to its size at the listing.
     every : bool
-        Whether committed transactions matter as well.
+        Whether to include committed transactions.
     cut_bytes : int or None
-        Bytes between two places to cut.
+        Distance of cut positions in bytes.
     confirmed : frozenset of tuple
-        Producer id and first offset of the transactions that the snapshot of the next segment knows.
+        Producer id and first offset of the transactions in the snapshot of the next segment.
     """
 
     segment: Segment
@@ -88,14 +88,14 @@ Fold = Callable[[Sequence[HeaderPass]], Iterable[SegmentTransactions]]
 
 
 def in_threads(passes: Sequence[HeaderPass]) -> Iterator[SegmentTransactions]:
-    """Make passes over the headers of segments, side by side."""
+    """Run passes over the headers of segments in parallel."""
     if len(passes) == 1:
         return iter([run(passes[0])])
     return in_order(run, passes, FILES_AT_ONCE)
 
 
 def run(one: HeaderPass) -> SegmentTransactions:
-    """Make a pass over the headers of a segment."""
+    """Run a pass over the headers of a segment."""
     with OPEN_FILES:
         try:
             with as_listed(one.segment) as file:
@@ -105,15 +105,15 @@ def run(one: HeaderPass) -> SegmentTransactions:
 
 
 def unreadable(segment: Segment, error: OSError) -> Fault:
-    """Return the fault of a segment that cannot be read."""
+    """Return the fault of an unreadable segment."""
     return located(segment, Fault("unreadable_file", str(error.strerror or error), size_in_bytes=segment.size))
 
 
 def _from_headers(file: ReadableFile, one: HeaderPass) -> SegmentTransactions:
-    """Return what the headers of a segment say.
+    """Return the transactions by the headers of a segment.
 
-    A damaged header may seem to open a transaction, which would hide all that follows. Where one that is open at the
-    end starts with a bad batch, and no snapshot knows it, all is gone over once more with each crc compared.
+    A damaged header may appear to open a transaction, which would hide all later records. If a transaction that is open
+    at the end starts with a bad batch, and no snapshot contains it, the scan is repeated with verified crcs.
     """
     found = _walk(file, one, check_all=False)
     for row in found.opened:
@@ -136,7 +136,7 @@ def _walk(file: ReadableFile, one: HeaderPass, *, check_all: bool) -> SegmentTra
 
 
 def _with(ended: Rows, rows: Rows, one: HeaderPass) -> Rows:
-    """Add rows; without committed transactions that began in the segment, unless something may end before them."""
+    """Add rows, except committed transactions that began in the segment, unless they may end an earlier one."""
     if not len(rows):
         return ended
     ended = np.concatenate((ended, rows))
@@ -154,33 +154,33 @@ def _is_sound(file: ReadableFile, position: int) -> bool:
 
 
 def read_opened(segment: Segment, faults: list[Fault]) -> Opened | None:
-    """Return what is open where a segment starts, as its ``.snapshot`` says; nothing is open before offset 0.
+    """Return the transactions that are open at the start of a segment, from its ``.snapshot``; none before offset 0.
 
     Returns
     -------
     dict or None
-        None when there is no snapshot, or none that can be read, which is in ``faults``.
+        None if there is no snapshot, or if it cannot be read, which is in ``faults``.
     """
     opened = open_producers_before(segment, faults)
     return None if opened is None else {one.producer_id: one.current_transaction_first_offset for one in opened}
 
 
 def from_files(segment: Segment, end_offset: int, before: Opened, behind: Opened) -> SegmentTransactions | None:
-    """Return what the files beside a closed segment say.
+    """Return the transactions by the files next to a closed segment.
 
     Parameters
     ----------
     segment : Segment
     end_offset : int
-        Where the next segment starts.
+        Start of the next segment.
     before, behind : dict
-        What is open there and where the next segment starts, by their snapshots.
+        Open transactions at its start and at the start of the next segment, from their snapshots.
 
     Returns
     -------
     SegmentTransactions or None
-        None when a file is missing or damaged, contradicts the snapshots, or may have been left unfinished by a crash:
-        only the headers tell then.
+        None if a file is missing or damaged, contradicts the snapshots, or may be incomplete after a crash: headers
+        must then be read.
     """
     # a .txnindex is there only when it has entries; an .index always
     if segment.settled_offset < end_offset or "index" not in segment.beside:

@@ -1,4 +1,4 @@
-"""The names of topics by their ids, as the folders of their partitions have both."""
+"""The names of topics by id, from the folders of their partitions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kraftlog.read.segment_reader import located
 
 
 class TopicNames(Mapping[str, str]):
-    """The topics that segments are of; one ``partition.metadata`` of each is read when the first name is asked for.
+    """The topics of segments; one ``partition.metadata`` of each is read at the first request.
 
     Parameters
     ----------
     segments : sequence of Segment
     faults : list of Fault
-        Receives files that cannot be read.
+        Receives unreadable files.
     """
 
     def __init__(self, segments: Sequence[Segment], faults: list[Fault]) -> None:

@@ -1,9 +1,9 @@
-"""Which transactions touch which stretch of a partition's log.
+"""The transactions that overlap each range of a partition's log.
 
-What each segment says (``kraftlog.read.segment_transactions``) is joined along the log. At the border of two segments a
-``.snapshot`` says what is open there; without one that is known to be on disk it follows from the segments before.
-Transactions are identified by places, which rise along the log whatever offsets say: number of the segment, then byte
-in it. Of a segment known from the files beside it only offsets are known; within it they identify transactions.
+The transactions of each segment (``kraftlog.read.segment_transactions``) are merged along the log. At the border of two
+segments a ``.snapshot`` has the open ones; without a synced one they follow from the earlier segments. Transactions are
+identified by places, which increase along the log regardless of offsets: number of the segment, then byte in it. For a
+segment known from the files next to it only offsets are known; within it they identify transactions.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ Joined = npt.NDArray[np.void]
 class OpenTransaction(NamedTuple):
     """A transaction that has begun.
 
-    ``place`` is the first at which a batch of it can be. Where its first batch was not seen, ``segment`` is the number
-    of the segment that holds it, and of that only offsets tell what is before it.
+    ``place`` is the first possible place of its batches. If its first batch is unknown, ``segment`` is the number of
+    its segment, in which only offsets tell which batches precede it.
     """
 
     producer_id: int
@@ -59,24 +59,24 @@ class OpenTransaction(NamedTuple):
 
     @property
     def unstable_place(self) -> int:
-        """From where on records may have to wait for its end."""
+        """The place from which records may have to wait for its end."""
         return self.place if self.segment is None else place_of(self.segment)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is known when one more segment of the log is.
+    """The state after one more segment of the log.
 
     Attributes
     ----------
     number : int
-        Of the segment.
+        Number of the segment.
     ended : numpy.ndarray
-        Of ``JOINED_DTYPE``: transactions that ended in it, those that are needed, and those of unknown outcome.
+        Rows of ``JOINED_DTYPE``: required transactions that ended in it, and those of unknown outcome.
     opened : list of OpenTransaction
-        Open behind it.
+        Open after it.
     undecided : list of OpenTransaction
-        May have ended in the segment, which cannot be read.
+        May have ended in the unreadable segment.
     """
 
     number: int
@@ -86,27 +86,27 @@ class Step:
 
 
 class TransactionMap:
-    """The transactions of one partition, segment by segment, as far as they are asked for.
+    """The transactions of one partition, segment by segment, on request.
 
     Parameters
     ----------
     segments : sequence of Segment
-        Live segments of one partition, in order. Of each as many bytes count as it had when it was listed.
+        Live segments of one partition, in order, read up to their sizes at the listing.
     by_files : bool
-        Whether the files beside a segment are believed where they are whole: its log file is not read then.
+        Whether complete files next to a segment are trusted: its log file is then not read.
     every : bool
-        Whether committed transactions are wanted as well, as ``visible_at`` needs them; only headers tell of these.
+        Whether to include committed transactions, as ``visible_at`` requires; these are only in headers.
     strict : bool
-        Whether the first fault is raised.
+        Whether to raise at the first fault.
     cut_bytes : int, optional
-        Bytes between two places at which a segment may be cut.
+        Distance of cut positions in a segment, in bytes.
     fold : callable
-        Makes passes over headers; by default in threads.
+        Runs passes over headers; by default in threads.
 
     Attributes
     ----------
     faults : list of Fault
-        Snapshots and segments that could not be read, up to now.
+        Faults of snapshots and segments so far.
 
     Examples
     --------
@@ -141,18 +141,18 @@ class TransactionMap:
         self._noted: set[int] = set()
 
     def found(self, number: int) -> SegmentTransactions:
-        """Return what a segment says."""
+        """Return the transactions of a segment."""
         if number not in self._found:
             self.fill([number])
         return self._found[number]
 
     def is_known(self, number: int) -> bool:
-        """Whether it is known already what a segment says; behind the last one nothing is to be known."""
+        """Whether the transactions of a segment are known; true after the last segment."""
         return number in self._found or number >= len(self.segments)
 
     @property
     def why_headers(self) -> str:
-        """Why headers are needed where the files beside segments were asked for."""
+        """The reason for reading headers although files next to segments were requested."""
         return (
             "visible_at needs it"
             if self._every
@@ -160,7 +160,7 @@ class TransactionMap:
         )
 
     def header_passes(self, numbers: Sequence[int]) -> list[int]:
-        """Return which of these segments need a pass over their headers; the files beside all of them are read."""
+        """Return the segments that require a pass over their headers; the files next to all of them are read."""
         new = [number for number in numbers if number not in self._found and number not in self._need_headers]
         self._read_snapshots(new)
         if self._by_files:
@@ -174,28 +174,28 @@ class TransactionMap:
         return [number for number in numbers if number not in self._found]
 
     def header_pass(self, number: int) -> HeaderPass:
-        """Return the pass over headers that a segment needs."""
+        """Return the required pass over the headers of a segment."""
         confirmed = self._opened.get(number + 1) or {}
         return HeaderPass(self.segments[number], self._every, self._cut_bytes, frozenset(confirmed.items()))
 
     def fill(self, numbers: Sequence[int]) -> None:
-        """Find out what segments say, several at the same time."""
+        """Determine the transactions of segments, in parallel."""
         todo = self.header_passes(numbers)
         if todo:
             self.take(todo, self._fold([self.header_pass(number) for number in todo]))
 
     def take(self, numbers: Sequence[int], found: Iterable[SegmentTransactions]) -> None:
-        """Take what passes over the headers of segments found."""
+        """Add the results of passes over headers."""
         self._found |= zip(numbers, found, strict=True)
 
     def along(self, first: int, *, keep: bool = True) -> Iterator[Step]:
-        """Join what the segments say, from one of them to the end of the log.
+        """Merge the transactions of segments, from one of them to the end of the log.
 
         Parameters
         ----------
         first : int
         keep : bool
-            Whether what segments say is kept for another time.
+            Whether to keep the transactions of segments for another call.
         """
         opened = self._open_before(first)
         for number in range(first, len(self.segments)):
@@ -218,7 +218,7 @@ class TransactionMap:
         return sorted(last.opened, key=lambda one: one.first_offset)
 
     def view(self, number: int, rows: Joined, last_stable_offset: int = FOREVER) -> ProducerView:
-        """Return transactions as a reader of a segment wants them."""
+        """Return transactions for a reader of a segment."""
         base = place_of(number)
         by = BY_OFFSET if number in self._by_offset else BY_POSITION
         begins_before, ends_behind = rows["first_place"] < base, rows["marker_place"] >= place_of(number + 1)
@@ -236,11 +236,11 @@ class TransactionMap:
         return ProducerView(ordered, by, last_stable_offset)
 
     def opened_before(self, number: int) -> list[OpenTransaction]:
-        """Return what is open where a segment starts."""
+        """Return the transactions that are open at the start of a segment."""
         return list(self._open_before(number).values())
 
     def _open_before(self, number: int) -> dict[int, OpenTransaction]:
-        """Return what is open where a segment starts."""
+        """Return the transactions that are open at the start of a segment."""
         known = number
         while (told := self._told(known)) is None and known > 0:
             known -= 1
@@ -291,7 +291,7 @@ class TransactionMap:
 def _join(
     number: int, found: SegmentTransactions, before: dict[int, OpenTransaction], told: Opened | None, *, every: bool
 ) -> Step:
-    """Join what a segment says with what was open before it, and compare that with the snapshot behind it."""
+    """Merge a segment's transactions with the open ones before it; compare the result with the next snapshot."""
     border = place_of(number + 1)
     if found.missing is not None:
         undecided = [one for one in before.values() if told is None or told.get(one.producer_id) != one.first_offset]
@@ -335,7 +335,7 @@ def _join(
 def _ended(
     number: int, found: SegmentTransactions, before: dict[int, OpenTransaction], *, every: bool
 ) -> tuple[Joined, set[int]]:
-    """Return the transactions that ended in a segment, and the producers that had one end there."""
+    """Return the transactions that ended in a segment, and their producers."""
     rows = found.ended
     joined = np.empty(len(rows), JOINED_DTYPE)
     for name in ("producer_id", "first_offset", "marker_offset", "state"):
