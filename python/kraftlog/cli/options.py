@@ -114,7 +114,7 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 def _with_others(
     ctx: click.Context, param: click.Parameter, paths: tuple[str, ...]
 ) -> tuple[str | RemoteTier | Identity | CutTime, ...]:
-    """Return the paths with the remote tier among them, and which topics, cluster and cut are meant."""
+    """Return the paths, the remote tier, the selected topic ids and cluster id, and the cut."""
     tier = given_tier(ctx)
     if not paths and tier is None:
         raise click.MissingParameter(ctx=ctx, param=param)
@@ -162,8 +162,8 @@ CUT = click.option(
     is_eager=True,
     expose_value=False,
     callback=_keep,
-    help="Read the log as it was at a cut, where no transaction is torn: end, at-or-before:TIME or at-or-after:TIME."
-    " Transactions that are open there count as aborted.",
+    help="Read the log up to a cut, at which no transaction is torn: end, at-or-before:TIME or at-or-after:TIME."
+    " Transactions that are open at the cut count as aborted.",
 )
 
 IDENTITY = applied(

@@ -143,14 +143,14 @@ class Log(RecordTables):
         return self._table("replicas", columns, {**options, "strict": strict}, faults)
 
     def cut(self, time: str | CutTime, *, faults: list[Fault] | None = None) -> Cut:
-        """Return the cut of the partitions at a time; the headers of all batches are read for it.
+        """Return the cut of the partitions at a time; the headers of all batches are read.
 
         Parameters
         ----------
         time : str
-            ``at-or-before:TIME``, ``at-or-after:TIME`` or ``end``, as ``kraftlog.open`` takes them.
+            ``at-or-before:TIME``, ``at-or-after:TIME`` or ``end``, as in ``kraftlog.open``.
         faults : list of Fault, optional
-            Receives what cannot be read, so that the cut may be another one; without it, the first fault raises.
+            Receives faults, which may change the cut; without it, the first fault raises.
 
         Returns
         -------
@@ -185,7 +185,7 @@ class Log(RecordTables):
         return replace(cut, unknown=tuple(notes))
 
     def cut_at(self, time: CutTime) -> Self:
-        """Return the log as it was at the cut at a time, with a note where faults may have moved the cut."""
+        """Return the log at the cut for a time, with a note if faults may have changed the cut."""
         faults: list[Fault] = []
         cut = self.cut(time, faults=faults)
         if faults:
@@ -195,14 +195,14 @@ class Log(RecordTables):
         return self.at(cut)
 
     def at(self, cut: Cut) -> Self:
-        """Return the log as it was at a cut.
+        """Return the log at a cut.
 
-        Transactions that are open at the cut count as aborted: they hold no reader back.
+        Transactions that are open at the cut count as aborted, and do not stop readers.
 
         Parameters
         ----------
         cut : Cut
-            Partitions that it does not have stay as they are.
+            Partitions without an end in the cut are unchanged.
 
         Raises
         ------

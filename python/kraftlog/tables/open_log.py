@@ -63,11 +63,11 @@ def open(
         Options of the file systems of URIs. For S3: arguments of ``pyarrow.fs.S3FileSystem``, such as region and
         endpoint_override; for others of pyarrow: query parameters of their URIs; for fsspec: its ``storage_options``.
     cut : str or Cut, optional
-        Read the log as it was at a cut, in which no transaction is torn, and none has committed an offset that the log
-        does not reach: ``at-or-before:TIME``, the greatest one whose markers and plain records are not later than a
-        time; ``at-or-after:TIME``, the least one that lacks none of those until the time; ``end``, the greatest one; or
-        ends of partitions (``Log.cut``). Transactions that are open at the cut count as aborted. Only the partitions
-        that are opened count: with ``topics``, a transaction may have others. The headers of all batches are read.
+        Read the log up to a cut, at which no transaction is torn, and no transaction has committed an offset after the
+        end of the log: ``at-or-before:TIME``, the greatest cut without markers and plain records later than the time;
+        ``at-or-after:TIME``, the least cut with all of them up to the time; ``end``, the greatest cut; or ends of
+        partitions (``Log.cut``). Transactions that are open at the cut count as aborted. Only opened partitions are
+        considered: with ``topics``, a transaction may have others. The headers of all batches are read.
 
     Returns
     -------
