@@ -1,7 +1,7 @@
 """Exceptions, and the faults that become rows of the ``errors`` table.
 
-The numbers, codes and sentences of what the codec finds are defined once, in ``native/c/base/status.h``. What concerns
-whole files and logs is named where it is found, in ``kraftlog.read``:
+Numbers, codes and messages of codec faults are defined in ``native/c/base/status.h``. Faults of whole files and logs
+are defined where they are found, in ``kraftlog.read``:
 
 - files: ``unreadable_file``, ``batch_cut_off``, ``not_read``, ``bad_index``, ``index_mismatch``,
   ``txnindex_mismatch``, ``bad_snapshot``, ``snapshot_mismatch``, ``not_recovered``, ``not_extracted``;
@@ -48,24 +48,24 @@ RECORD_FAULTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A piece of input that could not be read: one row of the ``errors`` table.
+    """Unreadable input: one row of the ``errors`` table.
 
     Attributes
     ----------
     error : str
-        Short code, from ``native/c/base/status.h`` for what the codec finds.
+        Short code, from ``native/c/base/status.h`` for codec faults.
     message : str
-        What was expected, what was found and where.
+        Expected and actual values, and their position.
     position : int or None
-        Byte of the file or buffer at which the batch, or the unreadable stretch, starts.
+        Start of the batch, or of the unreadable range, in bytes of the file or buffer.
     size_in_bytes : int or None
-        Bytes that were left out because of it.
+        Number of bytes that were skipped because of it.
     base_offset : int or None
-        Of the batch, where it is known.
+        Base offset of the batch, if known.
     record_index : int or None
-        Of the bad record within its batch; None when the fault is the batch's own.
+        Index of the bad record within its batch; None for a fault of the whole batch.
     replica : str or None
-        The log directory, or remote tier, that the partition's folder is in. Faults of copies compare as equal.
+        Log directory, or remote tier, of the partition's folder. Faults of copies compare as equal.
     """
 
     error: str
@@ -88,9 +88,9 @@ class Fault:
         replica: str | None = None,
         first_byte: int = 0,
     ) -> Fault:
-        """Return the same fault with the file it was found in, which also opens the message.
+        """Return the same fault with its file, which also begins the message.
 
-        ``first_byte`` is where in the file the bytes begin in which it was found.
+        ``first_byte`` is the position of the examined bytes in the file.
         """
         message, position = self.message, self.position
         if first_byte:
@@ -112,14 +112,14 @@ NativeFault = tuple[int, int, int, int, int, int, int, int, bool]
 
 
 def fault_from_native(native: NativeFault, detail: str = "") -> Fault:
-    """Make a fault from what the extension modules report.
+    """Return a fault from a report of the extension modules.
 
     Parameters
     ----------
     native : tuple
         status, record_index, position, expected, actual, batch_position, base_offset, skipped, is_rest.
     detail : str
-        The words of a decompressor, where one failed.
+        Message of a decompressor, if one failed.
     """
     number, record_index, _, expected, actual, batch_position, base_offset, skipped, is_rest = native
     code = status.CODES[number]
@@ -178,16 +178,16 @@ KAFKA_ERRORS = {
 
 
 class KraftlogError(Exception):
-    """The base of all exceptions that this package defines.
+    """The base class of all exceptions of this package.
 
     Attributes
     ----------
     kafka_error : str
-        The name of Kafka's error that says the same, of ``KAFKA_ERRORS``; ``UNKNOWN_SERVER_ERROR`` where there is none.
+        The name of the corresponding Kafka error in ``KAFKA_ERRORS``, or ``UNKNOWN_SERVER_ERROR``.
     kafka_code : int
         Its number in Kafka's protocol.
     is_retriable : bool
-        Whether Kafka's clients try the same request again.
+        Whether Kafka's clients retry the request.
     """
 
     kafka_error = "UNKNOWN_SERVER_ERROR"
@@ -201,16 +201,16 @@ class KraftlogError(Exception):
 
 
 class DamagedLogWarning(UserWarning):
-    """Rows were read that faults may have changed, and nobody has looked at the faults."""
+    """Faults may have changed rows that were read, and were not looked at."""
 
 
 class RecordError(KraftlogError, ValueError, kafka_error="CORRUPT_MESSAGE"):
-    """Input that is not what the format says.
+    """Input that violates the format.
 
     Attributes
     ----------
     fault : Fault or None
-        What was found and where, as the ``errors`` table shows it.
+        The fault, as in the ``errors`` table.
     """
 
     def __init__(self, message: str, fault: Fault | None = None) -> None:
@@ -219,7 +219,7 @@ class RecordError(KraftlogError, ValueError, kafka_error="CORRUPT_MESSAGE"):
 
     @property
     def position(self) -> int | None:
-        """Byte at which the bad batch starts."""
+        """Position of the bad batch, in bytes."""
         return self.fault.position if self.fault else None
 
     @property
@@ -234,11 +234,11 @@ class RecordError(KraftlogError, ValueError, kafka_error="CORRUPT_MESSAGE"):
 
 
 class CorruptRecordError(RecordError, kafka_error="CORRUPT_MESSAGE"):
-    """A batch whose length, magic, crc or compressed data is wrong."""
+    """A batch with a wrong length, magic, crc or compressed data."""
 
 
 class InvalidRecordError(RecordError, kafka_error="INVALID_RECORD"):
-    """A batch with a matching crc whose records are not well-formed."""
+    """A batch with a matching crc and malformed records."""
 
 
 class UnsupportedCompressionTypeError(RecordError, kafka_error="UNSUPPORTED_COMPRESSION_TYPE"):
@@ -246,16 +246,16 @@ class UnsupportedCompressionTypeError(RecordError, kafka_error="UNSUPPORTED_COMP
 
 
 class RecordTooLargeError(RecordError, kafka_error="MESSAGE_TOO_LARGE"):
-    """A record that does not fit a batch of ``max_batch_bytes``."""
+    """A record that is too large for ``max_batch_bytes``."""
 
 
 class InputError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
-    """A file that cannot be read to its end: it was truncated meanwhile, or the device fails.
+    """A file that cannot be read to its end: it was truncated during the read, or the device failed.
 
     Attributes
     ----------
     position : int
-        Byte of the first batch that was not read.
+        Position of the first unread batch, in bytes.
     """
 
     def __init__(self, error: OSError, position: int) -> None:
@@ -270,14 +270,14 @@ class InputError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
 
 
 def _input_error(kind: type[InputError], number: int | None, text: str, filename: Any, position: int) -> InputError:
-    """Make an ``InputError`` that was sent from another process."""
+    """Recreate an ``InputError`` from another process."""
     error = OSError(text)
     error.errno, error.strerror, error.filename = number, text, filename
     return kind(error, position)
 
 
 class InvalidTransactionStateError(KraftlogError, ValueError, kafka_error="INVALID_TXN_STATE"):
-    """Work that the state of the log's transaction does not allow."""
+    """An operation that the state of the log's transaction does not allow."""
 
 
 def error_from_fault(fault: Fault) -> RecordError:

@@ -1,4 +1,4 @@
-"""Rows that are read as they are asked for, and the faults met on the way."""
+"""Rows that are read on demand, and their faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def errors_table(faults: list[Fault], columns: Sequence[str] | None = None) -> p
 
 
 def raising(rows: Iterator[pa.RecordBatch], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-    """Return rows of a strict pass: a fault that the reader noted raises, before rows that it may have changed.
+    """Return rows of a strict pass: a fault raises before rows that it may have changed.
 
     Raises
     ------
@@ -39,19 +39,19 @@ def raising(rows: Iterator[pa.RecordBatch], faults: list[Fault]) -> Iterator[pa.
 
 
 def rows_of(columns: list[pa.Array], arrow_schema: pa.Schema, count: int) -> pa.RecordBatch:
-    """Return columns as a record batch; one without columns has a number of rows all the same."""
+    """Return columns as a record batch; a batch without columns still has a number of rows."""
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(columns, schema=arrow_schema)
 
 
 def optional_package(name: str, user: str, how: str = "") -> Any:
-    """Return a package that is no dependency; ``user`` is what needs it, and ``how`` what installs it, if not its name.
+    """Return an optional package; ``user`` requires it, and ``how`` is the way to install it, if not by its name.
 
     Raises
     ------
     ImportError
-        When it is not installed; the message says how it is.
+        When it is not installed; the message tells how to install it.
     """
     try:
         return import_module(name)
@@ -65,26 +65,26 @@ def optional_package(name: str, user: str, how: str = "") -> Any:
 class Stream:
     """Rows of a table, a record batch at a time, in bounded memory.
 
-    Each call of ``batches``, and each loop over the stream, reads from the start. The stream follows the Arrow
-    PyCapsule protocol, so that ``pyarrow.table(stream)``, Polars and DuckDB take it as it is.
+    Each call of ``batches``, and each loop over the stream, reads from the start. The stream implements the Arrow
+    PyCapsule protocol, so that ``pyarrow.table(stream)``, Polars and DuckDB accept it directly.
 
     Parameters
     ----------
     arrow_schema : pyarrow.Schema
-        Of every record batch.
+        Schema of each record batch.
     produce : callable
-        Starts one pass; is given the list that it must append faults to.
+        Starts one pass; receives the list to which it must append faults.
     produce_whole : callable, optional
-        The same in few record batches, all of which are kept: how ``to_table`` reads.
+        The same with few record batches that are all kept, for ``to_table``.
     notes : list of str, optional
-        The list that a pass appends remarks to.
+        List to which a pass appends notes.
     is_of_faults : bool
-        The rows are the faults: who reads them has looked at them.
+        Whether the rows are the faults, so that no warning is required.
 
     Attributes
     ----------
     notes : list of str
-        Remarks on the last pass, such as where a read_committed reader stopped.
+        Notes on the last pass, such as the offset at which a read_committed reader stopped.
 
     Examples
     --------
@@ -117,15 +117,16 @@ class Stream:
 
     @property
     def faults(self) -> list[Fault]:
-        """What the last pass could not read.
+        """The faults of the last pass.
 
-        When there were faults and nobody asked for them, a ``DamagedLogWarning`` says so at the end of the stream.
+        If there are faults and the program has not looked at them, a ``DamagedLogWarning`` is issued at the end of the
+        stream.
         """
         self._is_looked_at = True
         return self._faults
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Read from the start; ``faults`` and ``errors`` are complete when the iterator is used up."""
+        """Read from the start; ``faults`` and ``errors`` are complete at the end of the iteration."""
         return self._kept(self._start(self._produce))
 
     def _start(self, produce: Produce) -> Iterator[pa.RecordBatch]:
@@ -135,7 +136,7 @@ class Stream:
         return produce(self._faults)
 
     def _kept(self, rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Return rows; the stream, which warns at its end, is there as long as they are."""
+        """Return rows; they keep a reference to the stream, which warns at its end."""
         try:
             yield from rows
         except Exception:
@@ -184,12 +185,12 @@ class Stream:
         Parameters
         ----------
         connection : duckdb.DuckDBPyConnection, optional
-            By default DuckDB's own one.
+            Default: DuckDB's default connection.
 
         Returns
         -------
         duckdb.DuckDBPyRelation
-            Can be queried as often as one likes: ``stream.to_duckdb().aggregate("count(*)")``.
+            Can be queried repeatedly: ``stream.to_duckdb().aggregate("count(*)")``.
 
         Raises
         ------
@@ -212,7 +213,7 @@ class Stream:
 
     @property
     def errors(self) -> pa.Table:
-        """What the last pass could not read, as the ``errors`` table."""
+        """The faults of the last pass, as the ``errors`` table."""
         return errors_table(self.faults)
 
     def to_reader(self) -> pa.RecordBatchReader:

@@ -1,4 +1,4 @@
-"""Which topic and which cluster are meant, where folders of one name are of several."""
+"""Selection of a topic and a cluster, if folders with the same name belong to several."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ IDS_SHOWN = 10
 
 @dataclass(frozen=True)
 class Identity:
-    """Among the paths of a log, it says which topics and which cluster are meant.
+    """Selects topics and a cluster; one of the paths of a log.
 
-    A folder that does not tell its topic, or a directory that does not tell its cluster, is taken for one of them.
+    Folders without a topic id and directories without a cluster id are included.
 
     Attributes
     ----------
     topic_ids : tuple of str
-        Of the topics that have the name of one of these, only these: a topic that was deleted and made again has
-        another id. Topics of other names are not touched.
+        Ids of the topics to read, if several topics have the same name: a topic that was deleted and recreated has
+        another id. Other topics are not affected.
     cluster_id : str or None
         Only directories of this cluster.
 
@@ -48,12 +48,12 @@ class Identity:
         ----------
         segments : iterable of Segment
         unread : list of Unread
-            Receives files that cannot be read; what they are about is taken for what is meant.
+            Receives unreadable files; their folders are included.
 
         Raises
         ------
         ValueError
-            When nothing is of a topic, or of the cluster, that is asked for.
+            When nothing belongs to a requested topic, or to the cluster.
         """
         folders = {one.folder.absolute(): one for one in segments if one.topic_partition is not None}
         found = set[LogPath]()
@@ -83,7 +83,7 @@ def _check_is_there(what: str, wanted: Collection[str], known: Collection[str]) 
 def _known(
     places: dict[LogPath, Segment], identity: Callable[[LogPath, Segment], str | None], unread: list[Unread]
 ) -> dict[LogPath, str]:
-    """Return the identities of those places that tell theirs."""
+    """Return the identities of the places that have one."""
     found: dict[LogPath, str] = {}
     for path, of in places.items():
         try:

@@ -1,4 +1,4 @@
-"""Where the remote tier of a log directory is, and what opens it."""
+"""The location of the remote tier of a log directory, with its keys."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kraftlog.disk.remote_path import AnyPath, LogPath, RemotePath, log_path
 
 @dataclass(frozen=True)
 class RemoteTier:
-    """The remote tier of log directories; among the paths of a log it stands for what brokers have copied there.
+    """The remote tier of log directories; one of the paths of a log.
 
     Attributes
     ----------
     location : str or path
-        A folder, or a URI such as ``s3://bucket/prefix``, with the segments in Aiven's layout or in that of Kafka's
-        ``LocalTieredStorage``, in it or below it.
+        A folder, or a URI such as ``s3://bucket/prefix``, with segments in Aiven's layout or in that of Kafka's
+        ``LocalTieredStorage``, directly or in subfolders.
     keys : mapping of str to path
-        Private keys (PEM) by the names of their key pairs, for segments that are encrypted.
+        Private keys (PEM) by the names of their key pairs, for encrypted segments.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class RemoteTier:
         return str(self.path)
 
     def located(self, storage_options: Mapping[str, str | int | float | bool] | None) -> LogPath:
-        """Return the path of the location, of a file system with these options."""
+        """Return the path of the location, with options of its file system."""
         return log_path(self.location, storage_options)
 
     @property
