@@ -1,4 +1,4 @@
-"""``kraftlog.extract``: partitions, or stretches of them, as a log directory of their own."""
+"""``kraftlog.extract``: partitions, or ranges of them, as a separate log directory."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ FIRST_EPOCH = 0  # that leaders of a new topic have
 
 @dataclass(frozen=True)
 class ExtractedPartition:
-    """What was written of a partition.
+    """The written part of a partition.
 
     Attributes
     ----------
     topic, partition : str, int
-        As they are called in the new log directory.
+        Names in the new log directory.
     source_topic : str
-        As the topic is called in the log that was read.
+        Name of the topic in the source log.
     written : Written
     open_transactions : dict
-        Producer ids and the offsets where their transactions begin that have no end in the log.
+        Producer ids and start offsets of transactions that do not end in the log.
     """
 
     topic: str
@@ -59,16 +59,16 @@ class ExtractedPartition:
 
 @dataclass
 class Extract:
-    """What ``extract`` has done.
+    """The result of ``extract``.
 
     Attributes
     ----------
     partitions : list of ExtractedPartition
-        Those without records have no folder.
+        Written partitions; those without records have no folder.
     faults : list of Fault
-        What could not be read, and is missing.
+        Faults; their data is missing in the copy.
     notes : list of str
-        Where a read_committed reader stops, which transactions have no end, how long a torn tail is.
+        Offsets at which a read_committed reader stops, transactions without an end, and the length of a torn tail.
     """
 
     partitions: list[ExtractedPartition] = field(default_factory=list)
@@ -97,48 +97,48 @@ def extract(
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
 ) -> Extract:
-    """Write partitions, or stretches of them, as a log directory of their own, with the files that a broker needs.
+    """Write partitions, or ranges of them, as a separate log directory with all files that a broker requires.
 
-    Offsets stay as they are. Batches are copied as bytes where none of their records must go and the compression
-    stays. Transactions that have records among them keep their markers, also where these lie outside of the bounds.
+    Offsets are unchanged. Batches are copied as bytes if all of their records are kept and the compression does not
+    change. Transactions with copied records keep their markers, also outside the bounds.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        As ``kraftlog.open`` takes them.
+        As in ``kraftlog.open``.
     target : path
-        A new or empty folder. It gets its name when all of it is on disk.
+        A new or empty folder. It gets its name when everything is on disk.
     topics : str or iterable of str, optional
-        Only these; by default all but Kafka's own.
+        Only these topics; by default all except internal ones.
     partitions : iterable of int, optional
-        Only these.
+        Only these partitions.
     start_offset, end_offset : int, optional
-        Offsets in [start_offset, end_offset), of each partition.
+        Offsets in [start_offset, end_offset), in each partition.
     start_timestamp, end_timestamp : datetime, str or int, optional
         Timestamps in [start_timestamp, end_timestamp). The log ends at the cut before ``end_timestamp``, so that no
         transaction is torn, unless ``per_partition`` is given.
     rename : mapping of str to str, optional
-        New names of topics. The batches of a renamed topic get leader epoch 0, which is where a new topic begins, and
-        it has no topic id.
+        New names of topics. The batches of a renamed topic get leader epoch 0, the first epoch of a new topic, and it
+        has no topic id.
     committed : bool
-        Only records of committed transactions, and those of none, up to the last stable offset.
+        Only records of committed transactions and non-transactional records, up to the last stable offset.
     cut : str or Cut, optional
-        As ``kraftlog.open`` takes it: where partitions end. Transactions that are open there get an ABORT marker.
+        As in ``kraftlog.open``: ends of partitions. Transactions that are open at the cut get an ABORT marker.
     per_partition : bool
-        Compare ``end_timestamp`` with each record, whatever that does to transactions.
+        Compare ``end_timestamp`` with each record, which may tear transactions.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}, optional
-        Of all batches; by default each keeps its own.
+        Compression of all batches; by default unchanged.
     include_deleted : bool
-        Also what lies before the log start offset.
+        Include records before the log start offset.
     heal : bool
-        Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
+        Read missing or damaged offsets of the chosen replica from replicas that agree with it.
     strict : bool
         Raise at the first fault; nothing is written then.
     redact : iterable of str
-        What is taken out of records: ``key``, ``value``, ``header.NAME`` or a JSON path such as
-        ``value.customer.email``, with ``=null``, ``=hash`` or ``=mask`` behind it. Every batch is written anew then.
+        Redaction rules: ``key``, ``value``, ``header.NAME`` or a JSON path such as ``value.customer.email``, followed
+        by ``=null``, ``=hash`` or ``=mask``. All batches are then rewritten.
     redact_key : bytes, optional
-        Of the HMAC that ``hash`` stands for, 16 bytes or more.
+        HMAC key for ``hash``, at least 16 bytes.
 
     Returns
     -------
@@ -147,11 +147,11 @@ def extract(
     Raises
     ------
     ValueError
-        When the target holds something or lies in what is read, a topic is not there, or a name is none.
+        When the target is not empty or is inside a source, a topic does not exist, or a name is invalid.
     RecordError
         With ``strict``.
     OSError
-        When a step of writing fails. Nothing is left at the target.
+        When a write fails. Nothing is left at the target.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def extract_log(
     per_partition: bool = False,
     on_progress: Progress | None = None,
 ) -> Extract:
-    """Do what ``extract`` does, with a log that was opened; ``is_chosen`` says whether topics were named."""
+    """Extract from an open log; ``is_chosen`` tells whether topics were named."""
     if options.end_timestamp != NO_BOUND and not per_partition:
         log = log.cut_at(CutTime(Side.AT_OR_BEFORE, options.end_timestamp - 1))
         options = replace(options, end_timestamp=NO_BOUND)
@@ -244,7 +244,7 @@ def extract_log(
 def chosen_partitions(
     log: Log, rename: Mapping[str, str], options: ReadOptions, notes: list[str], *, is_chosen: bool
 ) -> dict[tuple[str, int], list[Segment]]:
-    """Return the segments of each partition, by what it is to be called; notes receive what is of other replicas."""
+    """Return the segments of each partition, by its new name; notes receive offsets read from other replicas."""
     for old, new in rename.items():
         if old not in log.topics:
             raise ValueError(f"rename: there is no topic {old!r}, only {', '.join(log.topics)}")

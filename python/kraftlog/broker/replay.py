@@ -1,4 +1,4 @@
-"""``kraftlog.replay``: the records of a log directory, produced into a live broker."""
+"""``kraftlog.replay``: produces the records of a log directory to a live broker."""
 
 from __future__ import annotations
 
@@ -56,54 +56,54 @@ def replay(
     redact: Iterable[str] = (),
     redact_key: bytes | None = None,
 ) -> Replay:
-    """Produce the records of partitions into a live broker: those that a ``read_committed`` consumer would get.
+    """Produce the records of partitions to a live broker: those that a ``read_committed`` consumer would get.
 
-    Keys, values, partitions, timestamps and headers stay. Records go in transactions, and each transaction commits how
-    far it came, in a group of the target: after a crash, or when the broker was gone, the same call with the same
-    mapping goes on where the last committed transaction ended. Nothing is lost, and nothing comes twice. A transaction
-    of the log is never cut: its records of one partition become visible together.
+    Keys, values, partitions, timestamps and headers are unchanged. Records are sent in transactions, each of which
+    commits the source offset in a group of the target. After a crash or a lost broker, the same call with the same
+    mapping resumes after the last committed transaction; no record is lost or duplicated. A transaction of the log is
+    never divided: its records in one partition become visible together.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        As ``kraftlog.open`` takes them.
+        As in ``kraftlog.open``.
     to : str
-        HOST:PORT of a broker; several with commas between them.
+        HOST:PORT of one or more brokers, separated by commas.
     mapping : path
-        The file that says which offset became which, as CSV with the columns ``source_topic``, ``partition``,
-        ``source_offset``, ``target_topic``, ``target_offset`` and ``records_count``: a line for records that follow
-        each other on both sides, and at the end one with a count of 0 for each partition. A file beside it, which ends
-        in ``.state``, says what was asked for.
+        The file with the offset mapping, as CSV with the columns ``source_topic``, ``partition``, ``source_offset``,
+        ``target_topic``, ``target_offset`` and ``records_count``: a line for records that are consecutive on both
+        sides, and at the end one with a count of 0 for each partition. A file next to it that ends in ``.state`` has
+        the options of the replay.
     topics : str or iterable of str, optional
-        Only these; by default all but Kafka's own.
+        Only these topics; by default all except internal ones.
     partitions : iterable of int, optional
-        Only these.
+        Only these partitions.
     start_offset, end_offset : int, optional
-        Offsets in [start_offset, end_offset), of each partition.
+        Offsets in [start_offset, end_offset), in each partition.
     start_timestamp, end_timestamp : datetime, str or int, optional
         Timestamps in [start_timestamp, end_timestamp).
     rename : mapping of str to str, optional
         New names of topics.
     create_topics : bool
-        Make topics that the target does not have, with as many partitions, and its default settings.
+        Create missing topics with the same number of partitions and the target's default settings.
     append : bool
-        Also into partitions that hold records already.
+        Allow target partitions with records.
     rate : int or str, optional
-        Records a second, or bytes of keys and values, such as ``"10MB"``.
+        Maximum records per second, or bytes of keys and values, such as ``"10MB"``.
     compression : {"none", "gzip", "snappy", "lz4", "zstd"}, optional
-        Of what is sent; by default none.
+        Compression of the produced batches; default: none.
     include_deleted : bool
-        Also what lies before the log start offset.
+        Include records before the log start offset.
     heal : bool
-        Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
+        Read missing or damaged offsets of the chosen replica from replicas that agree with it.
     strict : bool
-        Raise at the first fault; what was committed before stays.
+        Raise at the first fault; committed records remain.
     client_settings : mapping of str to str, optional
         Properties of librdkafka, such as ``security.protocol``.
     timeout : float
         Seconds after which a broker that does not answer is given up.
     redact : iterable of str
-        What is taken out of records, as ``kraftlog.extract`` has it.
+        Redaction rules, as in ``kraftlog.extract``.
     redact_key : bytes, optional
 
     Returns
@@ -115,7 +115,7 @@ def replay(
     ReplayError
         When the target lacks a topic or partitions, holds records already, refuses a record, or does not answer.
     ValueError
-        When the mapping is of another replay, a topic is not there, or a setting is none.
+        When the mapping belongs to another replay, a topic does not exist, or a setting is invalid.
     RecordError
         With ``strict``.
     ImportError
@@ -156,7 +156,7 @@ def replay(
 
 @dataclass(frozen=True)
 class Target:
-    """Where records go, and how; as ``replay`` has it."""
+    """Target and options of a replay, as in ``replay``."""
 
     to: str
     mapping: Path
@@ -179,9 +179,9 @@ def replay_log(
     is_chosen: bool = False,
     on_progress: Progress | None = None,
 ) -> Replay:
-    """Do what ``replay`` does, with a log that was opened.
+    """Replay from an open log.
 
-    ``whole`` has all partitions, also those that are not replayed; ``is_chosen`` says whether topics were named.
+    ``whole`` has all partitions, including those that are not replayed; ``is_chosen`` tells whether topics were named.
     """
     pace = Pace(target.rate)
     notes = list(log.lines.notes(heals=options.heal))
@@ -236,7 +236,7 @@ def _bounds(options: ReadOptions) -> dict[str, int]:
 
 
 def _counts(groups: Mapping[Place, list[Segment]]) -> dict[str, int]:
-    """Return how many partitions each topic of the target must have."""
+    """Return the required number of partitions of each target topic."""
     counts: dict[str, int] = {}
     for topic, partition in groups:
         counts[topic] = max(counts.get(topic, 0), partition + 1)
@@ -244,7 +244,7 @@ def _counts(groups: Mapping[Place, list[Segment]]) -> dict[str, int]:
 
 
 def _counts_of(log: Log, rename: Mapping[str, str]) -> dict[str, int]:
-    """Return how many partitions each topic has in the log, by its name at the target."""
+    """Return the number of partitions of each topic in the log, by its target name."""
     counts: dict[str, int] = {}
     for segment in log.found.segments:
         if segment.topic is not None and segment.partition is not None:

@@ -1,4 +1,4 @@
-"""``LogStore``: a log directory of Kafka, written and read by one process with Kafka's transactions."""
+"""``LogStore``: a Kafka log directory that one process reads and writes with Kafka's transactions."""
 
 from __future__ import annotations
 
@@ -55,35 +55,36 @@ _OFFSETS_CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 
 
 class LogStore:
-    """A log directory of Kafka with topics, producers, transactions and consumers, without a broker.
+    """A Kafka log directory with topics, producers, transactions and consumers, without a broker.
 
-    It holds Kafka's lock for as long as it is open. What is in it is what a KRaft node of one broker would have
-    written: such a node can open the directory afterwards, and a store the directory of such a node. Opening finishes
-    transactions that are prepared and aborts those under way, as a coordinator does.
+    It holds Kafka's lock while it is open. Its contents are those of a KRaft cluster with one node: such a node can
+    open the directory afterwards, and a store can open the directory of such a node. Opening completes prepared
+    transactions and aborts open ones, like a coordinator.
 
-    Threads may share a store and its producers, and a consumer when one uses it at a time. Processes may not: a child
-    that inherits a store by ``fork`` is refused, and what it closes stays open for its parent.
+    Threads may share a store and its producers; a consumer may be used by one thread at a time. Processes may not share
+    a store: in a child process that has inherited a store by ``fork``, its use is refused, and closing it does not
+    close it for the parent.
 
-    An exception such as that of Ctrl-C may come out of any method. What the method does is done or not done then; a
-    step that was left halfway is finished or taken back by the next use of the store.
+    Any method may raise an asynchronous exception such as that of Ctrl-C. The operation is then either complete or not
+    started; the next use of the store finishes or undoes partial steps.
 
     Parameters
     ----------
     path : path
-        The log directory; a new one is made.
+        The log directory; created if missing.
     **options
-        As ``StoreOptions`` has them.
+        As in ``StoreOptions``.
 
     Raises
     ------
     LogDirectoryLockedError
         When a broker or another store has the directory.
     ValueError
-        When it is not a log directory of one KRaft node.
+        When it is not the log directory of a single KRaft node.
     RecordError
         When its logs are damaged before their recovery points.
     StorageError
-        When the disk fails or is full: a store writes when it is opened. ``kraftlog.open`` then reads the directory.
+        When the disk fails or is full, because opening a store writes. ``kraftlog.open`` can still read the directory.
 
     Examples
     --------
@@ -190,7 +191,7 @@ class LogStore:
             write_known(self.path, ends, Known(self._parts.transactions.states(), groups))
 
     def _ends_of_coordinators(self) -> dict[TopicPartition, tuple[str, int]]:
-        """Return where the topics of the coordinators end, by their recovery points."""
+        """Return the ends of the coordinators' topics, by their recovery points."""
         return {
             key: (uuid_text(self._topic(name).topic_id), self._log_directory.recovery_points.get(key) or 0)
             for name in INTERNAL
@@ -206,7 +207,7 @@ class LogStore:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """The topics by name, but for those that Kafka keeps its own state in."""
+        """The topics by name, except Kafka's internal topics."""
         self._owner.check()
         return {name: topic for name, topic in sorted(self._cluster.topics.items()) if name not in INTERNAL}
 
@@ -224,7 +225,7 @@ class LogStore:
         Raises
         ------
         TopicExistsError, InvalidTopicError, InvalidPartitionsError, InvalidConfigError
-            Nothing is created then.
+            Nothing is created in this case.
         """
         check_not_internal(name)
         self._create(name, partitions, checked_configs(name, configs or {}))
@@ -246,7 +247,7 @@ class LogStore:
             self._remove(name, range(topic.partitions))
 
     def _remove(self, name: str, numbers: Iterable[int]) -> None:
-        """Remove partitions of a topic that is no more: their folders last, so that one shows what is left to do."""
+        """Remove partitions of a deleted topic: their folders last, so that the remaining work is known."""
         keys = [(name, number) for number in numbers]
         for key in keys:
             self._log_starts.pop(key, None)
@@ -258,9 +259,9 @@ class LogStore:
                 remove_partition_folder(self._folder(key), self.options.new_uuid())
 
     def _remove_left(self, name: str) -> None:
-        """Remove what a topic of this name has left: an exception or a crash came while it was deleted.
+        """Remove the remains of a topic of this name, after an exception or a crash during its deletion.
 
-        A folder that says no topic id becomes one of the new topic.
+        A folder without a topic id becomes one of the new topic.
         """
         found = partition_folders(self.path).get(name, [])
         left = [number for number in found if topic_id_of(self._folder((name, number))) is not None]
@@ -295,12 +296,12 @@ class LogStore:
         Parameters
         ----------
         transactional_id : str, optional
-            With it records are written in transactions. A producer that has the id already is fenced, and its
+            With it records are written in transactions. An earlier producer with the same id is fenced, and its
             transaction is aborted. Without it the producer is idempotent.
         transaction_timeout_ms : int
-            After which a transaction is aborted.
+            Timeout after which a transaction is aborted.
         compression, compression_level, max_batch_bytes
-            As ``encode`` has them.
+            As in ``encode``.
         """
         self._check_open()
         if transactional_id is not None and not (isinstance(transactional_id, str) and transactional_id):
@@ -321,13 +322,13 @@ class LogStore:
         Parameters
         ----------
         group : str, optional
-            Under which it commits offsets, and from whose offsets it starts.
+            Group for which it commits offsets, and from whose offsets it starts.
         isolation_level : {"read_uncommitted", "read_committed"}
         auto_offset_reset : {"earliest", "latest"}
-            Where it starts in a partition that the group has no offset of.
+            Start position in a partition without a committed offset.
         max_poll_interval_ms : int
-            When it has not polled for so long, other members of its group take its partitions; its next ``poll`` joins
-            the group again.
+            If it has not polled for this time, other members of its group get its partitions; its next ``poll`` rejoins
+            the group.
         """
         self._check_open()
         return Consumer(self._parts, group, isolation_level, auto_offset_reset, max_poll_interval_ms)
@@ -340,7 +341,7 @@ class LogStore:
         return self._parts.transactions.states()
 
     def abort_transaction(self, transactional_id: str) -> None:
-        """Abort the transaction that a producer has under way, and fence it, as an administrator does."""
+        """Abort the open transaction of a producer, and fence the producer, like an administrator."""
         self._check_open()
         self._parts.transactions.abort(transactional_id)
 
@@ -357,22 +358,22 @@ class LogStore:
     # retention and compaction
 
     def clean(self, topics: Iterable[str] | None = None, *, roll: bool = False) -> list[Freed]:
-        """Compact topics whose ``cleanup.policy`` says so, as Kafka's log cleaner does: the last of each key stays.
+        """Compact topics by their ``cleanup.policy``, like Kafka's log cleaner: the last record of each key is kept.
 
-        Closed segments up to the last stable offset are cleaned. ``delete.retention.ms`` and ``min.compaction.lag.ms``
-        of the topics count.
+        Closed segments up to the last stable offset are cleaned, subject to ``delete.retention.ms`` and
+        ``min.compaction.lag.ms`` of the topics.
 
         Parameters
         ----------
         topics : str or iterable of str, optional
-            By default all, also those of Kafka itself.
+            By default all, including internal topics.
         roll : bool
-            Whether to begin new segments first, so that all that is stable is cleaned.
+            Whether to roll segments first, so that all stable records are cleaned.
 
         Returns
         -------
         list of Freed
-            Sizes before and after, of each partition.
+            Sizes before and after, for each partition.
         """
         found = [
             clean(partition, self.path, self.options.clock(), roll=roll)
@@ -381,9 +382,10 @@ class LogStore:
         return [each for each in found if each is not None]
 
     def apply_retention(self, topics: Iterable[str] | None = None) -> list[Freed]:
-        """Remove segments that are older or more than ``retention.ms`` and ``retention.bytes`` of their topics allow.
+        """Remove segments that exceed ``retention.ms`` and ``retention.bytes`` of their topics.
 
-        The last segment of a partition stays, and what is not stable. The parameter and the result are as of ``clean``.
+        The last segment of a partition, and segments after the last stable offset, are kept. The parameter and the
+        result are as in ``clean``.
         """
         found = [apply_retention(partition, self.options.clock()) for partition in self._partitions_to_keep(topics)]
         return [each for each in found if each is not None]
@@ -397,24 +399,24 @@ class LogStore:
     # the end
 
     def flush(self) -> None:
-        """Wait until all that was written is on disk."""
+        """Wait until all written data is on disk."""
         self._check_open()
         self._parts.transactions.settle()
         for partition in list(self._partitions.values()):
             partition.sync()
 
     def close(self) -> None:
-        """Abort transactions under way, bring everything to disk, and give up the lock; a second time does nothing.
+        """Abort open transactions, sync all data, and release the lock; a second call does nothing.
 
         A broker that opens the directory afterwards recovers nothing.
 
-        In a child process that has inherited the store by ``fork`` it does nothing. When an exception such as that of
-        Ctrl-C comes out of it, what opens the directory next recovers it; it can be called again to give up the lock.
+        In a child process that has inherited the store by ``fork`` it does nothing. If it raises an asynchronous
+        exception such as that of Ctrl-C, the next user of the directory recovers it; call it again to release the lock.
 
         Raises
         ------
         StoreError
-            When single records that producers were given could not be written; the store is closed nevertheless.
+            When single records of producers could not be written; the store is closed nevertheless.
         """
         if not self._owner.is_here or self._is_abandoned:
             return
@@ -436,7 +438,7 @@ class LogStore:
             self._abandon()
 
     def _finish(self) -> None:
-        """Bring all to disk, and say that the directory is closed in order."""
+        """Sync all data, and mark the directory as cleanly closed."""
         self._parts.transactions.recover()
         self._parts.transactions.settle()
         self._compaction.close()
@@ -458,7 +460,7 @@ class LogStore:
         self.close()
 
     def _abandon(self) -> None:
-        """Give everything up as it is, and the lock last; an exception in it lets it be done again."""
+        """Release all resources unchanged, the lock last; can be repeated after an exception."""
         self._is_open = False
         parts = getattr(self, "_parts", None)
         if parts is not None:

@@ -41,54 +41,55 @@ LARGEST_EPOCH = 2**31 - 1
 
 
 def milliseconds_now() -> int:
-    """Return the time, as Kafka counts it."""
+    """Return the time in milliseconds, as in Kafka."""
     return time.time_ns() // 1_000_000
 
 
 class MetadataLogWriter:
-    """Appends to a metadata log, as the one controller that leads it.
+    """Appends to a metadata log, as its leader.
 
-    Opening takes Kafka's lock on the log directory, cuts a torn tail of the last segment and rebuilds its index files.
-    A larger epoch than the log's last one begins with a LEADER_CHANGE record, and then with an Abort, reason
-    "Controller failover", when the log ends inside a transaction. A writer is for one thread.
+    Opening acquires Kafka's lock on the log directory, removes a torn tail of the last segment and rebuilds its index
+    files. If the epoch is larger than the log's last one, the writer begins with a LEADER_CHANGE record, and then an
+    Abort record with the reason "Controller failover" if the log ends within a transaction. Use a writer in one thread
+    only.
 
     Parameters
     ----------
     directory : path
-        Of the partition, such as ``kraft/__cluster_metadata-0``; it is made when it is missing.
+        Folder of the partition, such as ``kraft/__cluster_metadata-0``; created if missing.
     leader_epoch : int or None
-        Not less than the log's last one; larger when the log ends inside a transaction. None: one above those of the
-        log and of its quorum.
+        Not less than the log's last one; larger if the log ends within a transaction. None: one above those of the log
+        and of its quorum.
     metadata_version : int or str, optional
-        A level or a name, by default the newest. Below 3.6-IV1 a transaction has no markers and must fit one batch.
+        A level or a name; default: the newest. Below 3.6-IV1 a transaction has no markers and must fit in one batch.
     node_id : int
-        Of the leader.
+        Node id of the leader.
     voters : sequence of int
         Node ids of the quorum.
     max_batch_bytes : int
-        Most bytes of a batch, header counted; at most 8 MiB.
+        Maximum size of a batch in bytes, including the header; at most 8 MiB.
     segment_bytes : int
         Size at which a segment is rolled.
     fsync : {"commit", "batch", "close"}
-        When to wait for the disk: before ``append`` and the end of a transaction return, behind each batch, or when a
-        segment is closed.
+        When to sync: before ``append`` and the end of a transaction return, after each batch, or when a segment is
+        closed.
     clock : callable, optional
         Returns the time of an append in milliseconds.
     index_interval_bytes : int
         Kafka's ``index.interval.bytes``.
     log_directory : LockedLogDirectory, optional
-        That the folder lies in, and that the caller holds. By default it is locked until the writer is closed.
+        The parent directory, if the caller holds its lock. By default it is locked until the writer is closed.
 
     Raises
     ------
     LogDirectoryLockedError
         When a broker or another writer has the log directory.
     CorruptRecordError
-        When sound batches that may have been acknowledged lie behind damage.
+        When intact batches that may have been acknowledged follow damage.
     InvalidTransactionStateError
-        When the log ends inside a transaction that cannot be aborted.
+        When the log ends within a transaction that cannot be aborted.
     ValueError
-        When an option is not what it should be, or the epoch is too small.
+        When an option is invalid, or the epoch is too small.
 
     Examples
     --------
@@ -158,16 +159,16 @@ class MetadataLogWriter:
 
     @property
     def next_offset(self) -> int:
-        """Of the record that is appended next; inside a transaction, of what has been written so far."""
+        """Offset of the next record; within a transaction, after its records so far."""
         return self._open_log().next_offset
 
     @property
     def failure(self) -> BaseException | None:
-        """Why nothing more is written; None as long as all writes succeed."""
+        """The reason why the writer accepts no more records; None while all writes succeed."""
         return None if self._log is None else self._log.failure
 
     def append(self, records: Values) -> int:
-        """Append records as one batch, which is there whole or not at all.
+        """Append records as one atomic batch.
 
         Parameters
         ----------
@@ -182,13 +183,13 @@ class MetadataLogWriter:
         Raises
         ------
         RecordTooLargeError
-            When the records do not fit one batch; nothing is written then.
+            When the records do not fit in one batch; nothing is written.
         InvalidRecordError
-            When one of the records is a transaction marker; nothing is written then.
+            When one of the records is a transaction marker; nothing is written.
         InvalidTransactionStateError
-            When a transaction is open; nothing is written then.
+            When a transaction is open; nothing is written.
         OSError
-            When the write fails; nothing more is written then.
+            When the write fails; the writer then accepts no more records.
         """
         log = self._log_outside_transaction("append")
         encoder = metadata_encoder(self._max_batch_bytes, log.next_offset, self._epoch, self._clock(), one_batch=True)
@@ -198,12 +199,12 @@ class MetadataLogWriter:
         return log.next_offset - 1
 
     def transaction(self, name: str | None = None) -> MetadataTransaction:
-        """Begin a transaction, which the end of a ``with`` block ends, and an exception aborts.
+        """Begin a transaction, which ends with the ``with`` block; an exception aborts it.
 
         Parameters
         ----------
         name : str, optional
-            At most 255 bytes of UTF-8; None is not the empty name.
+            At most 255 bytes of UTF-8; None differs from the empty name.
 
         Returns
         -------
@@ -229,7 +230,7 @@ class MetadataLogWriter:
         return self._transaction
 
     def write_snapshot(self, records: Values) -> Path:
-        """Write a snapshot that stands for the log up to here.
+        """Write a snapshot of the log up to the current end.
 
         Parameters
         ----------
@@ -239,14 +240,14 @@ class MetadataLogWriter:
         Returns
         -------
         Path
-            Of the new file.
+            Path of the new file.
 
         Raises
         ------
         InvalidTransactionStateError
             When a transaction is open.
         FileExistsError
-            When there is a snapshot of this offset.
+            When a snapshot of this offset exists.
         """
         log = self._log_outside_transaction("a snapshot")
         path = snapshot_path(self._folder, log.next_offset, self._epoch)
@@ -261,7 +262,7 @@ class MetadataLogWriter:
         return path
 
     def close(self) -> None:
-        """Abort an open transaction, complete the index files, give up the lock; a second time does nothing."""
+        """Abort an open transaction, complete the index files, release the lock; a second call does nothing."""
         try:
             if self._transaction is not None and self._log is not None and self._log.failure is None:
                 self._transaction.cut_short()
