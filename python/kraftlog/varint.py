@@ -29,12 +29,12 @@ def encode(values: npt.ArrayLike) -> bytearray:
     Returns
     -------
     bytearray
-        The varints, one behind the other; owned by the caller.
+        The varints, one after another; owned by the caller.
 
     Raises
     ------
     OverflowError
-        When a value does not fit 32 bits.
+        When a value does not fit in 32 bits.
 
     Examples
     --------
@@ -46,12 +46,12 @@ def encode(values: npt.ArrayLike) -> bytearray:
 
 
 def encode_long(values: npt.ArrayLike) -> bytearray:
-    """Encode int64 values as varlongs; otherwise as ``encode``."""
+    """Encode int64 values as varlongs; otherwise like ``encode``."""
     return native.encode_varlongs(_exact(values, np.int64))
 
 
 def decode(buffer: Buffer) -> npt.NDArray[np.int32]:
-    """Decode a buffer that holds nothing but varints.
+    """Decode a buffer of varints.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def decode(buffer: Buffer) -> npt.NDArray[np.int32]:
     Raises
     ------
     InvalidRecordError
-        When a varint has more than 5 bytes or the last one is cut off.
+        When a varint has more than 5 bytes or the last one is truncated.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def decode(buffer: Buffer) -> npt.NDArray[np.int32]:
 
 
 def decode_long(buffer: Buffer) -> npt.NDArray[np.int64]:
-    """Decode a buffer that holds nothing but varlongs (at most 10 bytes each); otherwise as ``decode``."""
+    """Decode a buffer of varlongs (at most 10 bytes each); otherwise like ``decode``."""
     return _checked(native.decode_varlongs(buffer))
 
 

@@ -1,6 +1,6 @@
-"""The partition of an internal topic that has the records of a group or of a transactional id.
+"""The partition of an internal topic with the records of a group or of a transactional id.
 
-Kafka takes Java's hash code of the name, its absolute value, modulo the number of partitions.
+As in Kafka, it is the absolute value of Java's hash code of the name, modulo the number of partitions.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _LEAST = -(1 << 31)
 
 
 def group_partition(names: ValueArray, partitions: int | pa.Array = DEFAULT_PARTITIONS) -> pa.Array:
-    """Return the partition of ``__consumer_offsets`` or ``__transaction_state`` that each name is in.
+    """Return the partition of each name in ``__consumer_offsets`` or ``__transaction_state``.
 
     Parameters
     ----------
     names : pyarrow.Array or pyarrow.ChunkedArray of text
         Groups, or transactional ids.
     partitions : int or pyarrow.Array of integers
-        How many the topic has; an array has a number for each name.
+        Number of partitions of the topic; an array has a number for each name.
 
     Returns
     -------
     pyarrow.Array
-        Int32; null of null.
+        Int32; nulls remain null.
 
     Raises
     ------

@@ -28,12 +28,12 @@ _PIECES_AT_ONCE = 1 << 10
 
 
 class Report:
-    """What was found in a log, and the page that shows it.
+    """The facts and findings of a log, and the page with them.
 
     Attributes
     ----------
     facts : Facts
-        What the tables say.
+        Facts from the tables.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -46,12 +46,12 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """How many findings there are of each severity."""
+        """Number of findings of each severity."""
         return verdict(self.findings)
 
     @property
     def has_faults(self) -> bool:
-        """Whether something could not be read, or does not hold."""
+        """Whether there are read faults or failed checks."""
         return bool(self.facts.faults or self.facts.other_faults)
 
     @property
@@ -65,7 +65,7 @@ class Report:
             yield some.encode("utf-8", "replace")
 
     def write(self, path: PathLike) -> None:
-        """Write the page to a file, which gets its name when it is complete; one that is there is replaced."""
+        """Write the page to a file, which gets its name when it is complete and replaces an existing one."""
         refuse_inside(Path(path))
         with new_file(Path(path)) as file:
             for piece in self.pieces():
@@ -98,42 +98,42 @@ def report(
     storage_options: StorageOptions | None = None,
     on_progress: Progress | None = None,
 ) -> Report:
-    """Read a log and make one page of what is in it, what is wrong with it, and what to do next.
+    """Read a log and create a page with its contents, its problems, and recommended actions.
 
-    Each segment is read once and checked as ``Log.verify`` does. Memory is bounded by the number of partitions, groups
-    and transactions, not by their size. The page is self-contained HTML, loads nothing and runs no script.
+    Each segment is read once and checked as by ``Log.verify``. Memory depends on the number of partitions, groups and
+    transactions, not on their size. The page is self-contained HTML without external resources or scripts.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        As ``open`` takes them.
+        As in ``open``.
     output : path, optional
-        A file to write the page to.
+        File for the page.
     topics : str or iterable of str, optional
     partitions : iterable of int, optional
     now : datetime, str or int, optional
-        The time that ages are counted to; by default that of the call.
+        Reference time for ages; default: the current time.
     workers : int
-        Partitions that are read at the same time.
+        Number of partitions that are read in parallel.
     storage_options : mapping, optional
-        For the file systems of URIs.
+        Options of the file systems of URIs.
     on_progress : callable, optional
-        Is called with the bytes of log that were read since the last call.
+        Called with the number of log bytes read since the last call.
 
     Returns
     -------
     Report
-        ``html`` is the page, ``findings`` what needs attention.
+        ``html`` is the page; ``findings`` need attention.
 
     Raises
     ------
     ImportError
-        When jinja2 is not installed, which the extra ``report`` brings.
+        When jinja2 is not installed; the extra ``report`` installs it.
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder holds no log files, a topic that was asked for is not there, or the output lies in a folder that
-        is read.
+        When a folder contains no log files, a requested topic does not exist, or the output is inside a folder that is
+        read.
 
     Examples
     --------
@@ -163,15 +163,15 @@ def report_of(
     workers: int = 1,
     on_progress: Progress | None = None,
 ) -> Report:
-    """Return the report of a log that was opened.
+    """Return the report of an open log.
 
     Parameters
     ----------
     log : Log
     paths : sequence of path or RemoteTier
-        Which stand in the commands of the page.
+        Paths for the commands on the page.
     now : int, optional
-        The time that ages are counted to, in milliseconds.
+        Reference time for ages, in milliseconds; default: the current time.
     workers : int
     on_progress : callable, optional
     """
@@ -183,7 +183,7 @@ def report_of(
 
 
 def _words(paths: Sequence[AnyPath | RemoteTier | Identity | CutTime]) -> list[str]:
-    """Return paths as a command takes them; the password of a URI is left out."""
+    """Return paths as arguments of a command, without passwords of URIs."""
     words: list[str] = []
     for path in paths:
         if isinstance(path, Identity):

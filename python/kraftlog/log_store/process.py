@@ -1,4 +1,4 @@
-"""``process``: consume, transform and produce, in transactions that hold the consumed offsets as well."""
+"""``process``: consume, transform and produce, in transactions that include the consumed offsets."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def process(
     transactional_id: str,
     max_records: int = MOST_RECORDS,
 ) -> int:
-    """Transform the records of topics that a group has not consumed yet, each exactly once.
+    """Transform the records of topics that a group has not yet consumed, each exactly once.
 
-    Records are read at read_committed. The rows of ``transform`` and the offsets of what it was given are one
-    transaction: when the process is stopped at any moment, the next call goes on where the last committed transaction
-    ended. ``transform`` itself may be called again with the same records.
+    Records are read at read_committed. The rows of ``transform`` and the offsets of its input are committed in one
+    transaction: if the process is stopped at any time, the next call resumes after the last committed transaction.
+    ``transform`` may be called again with the same records.
 
     Parameters
     ----------
@@ -36,21 +36,21 @@ def process(
     source : str or iterable of str
         Topics.
     transform : callable
-        Is given columns of the table ``records``; returns what ``Producer.send`` takes, or None for no rows.
+        Receives columns of the table ``records``; returns an argument for ``Producer.send``, or None for no rows.
     sink : str
-        The topic that its rows are written to.
+        Target topic.
     group : str
-        Under which offsets are committed. Calls of several threads for one group share the partitions; what a call has
-        under way when another one comes or goes is aborted and taken up again.
+        Group for which offsets are committed. Calls from several threads for one group share the partitions; when
+        another one joins or leaves, a call's open transaction is aborted and retried.
     transactional_id : str
-        Another call with the same one, in this process or a later one, fences this one.
+        Another call with the same id, in this process or a later one, fences this one.
     max_records : int
-        About how many records a transaction takes.
+        Approximate number of records per transaction.
 
     Returns
     -------
     int
-        How many records were consumed: all that there were, but for those of other calls for the group.
+        Number of consumed records: all new ones, except those of other calls for the group.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Public functions for messages: columns of bytes to typed columns and back, by the names of the messages."""
+"""Public functions for messages: columns of bytes to typed columns and back, by message name."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def decode_messages(
     Parameters
     ----------
     name : str
-        Of a type of record, such as ``PartitionRecord`` or ``OffsetCommit``; or of a message that is no record:
+        A record type, such as ``PartitionRecord`` or ``OffsetCommit``, or another message:
         ``ConsumerProtocolSubscription``, ``ProducerSnapshot``.
     values : pyarrow.BinaryArray
-        Values of records as the log has them; of other messages, each behind the int16 of its version.
+        Values of records as in the log; for other messages, each after the int16 of its version.
     keys : pyarrow.BinaryArray, optional
-        The records' keys, which types of the coordinators' topics have.
+        The records' keys, for types of the coordinators' topics.
     version : int, optional
-        Of messages that are no records: they have this version, and no prefix.
+        Version of messages that are not records, if they have no version prefix.
     catalog : Catalog
 
     Returns
     -------
     pyarrow.RecordBatch
-        A row for each value: the fields, ``unknown_tagged_fields``, and ``error``, why a value could not be decoded, or
-        is of another type; its fields are null then. It owns its memory.
+        A row for each value: the fields, ``unknown_tagged_fields``, and ``error``, the reason why a value could not be
+        decoded or has another type; its fields are then null. It owns its memory.
 
     Raises
     ------
     ValueError
-        When there is no such message, or version.
+        When there is no such message or version.
 
     Examples
     --------
@@ -96,15 +96,16 @@ def encode_messages(
     Parameters
     ----------
     name : str
-        Of a message: ``PartitionRecord``, ``OffsetCommitKey``, ``OffsetCommitValue``, ``ConsumerProtocolSubscription``.
+        Name of a message: ``PartitionRecord``, ``OffsetCommitKey``, ``OffsetCommitValue``,
+        ``ConsumerProtocolSubscription``.
     columns : pyarrow.RecordBatch or pyarrow.Table
-        A column for each field, as ``decode_messages`` has them, with ``key_`` or ``value_`` before its name or not; a
-        column that is missing has the field's default.
+        A column for each field, as in ``decode_messages``, with or without the prefix ``key_`` or ``value_``; missing
+        columns have the field's default.
     version : int, optional
-        In which they are written. By default a version that older releases can read: the highest that is not flexible,
-        unless a newer one has fields that are needed (KIP-915); of the metadata log's messages the last one.
+        Version to write. Default: a version that older releases can read, the highest non-flexible one unless a newer
+        one has required fields (KIP-915); for messages of the metadata log the last one.
     with_prefix : bool
-        Whether each has type and version in front, as in the log.
+        Whether each message begins with its type and version, as in the log.
     catalog : Catalog
 
     Returns
@@ -115,9 +116,9 @@ def encode_messages(
     Raises
     ------
     InvalidRecordError
-        When the version has no place for a value.
+        When the version cannot represent a value.
     ValueError
-        When there is no such message or version, or a column is of another type.
+        When there is no such message or version, or a column has another type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``scan``: a table of a log as a lazy frame of Polars."""
+"""``scan``: a table of a log as a Polars lazy frame."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ def scan(
     redact_key: bytes | None = None,
     **options: Unpack[MessageOptions],
 ) -> polars.LazyFrame:
-    """Read a table as a lazy frame of Polars.
+    """Read a table as a Polars lazy frame.
 
-    Files are listed now; rows are read when the frame is collected, each time anew. Only columns that the query needs
-    are decoded. Conditions that Polars can say in Arrow reach the reader: partitions, offsets and times that they rule
-    out are not read.
+    Files are listed immediately; rows are read each time the frame is collected. Only columns that the query requires
+    are decoded. Conditions that Polars can convert to Arrow are passed to the reader: partitions, offsets and times
+    that cannot match are not read.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        As ``open`` takes them.
+        As in ``open``.
     table : str
-        One of ``kraftlog.tables.all_tables.TABLES``, or a type of message such as ``PartitionRecord``.
+        One of ``kraftlog.tables.all_tables.TABLES``, or a message type such as ``PartitionRecord``.
     topics : str or iterable of str, optional
     partitions : iterable of int, optional
     strict : bool
-        Raise at the first fault, since a frame has no place for faults. Without it what cannot be read is left out, and
-        each fault is a warning.
+        Raise at the first fault, because frames have no faults. If False, unreadable data is skipped, and each fault is
+        a warning.
     redact, redact_key
-        As ``Log.records`` has them, of the table ``records``; but conditions are on what is left, so that they do not
-        tell what was there.
+        As in ``Log.records``, for the table ``records``. Conditions apply to redacted data, so that they do not reveal
+        the original data.
     **options
-        As ``Log.records`` has them: offsets, timestamps, ``isolation_level``, and others, as far as the table has them.
+        As in ``Log.records``: offsets, timestamps, ``isolation_level``, and others, if the table has them.
 
     Returns
     -------
     polars.LazyFrame
-        With all columns of the table, also those that it shows on request alone.
+        With all columns of the table, including those on request.
 
     Raises
     ------

@@ -57,14 +57,14 @@ def metadata_encoder(
     max_batch_records: int | None = None,
     one_batch: bool = False,
 ) -> Encoder:
-    """Return an encoder of metadata records that takes no transaction markers among them.
+    """Return an encoder of metadata records that refuses transaction markers.
 
     Parameters
     ----------
     max_batch_bytes, max_batch_records, base_offset, partition_leader_epoch, timestamp_ms
-        As for ``Encoder``.
+        As in ``Encoder``.
     one_batch : bool
-        Refuse records that do not fit one batch.
+        Refuse records that do not fit in one batch.
     """
     if max_batch_bytes > LARGEST_BATCH_BYTES:
         raise ValueError(f"max_batch_bytes {max_batch_bytes} is more than Kafka's {LARGEST_BATCH_BYTES}")
@@ -80,16 +80,16 @@ def metadata_encoder(
 
 
 class TransactionEncoder:
-    """Packs one transaction of the metadata log, a piece at a time; for one in memory use ``pack_transaction``.
+    """Packs one transaction of the metadata log in pieces; for one in memory use ``pack_transaction``.
 
     Parameters
     ----------
     name : str, optional
-        Of the transaction; at most 255 bytes of UTF-8.
+        Name of the transaction; at most 255 bytes of UTF-8.
     metadata_version : int or str, optional
-        Below 3.6-IV1 there are no markers, and the whole must fit one batch.
+        Below 3.6-IV1 there are no markers, and all records must fit in one batch.
     max_batch_bytes, max_batch_records, base_offset, partition_leader_epoch, timestamp_ms
-        As for ``Encoder``.
+        As in ``Encoder``.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class TransactionEncoder:
             self.encoder.write_marker(begin)
 
     def write(self, rows: pa.RecordBatch) -> pa.Buffer:
-        """Add rows as ``Encoder.write`` does; return the batches that are complete."""
+        """Add rows like ``Encoder.write``; return the complete batches."""
         self.encoder.write(rows)
         return self.encoder.take()
 
@@ -128,7 +128,7 @@ class TransactionEncoder:
         return self.encoder.finish()
 
     def abort(self, reason: str | None = None) -> pa.Buffer:
-        """Abort the transaction; return the last batches, which are none where there are no markers."""
+        """Abort the transaction; return the last batches, none without markers."""
         if not self.has_markers:
             return pa.py_buffer(b"")
         self.encoder.write_marker(abort_transaction(reason))
@@ -146,42 +146,42 @@ def pack_transaction(
     timestamp_ms: int = NO_TIMESTAMP,
     metadata_version: int | str | None = None,
 ) -> pa.Buffer:
-    """Pack metadata records into a transaction (KIP-868), in as few batches as their order allows.
+    """Pack metadata records into a transaction (KIP-868), in as few batches as possible in their order.
 
     Parameters
     ----------
     records : pyarrow.Array or pyarrow.ChunkedArray of binary, list of bytes, or iterable of these
         Serialized metadata records: frame version, api key, version, message. They are copied once, into their batch.
     name : str, optional
-        Of the transaction, at most 255 bytes of UTF-8; None is not the empty name.
+        Name of the transaction, at most 255 bytes of UTF-8; None differs from the empty name.
     max_batch_bytes : int
-        Most bytes of a batch, header counted; at most 8 MiB.
+        Maximum size of a batch in bytes, including the header; at most 8 MiB.
     max_batch_records : int, optional
-        Most records of a batch.
+        Maximum number of records of a batch.
     base_offset : int
-        Of the Begin record; the others follow without gaps.
+        Offset of the Begin record; the others follow without gaps.
     partition_leader_epoch : int
         As in the batch header.
     timestamp_ms : int
-        Of all records: a controller has the time of the append here; -1 means none.
+        Timestamp of all records; a controller uses the time of the append. -1 means none.
     metadata_version : int or str, optional
-        A level or a name, by default the newest. Below 3.6-IV1 (level 13) there are no transactions: the records must
-        fit one batch, and ``name`` is not written.
+        A level or a name; default: the newest. Below 3.6-IV1 (level 13) there are no transactions: the records must fit
+        in one batch, and ``name`` is not written.
 
     Returns
     -------
     pyarrow.Buffer
-        Batches one behind the other; owns its memory.
+        Consecutive batches; owns its memory.
 
     Raises
     ------
     RecordTooLargeError
-        When a record alone takes more than ``max_batch_bytes``, or the version has no transactions and the records do
-        not fit one batch; names the record's index, the size and the cap.
+        When a single record exceeds ``max_batch_bytes``, or the version has no transactions and the records do not fit
+        in one batch; the message has the record's index, the size and the limit.
     InvalidRecordError
         When one of the records begins, ends or aborts a transaction.
     ValueError
-        When an option, or the type of the records, is not what it should be.
+        When an option, or the type of the records, is invalid.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Packing plan: how many records each batch takes, worked out from sizes alone."""
+"""Packing plan: the number of records of each batch, computed only from sizes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ DEFAULT_BATCH_BYTES = 8192  # of KIP-868: what a fetch of the metadata log takes
 def plan_batches(
     sizes: npt.ArrayLike, max_batch_bytes: int = DEFAULT_BATCH_BYTES, max_batch_records: int | None = None
 ) -> npt.NDArray[np.int64]:
-    """Plan batches for records in order: as few as the caps allow.
+    """Plan batches for records in order: as few as the limits allow.
 
-    The plan is exact for records as the metadata log has them: null keys, no headers, and one timestamp for the whole
-    batch. ``Encoder`` packs such records in the same way; ``batch_records`` makes it follow a plan.
+    The plan is exact for records of the metadata log: null keys, no headers, and one timestamp for the whole batch.
+    ``Encoder`` packs such records in the same way; ``batch_records`` makes it follow a plan.
 
     Parameters
     ----------
     sizes : array_like, int64[n] or int32[n]
-        Bytes of each record's value; -1 for null.
+        Size of each record's value in bytes; -1 for null.
     max_batch_bytes : int
-        Most bytes of a batch, its header counted.
+        Maximum size of a batch in bytes, including the header.
     max_batch_records : int, optional
-        Most records of a batch.
+        Maximum number of records of a batch.
 
     Returns
     -------
@@ -43,9 +43,9 @@ def plan_batches(
     Raises
     ------
     RecordTooLargeError
-        When a record alone takes more than ``max_batch_bytes``; names its index, its size and the cap.
+        When a single record exceeds ``max_batch_bytes``; the message has its index, its size and the limit.
     ValueError
-        When a size is less than -1, or a cap is out of bounds.
+        When a size is less than -1, or a limit is out of bounds.
 
     Examples
     --------
