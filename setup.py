@@ -4,6 +4,7 @@
 ``KRAFTLOG_BUILT=1`` says that ``build_ext --inplace`` has built them: an editable install would compile them again.
 """
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -30,8 +31,14 @@ if not SHARED_SOURCE.exists() or f"Cython {Cython.__version__} " not in SHARED_S
 
 # Generated code is full of conversions, so the warnings that our C must pass are asked for in ci/lint, on the headers.
 # -g0: Python's own flags ask for debug information, which was 25 of the 30 MB of all modules
-# -O0 -g1: the sanitizers take three times as long with -O1 -g, and see no more
-sanitized = ["-O0", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+# -O0 -g1: the sanitizers take three times as long with -O1 -g, and see no more. Of UndefinedBehaviorSanitizer what takes
+# little to compile; ci/native-tests checks the headers with all of it
+sanitized = [
+    "-O0",
+    "-g1",
+    "-fsanitize=address,alignment,shift,bounds,signed-integer-overflow",
+    "-fno-sanitize-recover=all",
+]
 flags = sanitized if SANITIZE else ["-O3", "-g0"]
 link = ["-fsanitize=address,undefined"] if SANITIZE else []
 
@@ -56,6 +63,7 @@ setup(
         [] if BUILT else extensions,
         include_path=[str(NATIVE)],
         build_dir="build/cython",
+        nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
         shared_utility_qualified_name=SHARED,
         compiler_directives={
             "language_level": 3,
