@@ -38,6 +38,7 @@ from rounds import interleave
 WIDTH = 132
 SMALL_MEGABYTES = 2  # of batches of one record
 QUICK = {"megabytes": 20.0, "rounds": 3, "log_bytes": 512 << 20, "opened": 1_000}
+SMOKE = {"megabytes": 2.0, "rounds": 1, "log_bytes": 64 << 20, "opened": 100}
 ALONE = {  # on no log
     "varint": lambda megabytes, _: works.varint(megabytes),
     "plan": lambda megabytes, _: transactional.plan(megabytes),
@@ -96,6 +97,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--megabytes", type=float, default=200, help="size of each log before compression (200)")
     parser.add_argument("--rounds", type=int, help="7; with --compare 5")
     parser.add_argument("--quick", action="store_true", help="small logs and few rounds: a rough look")
+    parser.add_argument("--smoke", action="store_true", help="tiny logs and one round: whether it runs")
     parser.add_argument(
         "--only", nargs="+", default=[], choices=[*EVERY, *names], metavar="NAME",
         help=f"of {', '.join(EVERY)}; and of the logs {', '.join(names)}",
@@ -120,6 +122,8 @@ def parse() -> argparse.Namespace:
         options.rounds = 5 if options.compare else 7
     if options.quick:
         vars(options).update(QUICK)
+    if options.smoke:
+        vars(options).update(SMOKE)
     all_works = COMPARED if options.compare else EVERY
     options.works = [name for name in EVERY if name in options.only] or all_works
     options.workloads = [w for w in corpus.WORKLOADS if w.name in options.only] or corpus.WORKLOADS

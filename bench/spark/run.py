@@ -31,7 +31,7 @@ from report import Block, short
 from rounds import interleave
 
 WIDTH = 132
-QUICK = {"records": 200_000, "rounds": 1}
+QUICK = {"records": 20_000, "rounds": 1}
 METHOD = (
     "{records:,} records of 8 + 100 bytes in 2 partitions, batches of 64 KiB, in the page cache; local[2], Unix domain "
     "socket on; medians of {rounds} interleaved rounds behind a warm-up; the broker and Spark share the cores.\n"
