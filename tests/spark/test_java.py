@@ -38,3 +38,29 @@ def test_old_java_is_not_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     fake(tmp_path, "echo 'java version \"11.0.2\"' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert not java.system_java_is_enough()
+
+
+@pytest.mark.parametrize(
+    ("home", "named", "expected"),
+    [
+        ("home", "", "home/.cache"),
+        ("home", "cache", "cache"),
+        ("home", "./not absolute", "home/.cache"),
+        ("file/home", "", None),
+        ("home", "file/cache", None),
+    ],
+)
+def test_where_the_wrapper_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str, named: str, expected: str | None
+):
+    """Nothing can be made below a file: a folder of its own takes the place of the cache."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / home))
+    monkeypatch.setenv("XDG_CACHE_HOME", named if named.startswith(".") or not named else str(tmp_path / named))
+    folder = java._folder_of_the_user()
+    assert folder.is_dir()
+    if expected is None:
+        assert folder.name.startswith("kraftlog-")
+        assert not list(folder.iterdir())
+    else:
+        assert folder == tmp_path / expected

