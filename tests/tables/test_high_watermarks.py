@@ -20,7 +20,12 @@ import kraftlog
 from held_replicas import ORDERS, Held, agreed, batch, write
 from kraftlog.cli import commands
 from kraftlog.codec.control_records import control_batch, leader_change, snapshot_footer, snapshot_header
+from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import CorruptRecordError
+from kraftlog.query.session import SqlSession
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
 from replica_histories import Record, replicas
 
 COLUMNS = ["high_watermark_at_least", "high_watermark_at_most"]
@@ -315,7 +320,33 @@ def test_committed_messages_and_a_partition_that_is_read_to_its_end(tmp_path: Pa
     (paths[0] / "replication-offset-checkpoint").write_text(f"0\n1\n{ORDERS} 0 4\n")
     assert offsets(paths[:1]) == ([0, 1, 2, 3], [])
     with pytest.raises(ValueError, match="committed_only is of tables whose rows are records, not of batches"):
-        kraftlog.open(paths).scan("batches", committed_only=True)
+        kraftlog.open(paths).scan("batches", options=ReadOptions(committed_only=True))
+
+
+def test_every_door_ends_there(tmp_path: Path):
+    """Python, search, SQL and Spark; what is counted or followed refuses the option by its name."""
+    paths = write_cluster(tmp_path, Cluster({0: log(9), 1: log(7)}, {0: None, 1: None}, frozenset({0, 1}), 1))
+    opened, committed = kraftlog.open(paths), list(range(7))
+    note = f"{ORDERS}-0: read up to offset 7 of 9; what follows may not be committed"
+    searched = opened.grep(["offset"], value="no such text", invert=True, committed_only=True)
+    assert searched.to_table()["offset"].to_pylist() == committed
+    for is_committed, expected in (True, committed), (False, list(range(9))):
+        with SqlSession(opened, committed_only=is_committed) as session:
+            for table in (ORDERS, f"records where topic = '{ORDERS}'"):
+                found = session.query(f'select "offset" from {table} order by 1').read_all()
+                assert found["offset"].to_pylist() == expected
+                assert any(one.startswith(note) for one in session.notes) == is_committed
+    options = {"paths": json.dumps([*map(str, paths)]), "subscribe": ORDERS, "columns": "offset"}
+    for more, expected in ({"committedOnly": "true", "endingOffsets": "9"}, committed), ({}, list(range(9))):
+        request = parse_request({**options, **more})
+        batches = [one for part in plan_parts(request) for one in read(request, part, [])]
+        assert pa.Table.from_batches(batches)["offset"].to_pylist() == expected
+    with pytest.raises(ValueError, match="option committedOnly is not of streams; highWatermark"):
+        parse_request({**options, "committedOnly": "true"}, is_streaming=True)
+    with pytest.raises(ValueError, match="committed_only has no meaning for a log that is followed"):
+        kraftlog.follow(paths, committed_only=True)
+    with pytest.raises(TypeError, match="counts of records have no option committed_only"):
+        opened.key_stats([], committed_only=True)
 
 
 def test_the_commands(tmp_path: Path):
@@ -326,3 +357,8 @@ def test_the_commands(tmp_path: Path):
     assert "read up to offset 7 of 9" in result.stderr
     assert CliRunner().invoke(commands, [*arguments, "--committed-only", "-o", "-3"]).stdout.split() == ["offset", "6"]
     assert CliRunner().invoke(commands, [*arguments, "--committed-only", "--last", "1"]).exit_code == 2
+    searching = ["grep", *arguments[1:], "--value", "no such text", "--invert", "--count", "--committed-only"]
+    counted = CliRunner().invoke(commands, [*searching, "--columns", "records"])
+    assert counted.stdout.split() == ["records", "7"]
+    query = f'select count(*) as n from "{METADATA}" where "offset" > 7'
+    assert CliRunner().invoke(commands, ["sql", str(paths[-1]), query, "--committed-only"]).exit_code == 0

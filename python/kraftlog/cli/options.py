@@ -292,6 +292,11 @@ _OF_TABLES: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="Maximum size of a batch after decompression, in bytes.",
     ),
+    "committed_only": click.option(
+        "--committed-only",
+        is_flag=True,
+        help="End each partition at the high watermark that the files prove; what follows may be cut off again.",
+    ),
     "include_image": click.option(
         "--include-image", is_flag=True, help="Begin with the initial image, as added entries."
     ),
@@ -316,7 +321,8 @@ def of_table(table: Table) -> Callable[[Command], Command]:
 BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
 HEAL = _OF_TABLES["heal"]
 INCLUDE_DELETED = _OF_TABLES["include_deleted"]
-RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_control"]])
+COMMITTED_ONLY = _OF_TABLES["committed_only"]
+RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_control"], COMMITTED_ONLY])
 
 
 class TransactionId(click.ParamType["ProducerIdAndEpoch"]):
@@ -342,13 +348,6 @@ TRANSACTION = click.option(
     metavar="PID:EPOCH",
     help="Only records of this transaction of the table transactions, in all its partitions, also if it is open or"
     " aborted.",
-)
-
-
-COMMITTED_ONLY = click.option(
-    "--committed-only",
-    is_flag=True,
-    help="End each partition at the high watermark that the files prove; later records may still be truncated.",
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kraftlog.cli.options import HEAL, IDENTITY, OUTPUT, TIER, given_identity, given_tier
+from kraftlog.cli.options import COMMITTED_ONLY, HEAL, IDENTITY, OUTPUT, TIER, given_identity, given_tier
 from kraftlog.cli.output import Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
@@ -33,6 +33,7 @@ EXIT_ERROR = 1
 @click.option("--isolation-level", type=click.Choice(ISOLATION_LEVELS), default=ISOLATION_LEVELS[0], show_default=True)
 @click.option("--show-secrets", is_flag=True, help="Show SCRAM credentials and passwords.")
 @HEAL
+@COMMITTED_ONLY
 @click.option("--bytes-read", is_flag=True, help="Say on standard error how much of the log was read.")
 @TYPED
 @redacts
@@ -48,6 +49,7 @@ def sql(
     isolation_level: IsolationLevel,
     show_secrets: bool,
     heal: bool,
+    committed_only: bool,
     bytes_read: bool,
     output: Output,
     **given: Any,
@@ -76,6 +78,7 @@ def sql(
         "isolation_level": isolation_level,
         "show_secrets": show_secrets,
         "heal": heal,
+        "committed_only": committed_only,
         "redaction": redaction_of(given.pop("rules"), given.pop("key_file")),
         "typed": typed_options(given),
     }

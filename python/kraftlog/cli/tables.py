@@ -90,14 +90,14 @@ def run_table(
     workers, quiet = given.pop("workers"), given.pop("no_progress")
     output.check(log.folders)
     typed = typed_options(given) if table == "records" else None
-    transaction, committed_only = given.pop("transaction", None), given.pop("committed_only", False)
+    transaction = given.pop("transaction", None)
     redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if definition.is_of_metadata else None
     from_end = _take_bounds(given)
     rows = definition.read_options(given)
     if transaction is not None and (follows or last is not None):
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --transaction exclude each other")
-    if committed_only and (follows or last is not None):
+    if rows.committed_only and (follows or last is not None):
         raise click.UsageError(f"{'--follow' if follows else '--last'} and --committed-only exclude each other")
     if follows or last is not None:
         from kraftlog.cli.follow import check_follow, show_followed
@@ -135,7 +135,6 @@ def run_table(
                 typed=typed,
                 redaction=redaction,
                 transaction=transaction,
-                committed_only=committed_only,
             )
             for one, wanted in logs
         ]
@@ -248,7 +247,7 @@ def _command(table: Table) -> click.Command:
     if {"start_timestamp", "salvage"} <= {*table.option_names}:  # rows are batches, or what is in them
         decorators.append(options.KCAT_OFFSET)
     if table.has_records:
-        decorators += [options.COMMITTED_ONLY, options.CUT]
+        decorators.append(options.CUT)
     if table.name == "records":
         decorators += [options.TRANSACTION, options.KCAT_FORMAT, TYPED, redacts]
     if table.can_be_followed:

@@ -27,6 +27,7 @@ _FLAGS = (
     "show_secrets",
     "include_image",
     "heal",
+    "committed_only",
 )
 _BOUNDS = {
     "batch_rows": (1, 2**31 - 2),
@@ -103,6 +104,8 @@ class ReadOptions:
         Whether changes of a metadata log begin with the initial image, as added entries.
     heal : bool
         Whether to read missing or damaged offsets of the replica from replicas that agree with it.
+    committed_only : bool
+        Whether each partition ends at the high watermark that its files prove.
     time : str or int
         Which offset of a partition is asked for: one of ``TIMES``, or that of a time, in milliseconds.
     holds : HeldTexts, optional
@@ -125,6 +128,7 @@ class ReadOptions:
     show_secrets: bool = False
     include_image: bool = False
     heal: bool = True
+    committed_only: bool = False
     time: str | int = LATEST
     holds: HeldTexts | None = None
 

@@ -48,6 +48,8 @@ class SqlSession:
         Is called with the bytes of log that were read since the last call.
     heal : bool
         Read what the chosen replica of a partition lacks, or has damaged, from others that agree with it.
+    committed_only : bool
+        Of records and messages: end each partition at the high watermark that its files prove.
     show_secrets : bool
         Whether salt and keys of SCRAM credentials, and passwords in configs, are shown in messages and the image.
     typed : TypedOptions, optional
@@ -88,6 +90,7 @@ class SqlSession:
         on_progress: Progress | None = None,
         show_secrets: bool = ReadOptions.show_secrets,
         heal: bool = ReadOptions.heal,
+        committed_only: bool = ReadOptions.committed_only,
         typed: TypedOptions | None = None,
         redaction: Redaction | None = None,
     ) -> None:
@@ -96,6 +99,7 @@ class SqlSession:
         self._typed = None if typed is None else typed.with_schemas_of(log.lines.found, self._schema_faults)
         self._heal, self._show_secrets = heal, show_secrets
         given = {"isolation_level": isolation_level, "show_secrets": show_secrets, "heal": heal}
+        given["committed_only"] = committed_only
         self._given = {**given, "check_crc": True}  # a query asks for crc_ok by its name
         self._on_progress = on_progress
         self._redaction = redaction

@@ -72,6 +72,12 @@ READING = (
         "true",
         "Whether what the chosen replica of a partition lacks, or has damaged, is read from others that agree with it.",
     ),
+    Option(
+        "committedOnly",
+        "false",
+        "Whether each partition of records and messages ends at the high watermark that the files prove; not of"
+        " streams, which have `highWatermark`.",
+    ),
     Option("includeImage", "false", "Of `metadata_changes`: whether the first rows are what the log's snapshot holds."),
     Option("salvage", "false", "Whether to search for batches behind damage that leaves no header to go on with."),
     Option("showSecrets", "false", "Of messages: whether passwords and SCRAM credentials are shown."),

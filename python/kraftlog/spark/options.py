@@ -67,6 +67,8 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
     if empty:
         raise ValueError(f"option {empty[0]} is empty")
     ending = [name for name in _ONLY_IN_BATCHES if name.lower() in given]
+    if is_streaming and flag(given, "committedOnly", default=False):
+        raise ValueError("option committedOnly is not of streams; highWatermark ends each micro-batch there")
     if is_streaming and ending:
         raise ValueError(f"option {ending[0]}: a stream has no end")
     definitions = given.get("definitions")
@@ -111,6 +113,7 @@ def parse_request(options: Mapping[str, str], *, is_streaming: bool | None = Fal
             heal=flag(given, "heal", default=bool(definition.defaults.get("heal", ReadOptions.heal))),
             salvage=flag(given, "salvage", default=False),
             show_secrets=flag(given, "showSecrets", default=ReadOptions.show_secrets),
+            committed_only=flag(given, "committedOnly", default=False),
             include_image=flag(given, "includeImage", default=False),
             check_crc=flag(given, "checkCrc", default=bool(definition.defaults.get("check_crc", True))),
             strict=on_error == "fail" and table != "errors",

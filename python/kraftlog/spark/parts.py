@@ -20,6 +20,7 @@ from kraftlog.read.segment_transactions import Fold, in_threads
 from kraftlog.read.transaction_map import TransactionMap
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import library_columns
+from kraftlog.tables.committed import CommittedEnds
 from kraftlog.tables.log import Log
 from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
 from kraftlog.tables.table import Cut, Replicas
@@ -98,33 +99,39 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     if unreadable and request.options.strict:
         raise error_from_fault(unreadable[0])
     parts = [Part(WholePartition(()), request.options, unreadable)] if unreadable else []
-    table = request.definition
+    table, faults = request.definition, list[Fault]()
     if table.cut is Cut.WHOLE:  # topics have names in any partition
         options = request.interval.of_fold(request.options, table)
         files = _files(request, log)
         metadata_log = files.metadata_log if table.replicas is Replicas.CHOSEN_BY_TABLE else ()
         parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
     elif table.cut is Cut.REPLICAS:
-        options, faults = request.interval.of_fold(request.options, table), list[Fault]()
+        options = request.interval.of_fold(request.options, table)
         for of_partition in partition_replicas(log.found, request.columns, faults, []):
             if request.narrowing.wants(*of_partition.of):
                 parts.append(Part(of_partition, options))
         if faults:
             parts.append(Part(WholePartition(()), options, tuple(faults)))
     else:
-        parts += _plan_partitions(request, list(_wanted(request, log)), fold)
+        parts += _plan_partitions(request, list(_wanted(request, log, faults)), fold)
+        if faults and request.options.strict:
+            raise error_from_fault(faults[0])
+        parts += [Part(WholePartition(()), request.options, tuple(faults))] if faults else []
     if table.shows_unread:
         parts.append(Part(LeftAlone(), request.options))
     return [replace(part, number=number) for number, part in enumerate(parts)]
 
 
-def _wanted(request: Request, log: Log) -> Iterator[tuple[list[Segment], ReadOptions]]:
+def _wanted(request: Request, log: Log, faults: list[Fault]) -> Iterator[tuple[list[Segment], ReadOptions]]:
+    notes: list[str] = []
+    ends = CommittedEnds(log.lines, faults, notes) if request.options.committed_only else None
     request.interval.check_start(request.definition)
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
     for group in by_partition(_files(request, log).segments):
         options = request.interval.within(request.options, group)
         _check_is_there(request, group, options)
-        yield group, request.narrowing.within(options)
+        options = request.narrowing.within(options)
+        yield group, options if ends is None else ends.within(group, options)
 
 
 def _files(request: Request, log: Log) -> Discovery:

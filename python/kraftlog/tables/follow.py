@@ -104,6 +104,8 @@ class Follower:
         if not self._definition.can_be_followed:
             can_be = ", ".join(one.name for one in TABLES.values() if one.can_be_followed)
             raise ValueError(f"the table {table} cannot be followed; {can_be} and types of messages can")
+        if options.committed_only:
+            raise ValueError("committed_only has no meaning for a log that is followed: its files prove what they did")
         if redaction is not None and table != "records":
             raise ValueError(f"redaction is of the table records, not of {table}")
         self._typed_options, self._redaction = typed, redaction

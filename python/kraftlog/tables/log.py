@@ -220,7 +220,6 @@ class Log(RecordTables):
         type: str | None = None,
         strict: bool = False,
         workers: int = 1,
-        committed_only: bool = False,
         **options: Unpack[MessageOptions],
     ) -> Stream:
         """Stream the decoded records of internal topics and of the metadata log.
@@ -234,9 +233,7 @@ class Log(RecordTables):
         strict : bool
             Raise at the first fault instead of adding it to ``errors``.
         workers : int
-            Number of threads that decode messages, in addition to the one that reads the log.
-        committed_only : bool
-            As in ``records``.
+            Threads that decode messages, beside the one that reads the log.
         **options
             As in ``records``; and ``show_secrets``, False by default: show salts and keys of SCRAM credentials, and
             passwords in configs. Without it, ``raw_key`` and ``raw_value`` of these records are null.
@@ -258,9 +255,7 @@ class Log(RecordTables):
             from kraftlog.tables.message_tables import check_type
 
             table = check_type(type, self.catalog)
-        return self._stream(
-            table, columns, {**options, "strict": strict}, workers=workers, committed_only=committed_only
-        )
+        return self._stream(table, columns, {**options, "strict": strict}, workers=workers)
 
     def image(
         self, offset: int | None = None, *, strict: bool = True, cache: bool = True, heal: bool = True

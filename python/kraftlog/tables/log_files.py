@@ -126,7 +126,6 @@ class LogFiles:
         redaction: Redaction | None = None,
         filters_redacted: bool = False,
         transaction: tuple[int, int] | None = None,
-        committed_only: bool = False,
     ) -> Stream:
         """Stream a table by name; the methods named like tables are shortcuts.
 
@@ -158,8 +157,6 @@ class LogFiles:
             Whether the filter applies to redacted data, so that filters reveal nothing. With ``typed`` it always does.
         transaction : (int, int), optional
             Only the ``records`` of the transaction with this producer id and epoch.
-        committed_only : bool
-            For records and messages: end each partition at the high watermark that its files prove.
         """
         if workers < 1:
             raise ValueError(f"workers {workers} is less than 1")
@@ -174,7 +171,7 @@ class LogFiles:
         if transaction is not None and table != "records":
             raise ValueError(f"records of one transaction are of the table records, not of {table}")
         definition = table_named(table, self.catalog)
-        if committed_only and not definition.has_records:
+        if options.committed_only and not definition.has_records:
             raise ValueError(f"committed_only is of tables whose rows are records, not of {table}")
         wanted = names(columns)
         once = None if wanted is None else list(dict.fromkeys(wanted))
@@ -195,7 +192,7 @@ class LogFiles:
             from kraftlog.transactions.transaction import ProducerIdAndEpoch
 
             stages.insert(0, OfTransaction(ProducerIdAndEpoch(*transaction), self.found))
-        if committed_only:
+        if options.committed_only:
             from kraftlog.tables.committed import CommittedOnly
 
             stages.insert(0, CommittedOnly((self._whole or self).lines))

@@ -184,8 +184,8 @@ class ChangeOptions(Bounds, LineOptions, total=False):
     show_secrets: bool
 
 
-class RecordOptions(TransactionOptions, total=False):
-    """Options of the table ``records``, and of other readers of records: ``grep``, key counts, ``follow``.
+class CountOptions(TransactionOptions, total=False):
+    """Of counts of records, such as ``key_stats``.
 
     Attributes
     ----------
@@ -210,6 +210,18 @@ class RecordOptions(TransactionOptions, total=False):
     batch_rows: int
     batch_bytes: int
     max_decompressed_bytes: int
+
+
+class RecordOptions(CountOptions, total=False):
+    """Of the table ``records``, and of ``grep``.
+
+    Attributes
+    ----------
+    committed_only : bool
+        End each partition at the high watermark that its files prove.
+    """
+
+    committed_only: bool
 
 
 class MessageOptions(RecordOptions, total=False):

@@ -15,7 +15,7 @@ from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.log_files import LogFiles
-from kraftlog.tables.options import ErrorOptions, RecordOptions
+from kraftlog.tables.options import CountOptions, ErrorOptions, RecordOptions
 from kraftlog.tables.user_options import read_options
 from kraftlog.topics import names
 from kraftlog.types import IsolationLevel
@@ -169,6 +169,7 @@ class RecordTables(LogFiles):
             batch_rows=batch_rows,
             batch_bytes=batch_bytes,
             max_decompressed_bytes=max_decompressed_bytes,
+            committed_only=committed_only,
         )
         typed = None
         given = (value_format, key_format, value_schema, key_schema, value_framing, key_framing)
@@ -186,7 +187,6 @@ class RecordTables(LogFiles):
             typed=typed,
             redaction=redaction,
             transaction=transaction,
-            committed_only=committed_only,
         )
 
     def grep(
@@ -351,7 +351,7 @@ class RecordTables(LogFiles):
         return space(self.line_files(heal=heal).segments, faults, housekeeping, on_progress=on_progress)
 
     def key_stats(
-        self, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
+        self, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[CountOptions]
     ) -> pa.Table:
         """Count keys, tombstones and duplicates of each partition.
 
@@ -367,13 +367,13 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, key_stats
 
-        read = TABLES["records"].read_options(options)
+        read = _of_counts(options)
         return key_stats(
             count_keys(self.healed(self.lines.found, read, []), read, faults, [], most_bytes=most_bytes or MOST_BYTES)
         )
 
     def top_keys(
-        self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[RecordOptions]
+        self, count: int, faults: list[Fault], *, most_bytes: int | None = None, **options: Unpack[CountOptions]
     ) -> pa.Table:
         """Return the keys with the most records; parameters as in ``key_stats``.
 
@@ -386,18 +386,25 @@ class RecordTables(LogFiles):
         """
         from kraftlog.tables.key_counts import MOST_BYTES, count_keys, top_keys
 
-        read = TABLES["records"].read_options(options)
+        read = _of_counts(options)
         return top_keys(
             count_keys(self.healed(self.lines.found, read, []), read, faults, [], most_bytes=most_bytes or MOST_BYTES),
             count,
         )
 
-    def writes(self, unit: str, faults: list[Fault], **options: Unpack[RecordOptions]) -> pa.Table:
-        """Count records by timestamp per minute, hour or day; see ``kraftlog.tables.writes.writes``."""
+    def writes(self, unit: str, faults: list[Fault], **options: Unpack[CountOptions]) -> pa.Table:
+        """Count records by their timestamps in each minute, hour or day; see ``kraftlog.tables.writes.writes``."""
         from kraftlog.tables.writes import writes
 
-        read = TABLES["records"].read_options(options)
+        read = _of_counts(options)
         return writes(self.healed(self.lines.found, read, []), unit, read, faults, [])
+
+
+def _of_counts(options: CountOptions) -> ReadOptions:
+    """Return how records are read that are counted: to the end of the log."""
+    if "committed_only" in options:
+        raise TypeError("counts of records have no option committed_only: they go on to the end of the log")
+    return TABLES["records"].read_options(options)
 
 
 def _redaction(rules: Iterable[str], key: bytes | None) -> Redaction | None:
