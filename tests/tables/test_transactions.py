@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import defaultdict
 from pathlib import Path
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import kraftlog
+from command_line import run_command
 from golden_files import GOLDEN, lines
 from kraftlog import LogStore
 from kraftlog._native.scanner import HEADER_DTYPE
@@ -163,6 +165,21 @@ def test_markers_and_filters_of_one_transaction():
         log.records(transaction=(4, 9)).to_table()
     with pytest.raises(ValueError, match="of the table records, not of batches"):
         log.scan("batches", transaction=(4, 1))
+
+
+@pytest.mark.parametrize("states", [["open"], ["aborted"], ["committed", "open"], ["torn"]])
+def test_the_command_shows_some_states(tmp_path: Path, states: list[str]):
+    log = tmp_path / "log"
+    shutil.copytree(GOLDEN / "transactions" / "log", log)
+    with_other_marker(log, "orders-1", 1)
+    columns = ["producer_id", "producer_epoch"]
+    expected = [
+        row for row in kraftlog.open(log).transactions([*columns, "state"]).to_pylist() if row.pop("state") in states
+    ]
+    options = [each for state in states for each in ("--state", state)]
+    done = run_command("transactions", log, *options, "--columns", ",".join(columns), "--format", "jsonl")
+    assert (done.returncode, [json.loads(line) for line in done.stdout.splitlines()]) == (0, expected)
+    assert expected
 
 
 @pytest.mark.parametrize("scenario", ["transactions", "transactions_tv0"])

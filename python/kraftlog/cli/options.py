@@ -351,6 +351,15 @@ TRANSACTION = click.option(
 )
 
 
+STATES_ONLY = click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(["open", "torn", "aborted", "committed"]),
+    help="Only transactions in this state; may be given several times.",
+)
+
+
 class OffsetOrTime(click.ParamType[tuple[str, int]]):
     """A bound in kcat's syntax: beginning, end, an offset, -N, or s@ and e@ with a timestamp."""
 

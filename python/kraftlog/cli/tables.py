@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.cli import options
@@ -217,6 +218,7 @@ def _command(table: Table) -> click.Command:
     )
 
     def run(paths: LogPaths, output: Output, **given: Any) -> None:
+        states = given.pop("states", ())
         if table.name == "waits" and output.form in (None, SENTENCES):
             if output.columns is None:
                 output = replace(output, form=SENTENCES, columns=["sentence"])
@@ -228,7 +230,7 @@ def _command(table: Table) -> click.Command:
             groups = given.pop("groups")
             run_table(table.name, paths, output, given, filter=pc.field("group").isin(groups) if groups else None)
         if table.name != "offsets":
-            run_table(table.name, paths, output, given)
+            run_table(table.name, paths, output, given, filter=pc.field("state").isin(list(states)) if states else None)
         from kraftlog.cli.reset_plan import wanted_offsets
 
         groups, mapping = given.pop("groups"), given.pop("mapping")
@@ -240,6 +242,8 @@ def _command(table: Table) -> click.Command:
         decorators.append(options.OFFSETS_ONLY)
     if table.name == "waits":
         decorators.append(options.OF_GROUPS)
+    if table.name == "transactions":
+        decorators.append(options.STATES_ONLY)
     if table.name == "messages":
         decorators.append(options.MESSAGES_ONLY)
     if table.name == "messages" or table.topic is not None:
