@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -21,6 +22,9 @@ from kraftlog._native.scanner import HEADER_DTYPE
 from kraftlog.codec.filtered_batch import empty_batch
 from kraftlog.codec.header_scan import HeaderScan
 from kraftlog.codec.options import READ_COMMITTED, READ_UNCOMMITTED, ReadOptions
+from kraftlog.spark.options import parse_request
+from kraftlog.spark.parts import plan_parts
+from kraftlog.spark.read import read
 from kraftlog.tables.all_tables import TABLES
 from kraftlog.tables.table import Replicas
 from replica_histories import Record
@@ -165,6 +169,23 @@ def test_two_damaged_copies_have_the_rows_of_a_sound_one(name: str, halves: Call
             assert stream.faults == []
             healed += any(" read from " in note for note in stream.notes)
     assert healed
+
+
+@pytest.mark.parametrize("table", ["records", "producers", "offsets", "transactions"])
+def test_spark_logs_what_is_read_from_where(
+    table: str, halves: Callable[[Path], list[Path]], caplog: pytest.LogCaptureFixture
+):
+    """Notes that other doors show are warnings of a job's plan, or of the one task that reads a table."""
+    paths = halves(GOLDEN / "transactions" / "log")
+    stream = kraftlog.open(paths).scan(table, None, TABLES[table].read_options({"strict": True}))
+    expected = stream.to_table().num_rows
+    assert any(" read from " in note for note in stream.notes)
+    request = parse_request({"paths": json.dumps([*map(str, paths)]), "table": table})
+    with caplog.at_level("WARNING", "kraftlog.spark"):
+        assert sum(batch.num_rows for part in plan_parts(request) for batch in read(request, part, [])) == expected
+    logged = [one.getMessage() for one in caplog.records]
+    assert set(stream.notes) <= set(logged)
+    assert len(logged) == len(set(logged))
 
 
 @pytest.mark.parametrize("name", NAMES[:4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -25,6 +26,7 @@ from kraftlog.tables.log import Log
 from kraftlog.tables.replica_table import PartitionReplicas, partition_replicas
 from kraftlog.tables.table import Cut, Replicas
 
+LOGGER = logging.getLogger("kraftlog.spark")
 DEFAULT_RANGE_BYTES = 128 << 20  # as Spark cuts files
 MANY_SEGMENTS = 512  # enough tasks for a cluster; to cut a cold segment of 1 GiB takes the driver a second
 PARTITIONS_AT_ONCE = 8
@@ -85,6 +87,7 @@ Maps = list[TransactionMap | None]
 def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     """Return what tasks read; the files are those of this moment.
 
+    What is no fault, and that a user should know, such as what is read from which replica, is logged as a warning.
     Records and errors are cut into ranges, batches and segments are read a segment at a time, transactions and messages
     a partition at a time, replicas those of a partition at a time, and what is folded over partitions in one part.
 
@@ -99,10 +102,10 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
     if unreadable and request.options.strict:
         raise error_from_fault(unreadable[0])
     parts = [Part(WholePartition(()), request.options, unreadable)] if unreadable else []
-    table, faults = request.definition, list[Fault]()
+    table, faults, notes = request.definition, list[Fault](), list[str]()
     if table.cut is Cut.WHOLE:  # topics have names in any partition
         options = request.interval.of_fold(request.options, table)
-        files = _files(request, log)
+        files = _files(request, log, notes)
         metadata_log = files.metadata_log if table.replicas is Replicas.CHOSEN_BY_TABLE else ()
         parts.append(Part(WholePartition(tuple(files.segments), tuple(metadata_log)), options))
     elif table.cut is Cut.REPLICAS:
@@ -113,35 +116,40 @@ def plan_parts(request: Request, fold: Fold = in_threads) -> list[Part]:
         if faults:
             parts.append(Part(WholePartition(()), options, tuple(faults)))
     else:
-        parts += _plan_partitions(request, list(_wanted(request, log, faults)), fold)
+        parts += _plan_partitions(request, list(_wanted(request, log, faults, notes)), fold)
         if faults and request.options.strict:
             raise error_from_fault(faults[0])
         parts += [Part(WholePartition(()), request.options, tuple(faults))] if faults else []
     if table.shows_unread:
         parts.append(Part(LeftAlone(), request.options))
+    for note in notes:
+        LOGGER.warning("%s", note)
     return [replace(part, number=number) for number, part in enumerate(parts)]
 
 
-def _wanted(request: Request, log: Log, faults: list[Fault]) -> Iterator[tuple[list[Segment], ReadOptions]]:
-    notes: list[str] = []
+def _wanted(
+    request: Request, log: Log, faults: list[Fault], notes: list[str]
+) -> Iterator[tuple[list[Segment], ReadOptions]]:
     ends = CommittedEnds(log.lines, faults, notes) if request.options.committed_only else None
     request.interval.check_start(request.definition)
     request.interval.check_partitions({(segment.topic, segment.partition) for segment in log.found.segments})
-    for group in by_partition(_files(request, log).segments):
+    for group in by_partition(_files(request, log, notes).segments):
         options = request.interval.within(request.options, group)
         _check_is_there(request, group, options)
         options = request.narrowing.within(options)
         yield group, options if ends is None else ends.within(group, options)
 
 
-def _files(request: Request, log: Log) -> Discovery:
-    """Return the files of what is asked for, with what lines lack from other replicas."""
+def _files(request: Request, log: Log, notes: list[str]) -> Discovery:
+    """Return the files of what is asked for, with what lines lack from other replicas; notes receive what that is."""
     table = request.definition
     found = log.files_of(table)
     if table.cut is not Cut.WHOLE:
         wanted = [one for one in found.segments if request.narrowing.wants(one.topic, one.partition)]
         found = replace(found, segments=wanted)
-    return log.healed(found, request.options, []) if table.replicas is Replicas.LINE else found
+    if table.replicas is Replicas.LINE:
+        notes.extend(log.lines.notes(heals=request.options.heal))
+    return log.healed(found, request.options, notes) if table.replicas is Replicas.LINE else found
 
 
 def _plan_partitions(request: Request, wanted: Wanted, fold: Fold) -> list[Part]:

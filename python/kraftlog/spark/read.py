@@ -13,7 +13,7 @@ from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.ranges import Range
 from kraftlog.read.records import read_range
-from kraftlog.spark.parts import LeftAlone, Part, WholePartition
+from kraftlog.spark.parts import LOGGER, LeftAlone, Part, WholePartition
 from kraftlog.spark.request import Request
 from kraftlog.spark.tables import as_spark
 from kraftlog.stream import errors_table
@@ -112,6 +112,8 @@ def _scan(
     stream = log.scan(request.table, request.columns, part.options, filter=filter)
     yield from stream.batches()
     faults += stream.faults
+    for note in stream.notes if request.definition.cut is Cut.WHOLE else ():
+        LOGGER.warning("%s", note)
 
 
 def _read_left_alone(request: Request, faults: list[Fault]) -> Iterator[pa.RecordBatch]:
