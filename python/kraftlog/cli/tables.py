@@ -225,8 +225,6 @@ def _command(table: Table) -> click.Command:
             elif output.form == SENTENCES:
                 raise click.UsageError("--columns does not go with --format text, which has sentences")
         if table.name == "waits":
-            import pyarrow.compute as pc
-
             groups = given.pop("groups")
             run_table(table.name, paths, output, given, filter=pc.field("group").isin(groups) if groups else None)
         if table.name != "offsets":

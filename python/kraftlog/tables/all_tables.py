@@ -200,6 +200,18 @@ TABLES = {
             example="kraftlog why sample/broker --topic orders",
         ),
         Table(
+            name="last_stable_offsets",
+            columns="LAST_STABLE_OFFSETS",
+            rows="partition_offsets.last_stable_offset_rows",
+            options=LineOptions,
+            cut=Cut.PARTITIONS,
+            narrows=Narrows.PARTITIONS,
+            task="Transactions",
+            command="last-stable-offsets",
+            summary="Show where a read_committed consumer stops in each partition.",
+            example="kraftlog last-stable-offsets sample/broker --topic orders",
+        ),
+        Table(
             name="offsets",
             columns="OFFSETS",
             rows="coordinator_tables.offset_rows",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kraftlog import schema
 from kraftlog.codec.options import ReadOptions
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
-from kraftlog.stream import Stream, raising
-from kraftlog.tables.log_files import whole
+from kraftlog.stream import Stream
 from kraftlog.tables.options import (
     BatchOptions,
     ChangeOptions,
@@ -34,7 +32,6 @@ from kraftlog.tables.options import (
     TransactionOptions,
 )
 from kraftlog.tables.record_tables import RecordTables
-from kraftlog.tables.unread_files import note_unreadable
 from kraftlog.tables.user_options import given_numbers
 from kraftlog.topics import names
 from kraftlog.transactions.cut import Cut, CutTime
@@ -567,7 +564,12 @@ class Log(RecordTables):
         return self._table("schemas", columns, {**options, "strict": strict}, faults)
 
     def last_stable_offsets(
-        self, *, strict: bool = True, heal: bool = True, faults: list[Fault] | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        faults: list[Fault] | None = None,
+        **options: Unpack[LineOptions],
     ) -> pa.Table:
         """Return topic, partition and last_stable_offset: where a read_committed consumer stops.
 
@@ -576,17 +578,7 @@ class Log(RecordTables):
         ``strict`` and ``faults`` are as in ``Log``; without ``strict`` an unknown offset is null. ``heal`` is as in
         ``records``.
         """
-        from kraftlog.tables.partition_offsets import last_stable_offset_rows
-
-        def produce(found: list[Fault]) -> Iterator[pa.RecordBatch]:
-            note_unreadable(self.found, found, strict=strict)
-            notes.extend(self.lines.notes(heals=heal))
-            rows = last_stable_offset_rows(self.line_files(notes, heal=heal).segments, found)
-            return raising(rows, found) if strict else rows
-
-        notes: list[str] = []
-        stream = Stream(schema.LAST_STABLE_OFFSETS.select(), produce, notes=notes)
-        return whole(stream, "last_stable_offsets", faults, stacklevel=3)
+        return self._table("last_stable_offsets", columns, {**options, "strict": strict}, faults)
 
     def partition_offsets(
         self,

@@ -215,11 +215,9 @@ def live_logs(segments: Iterable[Segment]) -> list[list[Segment]]:
     return sorted(groups, key=lambda group: group[0].topic is None)
 
 
-def last_stable_offset_rows(segments: list[Segment], faults: list[Fault]) -> Iterator[pa.RecordBatch]:
-    """Return the last stable offset of the partition of each folder, based on its log; null if it is unknown."""
-    for group in by_partition(segments):
-        if group[0].state:
-            continue
-        stable = PartitionEnds(group, faults).last_stable_offset
+def last_stable_offset_rows(read: Read) -> Iterator[pa.RecordBatch]:
+    """Return the last stable offset of each folder's partition, as far as its log tells; null where it is not known."""
+    for group in by_partition(segment for segment in read.segments if not segment.state):
+        stable = PartitionEnds(group, read.faults).last_stable_offset
         row = {"topic": group[0].topic, "partition": group[0].partition, "last_stable_offset": stable}
-        yield pa.RecordBatch.from_pylist([row], schema=schema.LAST_STABLE_OFFSETS.select())
+        yield pa.RecordBatch.from_pylist([row], schema=read.schema)
