@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from golden_files import GOLDEN
-from kraftlog.cli.table_output import OWN_LINE
+from kraftlog.cli.progress import progress_bar
+from kraftlog.cli.table_output import OWN_LINE, TableForPeople
 from kraftlog.cli.tasks import MODULES
 from pseudo_terminal import PseudoTerminal
 
@@ -32,6 +36,7 @@ SHOWN = {
     "health": "metadata/log -c 5",
     "downgrade-check": "transactions/log --to 3.4.0",
     "transactions": "transactions/log -c 9",
+    "why": "transactions/log -t orders --format table",
     "partition-transactions": "transactions/log -c 9",
     "hanging": "transactions_hanging/log",
     "producers": "transactions/log",
@@ -190,3 +195,25 @@ def test_a_shell_completes(kraftlog_command: Command, monkeypatch: pytest.Monkey
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
         assert kraftlog_command().stdout.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_bold"),
+    [("NO_COLOR", "", True), ("NO_COLOR", "1", False), ("TERM", "dumb", False), ("TERM", "xterm", True)],
+)
+def test_what_the_terminal_can_do_is_heeded(name: str, value: str, is_bold: bool, monkeypatch: pytest.MonkeyPatch):
+    class Screen(io.BytesIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(Screen()))
+    screen, rows = Screen(), pa.record_batch({"a": [1]})
+    table = TableForPeople(screen, rows.schema, "text", is_full=False)
+    table.write(rows)
+    table.close()
+    assert (b"\x1b" in screen.getvalue()) == is_bold
+    with progress_bar(1, wanted=True) as bar:
+        assert (bar is None) == (value == "dumb")

@@ -102,12 +102,15 @@ def stuck(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for group, offsets in {
             "slow": {("orders", 0): 3, ("orders", 1): 1},
             "done": {("orders", 0): 5, ("orders", 1): 2},
+            "half": {("orders", 0): 4},
             "ahead": {("orders", 0): 9, ("orders", 1): 4},
         }.items():
             consumer = store.consumer(group=group)
             consumer.subscribe(["orders"])
             consumer.poll()
             consumer.commit(offsets)  # type: ignore[arg-type]
+            if group == "half":
+                stuck.send_offsets_to_transaction({("orders", 0): 5}, consumer.group_metadata())
         shutil.copytree(path / "store", path / "copy")
     return path / "copy"
 
@@ -127,6 +130,7 @@ def test_groups_of_a_log_directory(stuck: Path):
         ("slow", 1): ("no_member", 1),
         ("done", 0): ("nothing", 5),
         ("done", 1): ("open_transaction", 2),
+        ("half", 0): ("pending_commit", 4),
         ("ahead", 0): ("offset_behind_log_end", 9),
         ("ahead", 1): ("nothing", 4),
     }

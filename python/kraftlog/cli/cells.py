@@ -17,6 +17,12 @@ from kraftlog.schema import IS_JSON
 
 TEXT = pa.large_string()
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+# well-formed UTF-8 (Unicode 15, table 3-7); Arrow matches patterns with bytes as they are
+_IS_UTF8 = (
+    r"\A(?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    r"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2})*\z"
+)
+MARK = "base64:"  # in CSV before the base64 of bytes that are no text; a text that begins so is written as base64, too
 SIZE_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 MOST_BYTES = 32 << 20  # of rows that become text at a time
 
@@ -28,7 +34,8 @@ def json_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
     ----------
     batch : pyarrow.RecordBatch
     binary : str
-        base64, hex, utf8, or text: what bytes become.
+        base64, hex, utf8, or text: what bytes become. With text it is text where they are UTF-8, else
+        ``{"base64": "..."}``.
     """
     parts: list[pa.Array | str] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -37,7 +44,10 @@ def json_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
 
 
 def csv_lines(batch: pa.RecordBatch, binary: str) -> pa.Buffer:
-    """Return rows as CSV in UTF-8: null is an empty field, an empty value a quoted one."""
+    """Return rows as CSV in UTF-8: null is an empty field, an empty value a quoted one.
+
+    With binary text, bytes that are no UTF-8 are base64 after ``base64:``.
+    """
     parts: list[pa.Array | str] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         parts += [*([","] if parts else []), csv_cells(column, field, binary)]
@@ -64,6 +74,8 @@ def json_cells(column: pa.Array, field: pa.Field, binary: str) -> pa.Array:
         for name, inner, values in zip(names, kind, column.flatten(), strict=True):
             parts += [("," if parts else "{") + json.dumps(name) + ":", json_cells(values, inner, binary)]
         texts = _where_valid(joined([*parts, "}"] if parts else ["{}"], len(column)), column)
+    elif _is_binary(kind) and binary == "text":
+        texts = _json_of_bytes(column)
     elif field.metadata == IS_JSON or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         texts = column.cast(TEXT)
     elif pa.types.is_floating(kind):
@@ -80,6 +92,8 @@ def csv_cells(column: pa.Array, field: pa.Field, binary: str) -> pa.Array:
     kind = column.type
     if pa.types.is_nested(kind):
         texts = _where_valid(json_cells(column, field, binary), column)
+    elif _is_binary(kind) and binary == "text":
+        texts = _marked(column)
     else:
         texts = plain_cells(column, binary)
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind)):
@@ -166,22 +180,41 @@ def _utf8(column: pa.Array) -> pa.Array:
 
 def _text_or_hex(column: pa.Array) -> pa.Array:
     """Return bytes as text where they are UTF-8 without control characters, else their number and hex."""
-    try:
-        texts = column.cast(TEXT)
-    except pa.ArrowInvalid:
-        texts = pa.array([_decoded(value) for value in column.to_pylist()], TEXT)
-    is_text = pc.invert(pc.match_substring_regex(texts, _CONTROL)).fill_null(False)
+    texts, is_text = _texts(column)
+    is_text = pc.and_(is_text, pc.invert(pc.match_substring_regex(texts, _CONTROL))).fill_null(False)
     if pc.all(is_text).as_py() or len(column) == column.null_count:
         return texts
     sizes = pc.binary_length(column).cast(TEXT)
     return pc.if_else(is_text, texts, joined([sizes, " bytes: 0x", _formed(native.HEX, column)], len(column)))
 
 
-def _decoded(value: bytes | None) -> str | None:
+def _texts(column: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return bytes as text, empty where they are no UTF-8, and where they are."""
     try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
+        return column.cast(TEXT), column.is_valid()
+    except pa.ArrowInvalid:
+        values = column.cast(pa.large_binary())
+        is_text = pc.match_substring_regex(values, _IS_UTF8)
+        return pc.if_else(is_text, values, pa.scalar(b"", pa.large_binary())).cast(TEXT), is_text
+
+
+def _json_of_bytes(column: pa.Array) -> pa.Array:
+    """Return strings of JSON, or ``{"base64":"..."}`` where bytes are no UTF-8."""
+    texts, is_text = _texts(column)
+    strings = _formed(native.JSON, texts)
+    if pc.all(is_text).as_py() or len(column) == column.null_count:
+        return strings
+    others = joined(['{"base64":"', _formed(native.BASE64, column), '"}'], len(column))
+    return pc.if_else(is_text, strings, others)
+
+
+def _marked(column: pa.Array) -> pa.Array:
+    """Return text, or base64 after ``MARK`` where bytes are no UTF-8, or begin with that themselves."""
+    texts, is_text = _texts(column)
+    is_text = pc.and_(is_text, pc.invert(pc.starts_with(texts, MARK)))
+    if pc.all(is_text).as_py() or len(column) == column.null_count:
+        return texts
+    return pc.if_else(is_text, texts, joined([MARK, _formed(native.BASE64, column)], len(column)))
 
 
 def _formed(form: int, column: pa.Array) -> pa.Array:

@@ -443,8 +443,11 @@ def output_options(
     ]
     if has_bytes:
         texts = click.Choice(BINARY_TEXTS)
-        by_default = "base64; in tables UTF-8 text, or else hex"
-        given.append(click.option("--binary", type=texts, show_default=by_default, help="Encoding of bytes."))
+        text = (
+            'Text of bytes. text: UTF-8 as it is; other bytes are {"base64": "..."} in jsonl, base64:... in csv, hex'
+            " in tables. utf8: U+FFFD stands for what is not UTF-8."
+        )
+        given.append(click.option("--binary", type=texts, show_default="text", help=text))
 
     def taking(command: Command) -> Command:
         return cast("Command", takes_output(command, own_format, piped))

@@ -29,7 +29,7 @@ COUNTING_SECONDS = 0.3  # for which the rows behind these are counted
 FORMATS = ("table", "jsonl", "csv", "parquet", "arrow")
 SENTENCES = "text"  # lines for people, of a command that says what it found in sentences
 CONTINUED = "    "  # before the other parts of a sentence that takes several lines
-BINARY_TEXTS = ("base64", "hex", "utf8")
+BINARY_TEXTS = ("text", "base64", "hex", "utf8")
 STREAM_ENDING = ".arrows"  # Arrow's own name for files that hold a stream
 ENDINGS = {
     ".txt": "table",
@@ -260,7 +260,7 @@ class Output:
     is_full : bool
         Whether a table on a terminal has all columns, with nothing shortened.
     binary : str or None
-        Text of bytes; by default base64, and in tables text where they are text, else hex.
+        Text of bytes; by default text where they are text: else hex in tables, and base64 elsewhere.
     template : FormatString or None
         Takes the place of a format.
     piped : str
@@ -316,7 +316,7 @@ class Output:
             self.is_on_terminal and form == "table" and not self.shows_all and (self.limit, self.tail) == (None, None)
         )
         is_short = is_short and not is_endless
-        binary = self.binary or ("text" if form == "table" else "base64")
+        binary = self.binary or "text"
         with open_writer(
             form,
             self.path,

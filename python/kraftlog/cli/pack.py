@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from kraftlog.cli.options import FORCE
 from kraftlog.cli.output import BINARY_TEXTS
-from kraftlog.cli.pack_input import InputError, input_rows
+from kraftlog.cli.pack_input import BINARY_HELP, InputError, input_rows
 from kraftlog.cli.target import check_target
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.encode import LARGEST_OFFSET, Encoder
@@ -31,7 +31,7 @@ _ONLY_PLAIN = (
 @click.argument("source", metavar="INPUT", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--output", required=True, type=click.Path(dir_okay=False), help="The log file to write.")
 @FORCE
-@click.option("--binary", type=click.Choice(BINARY_TEXTS), default="base64", show_default=True, help="Text of bytes.")
+@click.option("--binary", type=click.Choice(BINARY_TEXTS), default="text", show_default=True, help=BINARY_HELP)
 @click.option("--compression", type=click.Choice(COMPRESSION_TYPES), default="none", show_default=True)
 @click.option("--compression-level", type=int, help="Of gzip, lz4 or zstd.")
 @click.option(

@@ -31,7 +31,9 @@ class InputError(RecordError):
     """Input that cannot be packed; names the line, or the record, and the field."""
 
 
+BINARY_HELP = 'Strings as bytes; {"base64": "..."} is bytes that are no text.'
 BINARY_BYTES: dict[str, Callable[[str], bytes]] = {
+    "text": str.encode,
     "base64": lambda text: base64.b64decode(text, validate=True),
     "hex": bytes.fromhex,
     "utf8": str.encode,
@@ -94,6 +96,10 @@ class _Line:
             raise InputError(f"line {number}: field {name!r}: {error}") from None
 
     def _binary(self, value: Any) -> bytes | None:
+        if isinstance(value, dict):  # bytes that are no text
+            if value.keys() != {"base64"}:
+                raise TypeError('an object is {"base64": "..."}')
+            return BINARY_BYTES["base64"](_text(value["base64"]))
         return None if value is None else self._bytes(_text(value))
 
     def _headers(self, value: Any) -> list[dict[str, Any]]:
@@ -108,8 +114,8 @@ def json_rows(lines: Iterable[bytes], binary: str) -> Iterator[pa.RecordBatch]:
     Parameters
     ----------
     lines : iterable of bytes
-    binary : {"base64", "hex", "utf8"}
-        How bytes are written as text.
+    binary : {"text", "base64", "hex", "utf8"}
+        How strings stand for bytes; ``{"base64": "..."}`` is understood in their place whatever it is.
 
     Raises
     ------

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from kraftlog.cli.target import is_dumb
+
 QUIET_SECONDS = 1.0
 
 
@@ -19,7 +21,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 @contextmanager
 def progress_bar(total_bytes: int, *, wanted: bool) -> Iterator[Callable[[int], None] | None]:
     """Yield a function to call with the bytes that were read; None when no bar is shown."""
-    if not wanted or not is_terminal(sys.stderr):
+    if not wanted or not is_terminal(sys.stderr) or is_dumb():
         yield None
         return
     from rich.console import Console

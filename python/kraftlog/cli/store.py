@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kraftlog.cli import options, tables
 from kraftlog.cli.output import BINARY_TEXTS, Output
-from kraftlog.cli.pack_input import input_rows
+from kraftlog.cli.pack_input import BINARY_HELP, input_rows
 from kraftlog.codec.compression import COMPRESSION_TYPES
 from kraftlog.codec.headers import NO_TIMESTAMP
 from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED
@@ -101,7 +101,7 @@ def delete_topic(directory: str, topic: str) -> None:
 @click.argument("source", metavar="INPUT", default="-", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option("--transactional-id", help="Write all of it in one transaction.")
 @click.option("--partition", type=click.IntRange(0), help="Of all records; by default their keys decide.")
-@click.option("--binary", type=click.Choice(BINARY_TEXTS), default="base64", show_default=True, help="Text of bytes.")
+@click.option("--binary", type=click.Choice(BINARY_TEXTS), default="text", show_default=True, help=BINARY_HELP)
 @click.option("--compression", type=click.Choice(COMPRESSION_TYPES), default="none", show_default=True)
 def produce(
     directory: str,
@@ -118,7 +118,7 @@ def produce(
 
     \b
     Example:
-      echo '{"key": "a", "value": "one"}' | kraftlog store produce mine orders --binary utf8
+      echo '{"key": "a", "value": "one"}' | kraftlog store produce mine orders
     """  # noqa: D301  (\b keeps the example as it is)
     count = 0
     with LogStore(directory) as opened, opened.producer(transactional_id, compression=compression) as producer:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kraftlog.cli.cells import TEXT, joined, pairs_of, plain_cells, size_cells
+from kraftlog.cli.target import has_styles
 
 NULL = "-"
 GAP = "  "
@@ -25,7 +26,15 @@ IMPORTANT = frozenset(
     )
 )
 SIZES = frozenset({"size_in_bytes", "torn_bytes", "mean_batch_bytes", "size_before", "size_after"})
-OWN_LINE = ("command", "abort_command", "message", "reason", "file", "path")  # of long values, which people copy
+OWN_LINE = (
+    "command",
+    "abort_command",
+    "message",
+    "reason",
+    "sentence",
+    "file",
+    "path",
+)  # of long values, which people copy
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
@@ -83,7 +92,9 @@ class TableForPeople:
         first = batch.to_batches()[0] if batch.num_rows else pa.RecordBatch.from_pylist([], self._schema)
         self._layout = _Layout(self._schema, self._cells(first), self._width)
         header = self._layout.header()
-        self._file.write((f"{_BOLD}{header}{_PLAIN}" if self._is_terminal else header).encode() + b"\n")
+        self._file.write(
+            (f"{_BOLD}{header}{_PLAIN}" if self._is_terminal and has_styles() else header).encode() + b"\n"
+        )
         for rows in waiting:
             self._print(rows)
 

@@ -93,6 +93,16 @@ def is_device(path: Path) -> bool:
     return there is not None and not there.is_file
 
 
+def is_dumb() -> bool:
+    """Whether the terminal moves no cursor: it gets no progress bar and no bold text."""
+    return os.environ.get("TERM") in ("dumb", "unknown")
+
+
+def has_styles() -> bool:
+    """Whether terminals get bold text (https://no-color.org: NO_COLOR counts when it is not empty)."""
+    return not os.environ.get("NO_COLOR") and not is_dumb()
+
+
 def pager() -> str | None:
     """Return the command of KRAFTLOG_PAGER, or else PAGER; None where none is set, or the program is not there."""
     command = os.environ.get("KRAFTLOG_PAGER", os.environ.get("PAGER", "")).strip()

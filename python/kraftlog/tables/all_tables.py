@@ -83,7 +83,7 @@ TABLES = {
             task="Look",
             command="records",
             summary="Show records: key, value, offset, timestamp and headers.",
-            example="kraftlog records sample/codecs -t codec-lz4 -c 3 --binary utf8\n"
+            example="kraftlog records sample/codecs -t codec-lz4 -c 3\n"
             "  kraftlog records sample/broker -t orders -p 0 -o -5 -f '%o %T %k %S\\n'",
         ),
         Table(

@@ -18,6 +18,7 @@ from kraftlog.layout.discover import Discovery
 from kraftlog.read.partitions import is_metadata
 from kraftlog.read.records import Progress
 from kraftlog.stream import Stream
+from kraftlog.tables.log_files import whole
 from kraftlog.tables.options import (
     BatchOptions,
     ChangeOptions,
