@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraftlog._native import cell_text as native
-from kraftlog.cli.cells import csv_lines, json_lines, pieces, plain_cells, size_cells
+from kraftlog.cli.cells import csv_lines, json_cells, json_lines, pieces, plain_cells, size_cells
 from kraftlog.schema import IS_JSON
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -209,3 +209,12 @@ def test_sizes_have_units():
 @given(st.lists(st.integers(0, 2**49) | st.integers(0, 2**22)))
 def test_sizes_are_those_of_a_twin(sizes: list[int]):
     assert size_cells(pa.array(sizes, pa.int64())).to_pylist() == list(map(size_text, sizes))
+
+
+def test_what_is_utf8_is_what_python_takes_for_it():
+    """First and second bytes of all kinds, before up to two more of a character."""
+    leads, seconds = range(0x7F, 0x100), (0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0)
+    values = [bytes([lead, second]) + b"\x80" * more for lead in leads for second in seconds for more in range(3)]
+    (column,) = pa.record_batch({"a": pa.array(values, pa.binary())}).columns
+    shown = json_cells(column, pa.field("a", pa.binary()), "text").to_pylist()
+    assert [json.loads(text) for text in shown] == [as_text(value) for value in values]

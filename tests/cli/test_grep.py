@@ -73,10 +73,10 @@ def test_damage_is_reported(kraftlog_command: Command):
 
 def test_wrong_usage(kraftlog_command: Command):
     for arguments, text in (
-        ((), "nothing to search for: expected key, key_equals, value, header or json_path"),
+        ((), "nothing to search for: give a text and then paths"),
         (("--key", "(", "--regex"), "expression '(': missing )"),
         (("--json-path", "a[x]=1"), "found '[x]=1' at character 1"),
-        (("--value", "a", "--key-partitions", 3), "key_partitions goes with key_equals"),
+        (("--value", "a", "--key-partitions", 3), "--key-partitions requires --key-equals"),
         (("--key-equals", "a", "--key-partitions", 2), "key_partitions 2: orders has a partition 2"),
         (("--key-equals", "a", "--key-partitions", 0), "0 is not in the range"),
         (("--value", "a", "--count", "--columns", "offset"), "table matches has no column 'offset'"),
@@ -84,3 +84,25 @@ def test_wrong_usage(kraftlog_command: Command):
         done = kraftlog_command("grep", *ORDERS, *arguments)
         assert done.returncode == 2, arguments
         assert text in done.stderr
+
+
+def test_a_text_and_paths_in_both_orders(kraftlog_command: Command, tmp_path: Any):
+    """The text is the one argument that is no path; what was understood is said. Nothing found is exit code 1."""
+    log, options = GOLDEN / "transactions" / "log", ("--columns", "topic,partition,offset", "-t", "orders")
+    expected = rows(kraftlog_command("grep", log, *options, "--value", "lambda"))
+    first = kraftlog_command("grep", "lambda", log, *options)
+    assert rows(first) == rows(kraftlog_command("grep", log, "lambda", *options)) == expected
+    assert first.stderr == f"searching for 'lambda' in keys, values and headers of {log}\n"
+    assert first.returncode == 0
+    for more in ((), ("--count",), ("--count", "--columns", "topic")):
+        assert kraftlog_command("grep", "nowhere at all", log, *options[2:], *more).returncode == 1
+    assert kraftlog_command("grep", "lambda", log, "-t", "orders", "--count", "--columns", "topic").returncode == 0
+    (tmp_path / "lambda").mkdir()
+    for words in (("lambda", log), (log, log), (log,)):
+        done = kraftlog_command("grep", *words, "-t", "orders", cwd=tmp_path)
+        assert (done.returncode, "--text" in done.stderr) == (2, True)
+    both = kraftlog_command("grep", log, "-e", "lambda", "--key", "tx-b", *options)
+    assert rows(both) == rows(kraftlog_command("grep", "lambda", log, "--key", "tx-b", *options))
+    assert 0 < len(rows(both)) < len(expected)
+    bad = kraftlog_command("grep", log, "--key", "a", "--key-partitions", "3")
+    assert "--key-partitions requires --key-equals" in bad.stderr

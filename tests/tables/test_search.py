@@ -13,12 +13,14 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kraftlog
 from golden_files import GOLDEN, scenarios
+from kraftlog import schema
 from kraftlog._native.checksum import crc32c
 from kraftlog.codec.decode import RecordDecoder
 from kraftlog.codec.decode_plan import DecodePlan
@@ -439,8 +441,8 @@ def test_wrong_searches():
         ({"value": "ö", "regex": True, "ignore_case": True}, "only the case of ASCII"),
         ({"json_path": "a..b=1"}, r"JSON path 'a..b=1': expected names .* found '..b=1' at character 1"),
         ({"json_path": ["a", "="]}, "JSON path '': expected"),
-        ({"value": "a", "key_partitions": 3}, "goes with key_equals"),
-        ({"key_equals": "a", "key_partitions": 3, "invert": True}, "not with invert"),
+        ({"value": "a", "key_partitions": 3}, "requires key_equals"),
+        ({"key_equals": "a", "key_partitions": 3, "invert": True}, "cannot be combined with invert"),
         ({"key_equals": "a", "key_partitions": 0}, "at least one partition, not 0"),
         ({"header": b"\xff=a"}, "decode"),
     ]:
@@ -472,3 +474,60 @@ def test_partitions_of_keys(tmp_path: Any):
             "records", ["partition", "key"], search=search, on_progress=read.append
         ).to_table().to_pylist() == [row]
         assert sum(read) == sum(one.size for one in log.found.segments if one.partition == row["partition"])
+
+
+AMOUNTS = [
+    b'{"amount": 99.5, "at": "2024-01-02", "tags": [1, 20]}',
+    b'{"amount": 100, "at": "2024-02-01", "tags": []}',
+    b'{"amount": "100", "at": null}',
+    b'{"amount": 1e3, "at": "2023-12-31", "tags": [5]}',
+    b"no JSON",
+    None,
+]
+
+
+@pytest.mark.parametrize(
+    ("json_path", "any_of", "found"),
+    [
+        ("amount>100", False, [3]),
+        ("amount >= 100", False, [1, 2, 3]),
+        ("amount<100", False, [0]),
+        ("amount<=100.0", False, [0, 1, 2]),
+        ("amount!=100", False, [0, 3]),
+        ("at!=2024-01-02", False, [1, 2, 3]),
+        ("at>=2024", False, [0, 1]),
+        ("tags[*]>10", False, [0]),
+        ("['amount']>100", False, [3]),
+        (["amount>99", "at<2024"], False, [3]),
+        (["amount>99", "tags"], False, [0, 1, 3]),
+        (["amount<100", "at<2024"], True, [0, 3]),
+        (["amount=100", "at=null"], False, [2]),
+    ],
+)
+def test_comparisons_and_several_paths(json_path: str | list[str], any_of: bool, found: list[int]):
+    search = Search(json_path=json_path, any_of=any_of)
+    rows = pa.record_batch({"value": pa.array(AMOUNTS, pa.binary())})
+    assert pc.indices_nonzero(search.mask(rows)).to_pylist() == found
+    held = search.holds
+    for at in found:  # a batch that holds such a record is never passed over
+        assert held is None or all(any(text in (AMOUNTS[at] or b"") for text in texts) for texts in held.clauses)
+
+
+def test_any_of_several_kinds():
+    rows = pa.record_batch(
+        {
+            "key": [b"lost", b"k", b"k", None],
+            "value": [b"v", b"is lost", b"v", b'{"a": 2}'],
+            "headers": pa.array([[], [], [{"key": "h", "value": b"lost"}], []], schema.HEADERS),
+        }
+    )
+    everywhere = Search(text="lost")
+    assert everywhere.mask(rows).to_pylist() == [True, True, True, False]
+    assert everywhere.holds is not None
+    assert everywhere.holds.clauses == ((b"lost",),)
+    either = Search(key="lost", json_path="a>1", any_of=True)
+    assert either.mask(rows).to_pylist() == [True, False, False, True]
+    assert either.holds is not None
+    assert either.holds.clauses == ((b"lost", b"a", b"\\"),)
+    with pytest.raises(ValueError, match="> does not compare with a regular expression"):
+        Search(json_path="a>1", regex=True)

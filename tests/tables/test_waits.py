@@ -212,6 +212,6 @@ def test_the_commands(stuck: Path):
     (wait,) = hanging.waits(["cause", "sentence"]).to_pylist()
     assert row == wait
     assert row["cause"] == "hanging_transaction"
-    details = [line for one in kraftlog.report(stuck).findings for line in one.details]
-    assert any("pay-stuck" in line and "ends by itself" in line for line in details)
-    assert any("group slow is" in line for line in details)
+    details = {one.kind: one.details for one in kraftlog.report(stuck).findings}
+    assert any("pay-stuck" in line and "ends by itself" in line for line in details["open_transaction"])
+    assert any("group slow is" in line for line in details["idle_group"])

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pyarrow.compute import Expression
 
     from kraftlog.metadata.diff.change_filter import ChangeFilter
-    from kraftlog.stream import Stream
     from kraftlog.tables.log import Log
     from kraftlog.tables.search import Search
 
@@ -140,18 +139,30 @@ def run_table(
             for one, wanted in logs
         ]
         rows_schema = schema.MATCHES.select(output.columns) if counts else streams[0].schema
+        found = [0]
+        read = [_noted(stream, found) for stream in streams]
         with output.open(rows_schema) as writer:
-            for batch in _counted(log, streams, rows_schema) if counts else chain.from_iterable(streams):
+            for batch in _counted(log, read, rows_schema) if counts else chain.from_iterable(read):
                 writer.write(batch if each is None else each(batch))
                 if writer.is_full:
                     break
     for stream in streams:
         for note in stream.notes:
             print(note, file=sys.stderr)
-    sys.exit(report_faults([fault for stream in streams for fault in stream.faults]))
+    code = report_faults([fault for stream in streams for fault in stream.faults])
+    sys.exit(code or (1 if search is not None and not found[0] else 0))
 
 
-def _counted(log: Log, streams: Iterable[Stream], arrow_schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _noted(batches: Iterable[pa.RecordBatch], rows: list[int]) -> Iterator[pa.RecordBatch]:
+    """Return batches, and add their rows to the only number of a list."""
+    for batch in batches:
+        rows[0] += batch.num_rows
+        yield batch
+
+
+def _counted(
+    log: Log, streams: Iterable[Iterable[pa.RecordBatch]], arrow_schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """Return how many rows there are of each partition of a log."""
     counts = Counter({(one.topic, one.partition): 0 for one in log.partitions})
     for batch in chain.from_iterable(streams):

@@ -11,7 +11,7 @@ from kraftlog.errors import KraftlogError
 
 _STEP = re.compile(
     r"""
-      \.(?P<name>[^.\[\]='"]+)
+      \.(?P<name>[^.\[\]='"<>!]+)
     | \[(?P<index>-?[0-9]+)\]
     | \['(?P<single>[^']*)'\]
     | \["(?P<double>[^"]*)"\]
@@ -19,6 +19,7 @@ _STEP = re.compile(
     """,
     re.VERBOSE,
 )
+_OPERATOR = re.compile(r" *(>=|<=|!=|=|>|<) *")
 _EVERY = "*"
 
 
@@ -61,18 +62,30 @@ class JsonPath:
             )
 
     @classmethod
-    def split(cls, text: str) -> tuple[JsonPath, str | None]:
-        """Return the path before the first ``=`` outside of it, and the text after that; None without ``=``.
+    def split(cls, text: str) -> tuple[JsonPath, str, str | None]:
+        """Return the path before the first operator that is no part of it, the operator, and what follows.
+
+        Operators are ``=``, ``!=``, ``<``, ``<=``, ``>`` and ``>=``; spaces around the last five do not count. Without
+        one, the operator is empty and nothing follows.
 
         Raises
         ------
         ValueError
-            When there is no path.
+            When no path stands there.
+
+        Examples
+        --------
+        >>> path, *rest = JsonPath.split("order.amount >= 100")
+        >>> path.text, rest
+        ('order.amount', ['>=', '100'])
         """
         _, end = _steps(text)
         if text[end : end + 1] == "=":
-            return cls(text[:end]), text[end + 1 :]
-        return cls(text), None
+            return cls(text[:end]), "=", text[end + 1 :]
+        found = _OPERATOR.match(text, len(text[:end].rstrip(" ")))
+        if found and found[1] != "=":
+            return cls(text[: found.start()]), found[1], text[found.end() :]
+        return cls(text), "", None
 
     @property
     def last_name(self) -> str | None:

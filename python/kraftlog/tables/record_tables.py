@@ -193,6 +193,7 @@ class RecordTables(LogFiles):
         self,
         columns: Sequence[str] | None = None,
         *,
+        text: Texts = (),
         key: Texts = (),
         value: Texts = (),
         header: Texts = (),
@@ -201,6 +202,7 @@ class RecordTables(LogFiles):
         regex: bool = False,
         ignore_case: bool = False,
         invert: bool = False,
+        any_of: bool = False,
         key_partitions: int | None = None,
         redact: Iterable[str] = (),
         redact_key: bytes | None = None,
@@ -216,13 +218,16 @@ class RecordTables(LogFiles):
         Parameters
         ----------
         columns : sequence of str, optional
-            Columns of the table ``records``.
+            Of the table ``records``.
+        text : str, bytes or sequence of these
+            Texts in the key, in the value or in the value of a header.
         key, value, header : str, bytes or sequence of these
             Texts in the key, the value, or the value of a header; ``NAME=TEXT`` limits the search to headers with this
             name. Each parameter must match with at least one of its texts.
         json_path : str or sequence of str
-            ``PATH=TEXT``: the value is a JSON document with an equal text, number, true, false or null at the path;
-            ``PATH`` only: the path exists.
+            ``PATH=TEXT``: the value is a JSON document in which a text, number, true, false or null at the path is
+            equal to it; ``PATH`` alone: it has something there; ``PATH>100`` and the like: it compares so. Of several
+            all must hold.
         key_equals : str, bytes or sequence of these
             Whole keys.
         regex : bool
@@ -230,7 +235,9 @@ class RecordTables(LogFiles):
         ignore_case : bool
             Ignore the case of ASCII letters.
         invert : bool
-            Return records that do not match; all batches are then decoded.
+            Records that do not match; all batches are decoded then.
+        any_of : bool
+            Records for which one of all conditions holds.
         key_partitions : int, optional
             Number of partitions of the topic, if its producers partition by Kafka's murmur2 of the key, like Java's and
             librdkafka's murmur2_random. Only the partitions of ``key_equals`` are then read.
@@ -256,6 +263,7 @@ class RecordTables(LogFiles):
         from kraftlog.tables.search import Search
 
         search = Search(
+            text=text,
             key=key,
             value=value,
             header=header,
@@ -264,6 +272,7 @@ class RecordTables(LogFiles):
             regex=regex,
             ignore_case=ignore_case,
             invert=invert,
+            any_of=any_of,
             key_partitions=key_partitions,
         )
         how: dict[str, Any] = {"search": search, "redaction": _redaction(redact, redact_key)}

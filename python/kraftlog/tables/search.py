@@ -6,9 +6,11 @@ texts are decoded and matched exactly, column by column. Records of the others a
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,20 +27,26 @@ from kraftlog.tables.text_match import TextMatch
 
 Texts = str | bytes | Sequence[str | bytes]
 
+_COMPARISONS = {"!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _ESCAPED = b"\\"  # a text in JSON that holds none stands there as it is
 
 
 class Search:
     """The conditions of a search. All of them must match, each with at least one of its texts.
 
+    Of ``json_path`` all must be found.
+
     Parameters
     ----------
+    text : str, bytes or sequence of these
+        Texts in the key, in the value or in the value of a header.
     key, value, header : str, bytes or sequence of these
         Texts in the key, the value, or the value of a header. ``NAME=TEXT`` limits the search to headers with this
         name; an empty name means any header.
     json_path : str or sequence of str
-        ``PATH=TEXT``: the value is a JSON document with an equal text, number, true, false or null at the path;
-        ``PATH`` only: the path exists.
+        ``PATH=TEXT``: the value is a JSON document that has at the path a text, number, true, false or null that is
+        equal; ``PATH`` alone: anything stands there. ``PATH>100``, and ``>=``, ``<``, ``<=``, ``!=``: numbers are
+        compared as numbers, texts as texts.
     key_equals : str, bytes or sequence of these
         Whole keys.
     regex : bool
@@ -47,7 +55,9 @@ class Search:
     ignore_case : bool
         Ignore the case of ASCII letters, except in ``key_equals``.
     invert : bool
-        Return records that do not match.
+        Records that do not match.
+    any_of : bool
+        Records for which one of all conditions holds.
     key_partitions : int, optional
         Number of partitions of the topic, if its producers partition by Kafka's murmur2 of the key: only the partitions
         of ``key_equals`` are read.
@@ -68,6 +78,7 @@ class Search:
     def __init__(
         self,
         *,
+        text: Texts = (),
         key: Texts = (),
         value: Texts = (),
         header: Texts = (),
@@ -76,6 +87,7 @@ class Search:
         regex: bool = False,
         ignore_case: bool = False,
         invert: bool = False,
+        any_of: bool = False,
         key_partitions: int | None = None,
     ) -> None:
         def matcher(text: bytes) -> TextMatch:
@@ -88,26 +100,31 @@ class Search:
         self._key_partitions = key_partitions
         if self._keys:
             self._conditions.append(_KeyEquals(self._keys))
+        if wherever := [matcher(one) for one in _as_bytes(text)]:
+            headers_of = _InHeaders([_HeaderWanted(None, one) for one in wherever])
+            self._conditions.append(_Either([_InColumn("key", wherever), _InColumn("value", wherever), headers_of]))
         for column, texts in (("key", _as_bytes(key)), ("value", _as_bytes(value))):
             if texts:
                 self._conditions.append(_InColumn(column, [matcher(text) for text in texts]))
         if headers := _as_bytes(header):
             self._conditions.append(_InHeaders([_header(text, matcher) for text in headers]))
         if paths := [json_path] if isinstance(json_path, str) else list(json_path):
-            split = [JsonPath.split(path) for path in paths]
-            wanted = [_JsonWanted(path, text, regex=regex, ignore_case=ignore_case) for path, text in split]
-            self._conditions.append(_InJson(wanted, ignore_case=ignore_case))
+            for path in paths:
+                wanted = _JsonWanted(*JsonPath.split(path), regex=regex, ignore_case=ignore_case)
+                self._conditions.append(_InJson(wanted, ignore_case=ignore_case))
         if not self._conditions:
-            raise ValueError("nothing to search for: expected key, key_equals, value, header or json_path")
-        if key_partitions is not None and (not self._keys or invert):
-            raise ValueError("key_partitions goes with key_equals, and not with invert")
+            raise ValueError("nothing to search for: expected text, key, key_equals, value, header or json_path")
+        if any_of and len(self._conditions) > 1:
+            self._conditions = [_Either(self._conditions)]
+        if key_partitions is not None and (not self._keys or invert or any_of):
+            raise ValueError("key_partitions requires key_equals and cannot be combined with invert or any_of")
         if key_partitions is not None and key_partitions < 1:
             raise ValueError(f"a topic has at least one partition, not {key_partitions}")
 
     @property
     def columns(self) -> list[str]:
-        """The columns with conditions."""
-        return sorted({condition.column for condition in self._conditions})
+        """The columns that are looked at."""
+        return sorted({column for condition in self._conditions for column in condition.columns})
 
     @property
     def holds(self) -> HeldTexts | None:
@@ -126,7 +143,7 @@ class Search:
         """Return which rows match."""
         found = None
         for condition in self._conditions:
-            one = condition.mask(rows.column(condition.column))
+            one = condition.of(rows)
             found = one if found is None else pc.and_(found, one)
         return pc.invert(found) if self._invert else found
 
@@ -176,9 +193,34 @@ class _Condition:
     column: str
     held: list[list[bytes]]
 
+    @property
+    def columns(self) -> set[str]:
+        """The columns that are looked at."""
+        return {self.column}
+
+    def of(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return which rows match; none is null."""
+        return self.mask(rows.column(self.column))
+
     def mask(self, column: pa.Array) -> pa.Array:
         """Return which rows match; none is null."""
         raise NotImplementedError
+
+
+class _Either(_Condition):
+    """One of several conditions, of several columns."""
+
+    def __init__(self, conditions: list[_Condition]) -> None:
+        self._conditions = conditions
+        usable = [next((texts for texts in one.held if texts and all(texts)), []) for one in conditions]
+        self.held = [[text for texts in usable for text in texts]] if all(usable) else []
+
+    @property
+    def columns(self) -> set[str]:
+        return {column for one in self._conditions for column in one.columns}
+
+    def of(self, rows: pa.RecordBatch) -> pa.Array:
+        return _any(one.of(rows) for one in self._conditions)
 
 
 class _KeyEquals(_Condition):
@@ -250,14 +292,18 @@ class _JsonWanted:
         The document must contain one of each; empty means no condition.
     """
 
-    def __init__(self, path: JsonPath, text: str | None, *, regex: bool, ignore_case: bool) -> None:
+    def __init__(self, path: JsonPath, compared: str, text: str | None, *, regex: bool, ignore_case: bool) -> None:
+        if compared not in ("", "=") and regex:
+            raise ValueError(f"JSON path {path.text!r}: {compared} does not compare with a regular expression")
         self._path = path
+        self._compare = _COMPARISONS.get(compared)
         self._text = text.lower() if text is not None and ignore_case else text
         self._ignore_case = ignore_case
         self._number = None if text is None or regex else as_number(text)
         is_matched = regex and text is not None
         self.match = TextMatch(text.encode(), regex=True, ignore_case=ignore_case) if is_matched and text else None
         needed = self.match.needed if self.match else (text or "").encode() if self._number is None else b""
+        needed = b"" if self._compare else needed
         self.names, self.texts = ([one, _ESCAPED] if one else [] for one in ((path.last_name or "").encode(), needed))
         self._is_any_text = is_matched and not text
 
@@ -274,22 +320,30 @@ class _JsonWanted:
         if self._text is None:
             return True
         text = as_text(value)
+        if self._compare is not None:
+            return self._holds(self._compare, value, text)
         if text is None or self._is_any_text:
             return text is not None
         if self._number is not None and isinstance(value, Decimal):
             return value == self._number
         return (text.lower() if self._ignore_case else text) == self._text
 
+    def _holds(self, compare: Callable[[Any, Any], bool], value: object, text: str | None) -> bool:
+        """Whether a value compares so: numbers as numbers, also in texts, and other texts as texts."""
+        number = as_number(value) if isinstance(value, str) else value
+        if self._number is not None and isinstance(number, Decimal):
+            return compare(number, self._number)
+        if compare is not operator.ne and not isinstance(value, str):
+            return False
+        return text is None or compare(text.lower() if self._ignore_case else text, self._text)
+
 
 class _InJson(_Condition):
     column = "value"
 
-    def __init__(self, wanted: list[_JsonWanted], *, ignore_case: bool) -> None:
+    def __init__(self, wanted: _JsonWanted, *, ignore_case: bool) -> None:
         self._wanted = wanted
-        self.held = [
-            [text for texts in lists for text in texts] if all(lists) else []
-            for lists in ([one.names for one in wanted], [one.texts for one in wanted])
-        ]
+        self.held = [wanted.names, wanted.texts]
         self._hints = [
             [TextMatch(text, regex=False, ignore_case=ignore_case) for text in dict.fromkeys(texts)]
             for texts in self.held
@@ -303,15 +357,15 @@ class _InJson(_Condition):
         found = np.zeros(len(column), bool)
         rows = pc.indices_nonzero(candidates).to_pylist()
         documents = [_document(value) for value in column.filter(candidates).to_pylist()]
-        for one in self._wanted:
-            if one.match is None:
-                for row, document in zip(rows, documents, strict=True):
-                    found[row] |= document is not _NONE and one.is_in(document)
-                continue
-            texts = [[] if document is _NONE else one.texts_in(document) for document in documents]
-            matches = iter(one.match.mask(pa.array([text for of in texts for text in of], pa.binary())).to_pylist())
-            for row, of in zip(rows, texts, strict=True):
-                found[row] |= any([next(matches) for _ in of])  # noqa: C419  (all are taken)
+        one = self._wanted
+        if one.match is None:
+            for row, document in zip(rows, documents, strict=True):
+                found[row] = document is not _NONE and one.is_in(document)
+            return pa.array(found)
+        texts = [[] if document is _NONE else one.texts_in(document) for document in documents]
+        matches = iter(one.match.mask(pa.array([text for of in texts for text in of], pa.binary())).to_pylist())
+        for row, of in zip(rows, texts, strict=True):
+            found[row] = any([next(matches) for _ in of])  # noqa: C419  (all are taken)
         return pa.array(found)
 
 
