@@ -206,7 +206,7 @@ def test_the_commands(stuck: Path):
     rows = run_command("why", stuck, "--format", "jsonl", "--columns", "cause", "-p", "1", "-c", "1")
     assert rows.stdout == '{"cause":"open_transaction"}\n'
     other = run_command("hanging", stuck)
-    assert "1 other open transaction is not hanging" in other.stderr
+    assert "2 other open transactions are not hanging" in other.stderr
     hanging = kraftlog.open(GOLDEN / "transactions_hanging" / "log")
     (row,) = hanging.hanging_transactions(["cause", "sentence"]).to_pylist()
     (wait,) = hanging.waits(["cause", "sentence"]).to_pylist()
