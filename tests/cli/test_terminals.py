@@ -24,6 +24,7 @@ SHOWN = {
     "records": "codecs/log -t codec-lz4 -c 5",
     "grep": "transactions/log -t orders --key tx-b -c 5",
     "batches": "codecs/log -c 5",
+    "topics": "transactions/log",
     "segments": "deleted_records/log",
     "replicas": "deleted_records/log",
     "messages": "metadata/log -c 9",

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kraftlog
-from kraftlog.cli.tasks import MODULES, TASKS, WITHOUT_ARROW
+from kraftlog.cli.tasks import MODULES, OTHER_NAMES, TASKS, WITHOUT_ARROW
+from kraftlog.tables.all_tables import TABLES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 PROGRAM = "kraftlog"
+# of Python alone, or of commands that are no tables
+OPTIONS_OF_PYTHON = {"key_equals", "key_partitions", "json_path", "committed_only", "topic_ids", "cluster_id"}
+OPTIONS_OF_PYTHON |= {f"{part}_{what}" for part in ("key", "value") for what in ("format", "schema", "framing")}
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -45,7 +49,7 @@ class Commands(click.Group):
         if args[0] not in MODULES and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            near = " or ".join(get_close_matches(args[0], MODULES))
+            near = OTHER_NAMES.get(args[0]) or " or ".join(get_close_matches(args[0], MODULES))
             raise click.UsageError(
                 f"there is no command {args[0]!r}" + (f"; did you mean {near}?" if near else ""), ctx
             )
@@ -89,7 +93,7 @@ def commands() -> None:
     \b
     Examples:
       kraftlog sample sample                  write logs of a real Kafka, for these examples
-      kraftlog segments sample/broker         what is in it?
+      kraftlog topics sample/broker           what is in it?
       kraftlog verify sample/damaged          is it broken?
       kraftlog why sample/hanging             why does my consumer hang?
       kraftlog records sample/codecs -t codec-lz4 -o -5 -f '%o %k\\n'
@@ -122,6 +126,15 @@ def _keep_pandas_out() -> None:
         sys.meta_path.remove(_NoPandas)
 
 
+def in_shell(message: str) -> str:
+    """Return a message with the options of this door: ``--key-partitions`` for ``key_partitions``."""
+    import re
+
+    names = {name for table in TABLES.values() for name in table.option_names} | OPTIONS_OF_PYTHON
+    is_option = rf"(?<![\w.-])({'|'.join(sorted(name for name in names if '_' in name))})(?![\w.-])"
+    return re.sub(is_option, lambda found: "--" + found[1].replace("_", "-"), message)
+
+
 def main() -> None:
     """Run the command line."""
     try:
@@ -142,5 +155,5 @@ def main() -> None:
     except (OSError, ValueError) as error:
         from kraftlog.errors import RecordError
 
-        print(f"kraftlog: {error}", file=sys.stderr)
+        print(f"kraftlog: {in_shell(str(error))}", file=sys.stderr)
         sys.exit(EXIT_ERROR if isinstance(error, RecordError) else EXIT_USAGE)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kraftlog.tables.log import Log
     from kraftlog.tables.search import Search
 
+# of records, as people read them; Python and Spark begin with key and value, as Spark's source of Kafka does
+_IN_ORDER = [*PARTITION, "offset", "timestamp", "key", "value", "timestamp_type", "headers"]
 _OF_CHANGES = ("kinds", "changed_topics", "brokers")  # options, in the order of a ChangeFilter
 
 
@@ -93,6 +95,8 @@ def run_table(
     transaction = given.pop("transaction", None)
     redaction = redaction_of(given.pop("rules", ()), given.pop("key_file", None))
     where = _wanted_changes(*(given.pop(name) for name in _OF_CHANGES)) if definition.is_of_metadata else None
+    if table == "records" and typed is None and output.columns is None and not counts:
+        output = replace(output, columns=_IN_ORDER)
     from_end = _take_bounds(given)
     rows = definition.read_options(given)
     if transaction is not None and (follows or last is not None):

@@ -11,6 +11,7 @@ _TABLE = ("", "")  # the table says where its command is, and what it does
 
 TASKS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
+        "topics": _TABLE,
         "records": _TABLE,
         "grep": ("grep", "Show the records that hold a text in key, value or headers."),
         "batches": _TABLE,
@@ -71,6 +72,20 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
 
 for _table in TABLES.values():
     TASKS[_table.task][_table.command] = (_table.module, _table.summary)
+
+OTHER_NAMES = {
+    "ls": "topics, or segments for files",
+    "list": "topics",
+    "info": "topics, or report for all of it",
+    "head": "records -c 10",
+    "tail": "records --last 10, or with --follow",
+    "cat": "records",
+    "search": "grep",
+    "find": "grep",
+    "consume": "records",
+    "describe": "topics, or image",
+}
+"""What other programs call a command, and who looks for it here."""
 
 MODULES = {name: module for commands in TASKS.values() for name, (module, _) in commands.items()}
 WITHOUT_ARROW = ("sample",)  # modules that need no pyarrow

@@ -20,7 +20,7 @@ from kraftlog.schema.answers import (
     WRITES,
 )
 from kraftlog.schema.groups import GROUPS, OFFSETS
-from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, REPLICAS, SEGMENTS
+from kraftlog.schema.logs import BATCHES, ERRORS, INDEX_ENTRIES, MESSAGES, RECORDS, REPLICAS, SEGMENTS, TOPIC_SUMMARY
 from kraftlog.schema.metadata import METADATA_CHANGES, METADATA_TRANSACTIONS
 from kraftlog.schema.registry import SCHEMAS
 from kraftlog.schema.table import HEADERS, IS_JSON, TIMESTAMP, TableSchema
@@ -60,6 +60,7 @@ __all__ = [
     "SPACE",
     "STATS",
     "TIMESTAMP",
+    "TOPIC_SUMMARY",
     "TOP_KEYS",
     "TRANSACTIONAL_IDS",
     "TRANSACTIONS",

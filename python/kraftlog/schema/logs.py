@@ -30,6 +30,21 @@ SEGMENTS = TableSchema(
     },
 )
 
+TOPIC_SUMMARY = TableSchema(
+    "topic_summary",
+    "a topic: what its partitions hold, as their batch headers say",
+    {
+        "topic": pa.string(),
+        "partitions": pa.int32(),
+        "records": pa.int64(),
+        "size_in_bytes": pa.int64(),
+        "first_timestamp": TIMESTAMP,
+        "last_timestamp": TIMESTAMP,
+        "formats": pa.string(),
+        "health": pa.string(),
+    },
+)
+
 BATCHES = TableSchema(
     "batches",
     "a record batch, from its header alone",

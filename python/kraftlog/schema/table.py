@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 import pyarrow as pa
 
@@ -42,7 +43,9 @@ class TableSchema:
         wanted = list(self.shown) if columns is None else names(columns)
         for name in wanted:
             if name not in every:
-                raise ValueError(f"table {self.name} has no column {name!r}; it has {', '.join(every)}")
+                near = get_close_matches(str(name).replace("-", "_").lower(), every, 2)
+                meant = f"did you mean {' or '.join(near)}? It" if near else "it"
+                raise ValueError(f"table {self.name} has no column {name!r}; {meant} has {', '.join(every)}")
         return pa.schema(
             [pa.field(name, every[name], metadata=IS_JSON if name in self.json else None) for name in wanted]
         )

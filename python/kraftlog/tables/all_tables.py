@@ -30,6 +30,17 @@ TABLES = {
     table.name: table
     for table in (
         Table(
+            name="topic_summary",
+            columns="TOPIC_SUMMARY",
+            rows="topic_rows.topic_rows",
+            options=LineOptions,
+            cut=Cut.WHOLE,
+            task="Look",
+            command="topics",
+            summary="Show what topics hold: partitions, records, bytes, times, formats and health.",
+            example="kraftlog topics sample/broker",
+        ),
+        Table(
             name="segments",
             columns="SEGMENTS",
             rows="file_tables.segment_rows",

@@ -73,11 +73,11 @@ def segment_rows(read: Read) -> Iterator[pa.RecordBatch]:
             row["replica"] = replica_of(segment)
     rows.sort(key=lambda row: (row["topic"] or "", row["partition"] or 0, row["base_offset"] or 0, row["file"]))
     for at in range(0, len(rows), ROWS_AT_ONCE):
-        yield _from_rows(rows[at : at + ROWS_AT_ONCE], schema.SEGMENTS, read.schema)
+        yield from_rows(rows[at : at + ROWS_AT_ONCE], schema.SEGMENTS, read.schema)
 
 
-def _from_rows(rows: list[dict[str, Any]], table: schema.TableSchema, arrow_schema: pa.Schema) -> pa.RecordBatch:
-    """Rows whose ``*_ms`` values also make the timestamp columns."""
+def from_rows(rows: list[dict[str, Any]], table: schema.TableSchema, arrow_schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows whose ``*_ms`` values also make the timestamp columns."""
     columns = []
     for field in table.select(arrow_schema.names):
         values = [row.get(f"{field.name}_ms" if field.type == schema.TIMESTAMP else field.name) for row in rows]

@@ -65,6 +65,31 @@ class Log(RecordTables):
     (20, 59)
     """
 
+    def topic_summary(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        strict: bool = False,
+        faults: list[Fault] | None = None,
+        **options: Unpack[LineOptions],
+    ) -> pa.Table:
+        """Return a row for each topic: partitions, records, bytes, first and last time, formats, health.
+
+        It is read from batch headers. ``records`` leaves out control records, and is null where compressed messages of
+        magic 0 and 1 do not say how many they hold. ``first_timestamp`` is that of the first record of a batch.
+        ``formats`` are magic and compression, such as ``v2 lz4``. ``health`` is ``headers ok``, or how many segments
+        have headers that cannot be read, or a torn tail; ``verify`` compares checksums, too. ``strict`` and ``faults``
+        are as ``Log`` says.
+
+        Examples
+        --------
+        >>> import kraftlog
+        >>> log = kraftlog.open("tests/golden/transactions/log", topics=["orders"])
+        >>> log.topic_summary(["topic", "partitions", "health"]).to_pylist()
+        [{'topic': 'orders', 'partitions': 3, 'health': 'headers ok'}]
+        """
+        return self._table("topic_summary", columns, {**options, "strict": strict}, faults)
+
     def segments(
         self,
         columns: Sequence[str] | None = None,
