@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 import kraftlog.cli
-from kraftlog.cli.tasks import MODULES, TASKS
+from kraftlog.cli.tasks import MODULES, RARE, TASKS
 
 Command = Callable[..., Any]
 
@@ -49,7 +49,7 @@ def test_all_commands_of_all_modules_have_a_task():
 
 
 def test_help_is_by_task(kraftlog_command: Command):
-    text = kraftlog_command("--help").stdout
+    text = kraftlog_command("--help", "--all").stdout
     headings = [line[:-1] for line in text.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
     tasks = ["Look", "Check", "Transactions", "Cluster", "Convert", "Write", "Repair", "Learn"]
     assert headings == ["Options", *TASKS] == ["Options", *tasks]
@@ -57,6 +57,12 @@ def test_help_is_by_task(kraftlog_command: Command):
     for name, (_, sentence) in (item for commands in TASKS.values() for item in commands.items()):
         assert f" {name} {sentence}" in flat
         assert re.fullmatch(r"[A-Z].*\.", sentence)
+    first = re.sub(r"\s+", " ", kraftlog_command("--help").stdout)
+    left_out = [name for name in MODULES if not re.search(rf" {name} [A-Z]", first)]
+    assert sorted(left_out) == sorted(RARE)
+    assert f"{', '.join(RARE)}; kraftlog --help --all lists them" in first.replace("- ", "-")
+    assert kraftlog_command("--all", "-h").stdout == text
+    assert kraftlog_command("--all").returncode == 2
 
 
 def test_examples_of_the_first_page(kraftlog_command: Command, tmp_path: Path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kraftlog
-from kraftlog.cli.tasks import MODULES, OTHER_NAMES, TASKS, WITHOUT_ARROW
+from kraftlog.cli.tasks import MODULES, OTHER_NAMES, RARE, TASKS, WITHOUT_ARROW
 from kraftlog.tables.all_tables import TABLES
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ PROGRAM = "kraftlog"
 # of Python alone, or of commands that are no tables
 OPTIONS_OF_PYTHON = {"key_equals", "key_partitions", "json_path", "committed_only", "topic_ids", "cluster_id"}
 OPTIONS_OF_PYTHON |= {f"{part}_{what}" for part in ("key", "value") for what in ("format", "schema", "framing")}
+_ALL = "kraftlog.cli.all"  # in the context of help: all commands are listed
 EXIT_ERROR, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -58,9 +59,21 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a line for each command, under the name of its task."""
         widest = max(map(len, MODULES))
+        left_out = () if ctx.meta.get(_ALL) else RARE
         for task, commands in TASKS.items():
             with formatter.section(task):
-                formatter.write_dl([(name.ljust(widest), sentence) for name, (_, sentence) in commands.items()])
+                shown = [(name, sentence) for name, (_, sentence) in commands.items() if name not in left_out]
+                formatter.write_dl([(name.ljust(widest), sentence) for name, sentence in shown])
+        if left_out:
+            formatter.write_paragraph()
+            formatter.write_text(f"There are more: {', '.join(left_out)}; kraftlog --help --all lists them.")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take ``--all`` beside ``--help``, in both orders, before help is printed."""
+        if {"--all"} < {*args} <= {"--all", *ctx.help_option_names}:
+            ctx.meta[_ALL] = True
+            args = [word for word in args if word != "--all"]
+        return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands that begin so; their modules are not needed."""

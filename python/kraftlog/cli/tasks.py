@@ -73,6 +73,9 @@ TASKS: dict[str, dict[str, tuple[str, str]]] = {
 for _table in TABLES.values():
     TASKS[_table.task][_table.command] = (_table.module, _table.summary)
 
+RARE = ("index-entries", "producers", "transactional-ids", "metadata-transactions", "man")
+"""Commands that ``kraftlog --help --all`` lists, and ``kraftlog --help`` does not."""
+
 OTHER_NAMES = {
     "ls": "topics, or segments for files",
     "list": "topics",
