@@ -245,9 +245,23 @@ def test_export_of_topics(log, tmp_path):
     for topic in ("all", "outer"):
         rows = kraftlog.open(log, topics=[topic]).records(value_format="avro", key_format="string").to_table()
         written = pq.ParquetFile(output / f"topic={topic}" / "partition=0" / "records.parquet").read()
-        names = ["offset", "timestamp", "timestamp_type", "key", "value", "headers", "key_error", "value_error"]
+        names = ["offset", "timestamp", "timestamp_type", "key", "value", "headers"]
+        names += ["key_raw", "value_raw", "key_error", "value_error"]
         assert written.column_names == names
         assert written.to_pylist() == rows.select(names).to_pylist()
+
+
+def test_export_has_a_column_for_a_field_that_comes_late(tmp_path):
+    """All values say the type of what is handed on, and a sample where one is chosen."""
+    log = write(tmp_path / "log", orders=[("k", b'{"id": 1}')] * 3 + [("k", b'{"id": 2, "late": "x"}')])
+    options = ("-t", "orders", "--value-format", "json")
+    for more, late in ((), "x"), (("--json-sample", 3), None):
+        done = run("export", log, tmp_path / f"parquet{late}", *options, *more)
+        rows = pq.ParquetFile(tmp_path / f"parquet{late}" / "topic=orders" / "partition=0" / "records.parquet").read()
+        last = rows.to_pylist()[3]
+        assert (last["value"].get("late"), last["value"]["id"]) == (late, 2)
+        assert (last["value_raw"] is None) == (late is not None)
+        assert (done.returncode, "field late" in done.stderr) == ((0, False) if late else (1, True))
 
 
 def test_export_of_everything_but_internal_topics(log, tmp_path):

@@ -89,7 +89,7 @@ def test_avro_by_the_topic_of_the_registry(log):
 
 def test_the_columns_that_are_shown(log):
     rows = kraftlog.open(log, topics=["orders"]).records(value_format="avro").to_table()
-    assert rows.schema.names == [*kraftlog.schema.RECORDS.shown, "value_error"]
+    assert rows.schema.names == [*kraftlog.schema.RECORDS.shown, "value_raw", "value_error"]
     assert rows["offset"].to_pylist() == list(range(6))
 
 

@@ -15,6 +15,7 @@ from registry import framed, schema_record, write
 
 import kraftlog
 from kraftlog.query.session import SqlSession
+from kraftlog.tables.redaction import Redaction
 from kraftlog.values.typed_options import TypedOptions
 
 ORDER = {
@@ -108,6 +109,27 @@ def test_a_topic_without_a_schema_keeps_bytes(log: kraftlog.Log):
         found = session.query("select value from plain").read_all()
         assert found.schema.field("value").type == pa.binary()
         assert found["value"].to_pylist() == [b"1", b"22"]
+        assert session.notes == ["plain keeps bytes: it has no schema"]
+        session.query("select count(*) from orders").read_all()
+        assert session.notes == []
+
+
+def test_topics_are_typed_when_a_query_reads_them(log: kraftlog.Log, monkeypatch: pytest.MonkeyPatch):
+    """All values say the type then; other topics are not looked at."""
+    looked_at: list[list[str]] = []
+
+    def resolved(self: TypedOptions, found: Any, *, strict: bool) -> Any:
+        looked_at.append(sorted({segment.topic for segment in found.segments}))
+        return whole(self, found, strict=strict)
+
+    whole = TypedOptions.resolved
+    monkeypatch.setattr(TypedOptions, "resolved", resolved)
+    redaction = Redaction.of(["value.none=null"], None)
+    with SqlSession(log, typed=TypedOptions.of(value_format="json"), redaction=redaction) as session:
+        assert looked_at == []
+        assert session.query("select sum(value) as n from topics.PLAIN").read_all()["n"].to_pylist() == [23]
+        session.query('select * from "plain" where value_error is null').read_all()
+        assert looked_at == [["plain"]]
 
 
 def test_a_schema_that_is_not_there(log: kraftlog.Log):

@@ -24,6 +24,7 @@ from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
 from kraftlog.tables.user_options import read_options
 from kraftlog.topics import INTERNAL_TOPICS, SCHEMAS
+from kraftlog.values.typed import added_columns
 from kraftlog.values.typed_options import TypedOptions
 
 COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
@@ -57,8 +58,9 @@ def export(
     """Write the records of topics to OUTPUT, a new or empty folder, as Parquet.
 
     Each partition is a file, topic=orders/partition=0/records.parquet, with offset, timestamp, timestamp_type, key,
-    value and headers, and with key_error and value_error where keys and values have a format. A topic has one schema;
-    without --topic all but internal topics are written. A file gets its name when it is complete.
+    value and headers. Where keys and values have a format, key_raw, value_raw, key_error and value_error say what does
+    not fit it. A topic has one schema; without --topic all but internal topics are written. A file gets its name when
+    it is complete.
 
     \b
     Examples:
@@ -97,9 +99,9 @@ def _export(
 ) -> tuple[int, int]:
     """Write a topic; returns the number of files and rows."""
     of_topic = log.of_files(log.lines.found.only(lambda one, _: one == topic))
-    resolved = None if typed is None else typed.resolved(of_topic.found, strict=rows.strict)
-    errors = [] if resolved is None else [f"{side}_error" for side in resolved.formats]
-    names, files, count = columns or [*COLUMNS, *errors], 0, 0
+    resolved = None if typed is None else typed.sampling_all().resolved(of_topic.found, strict=rows.strict)
+    added = [] if resolved is None else added_columns(resolved.formats)
+    names, files, count = columns or [*COLUMNS, *added], 0, 0
     for partition in of_topic.partitions:
         number = partition.partition
         one = of_topic.of_files(of_topic.found.only(lambda _, found, number=number: found == number))  # type: ignore[misc]

@@ -32,7 +32,9 @@ TYPED = applied(
         click.option("--value-format", type=click.Choice(FORMAT_NAMES), help="What values are; they become columns."),
         click.option("--key-format", type=click.Choice(FORMAT_NAMES), help="What keys are."),
         click.option(
-            "--value-schema", help="The schema to read values by: an id, a subject or SUBJECT:VERSION; else the newest."
+            "--value-schema",
+            help="The schema to read values by: an id, a subject, SUBJECT:VERSION, or a file .avsc, .proto or .json"
+            " (JSON Schema); else the newest.",
         ),
         click.option("--key-schema", help="The same of keys."),
         click.option(
@@ -42,6 +44,11 @@ TYPED = applied(
         ),
         click.option(
             "--key-framing", type=click.Choice(("confluent", "apicurio", "none")), help="What stands before a key."
+        ),
+        click.option(
+            "--json-sample",
+            metavar="N|all",
+            help="How many values of each partition say the type of JSON; 2,000 by default, all for export and sql.",
         ),
         click.option(
             "--schemas",
@@ -54,7 +61,7 @@ TYPED = applied(
 
 def typed_options(given: dict[str, Any]) -> TypedOptions | None:
     """Take the options of formats, and return what they say."""
-    names = ("value_format", "key_format", "value_schema", "key_schema", "value_framing", "key_framing")
+    names = ("value_format", "key_format", "value_schema", "key_schema", "value_framing", "key_framing", "json_sample")
     texts, schemas = {name: given.pop(name) for name in names}, given.pop("schemas")
     if not any((*texts.values(), schemas)):
         return None

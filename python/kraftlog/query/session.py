@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from types import TracebackType
@@ -54,8 +55,10 @@ class SqlSession:
         Whether salt and keys of SCRAM credentials, and passwords in configs, are shown in messages and the image.
     typed : TypedOptions, optional
         Formats of keys and values of topics. They are structs then, whose fields conditions may name, or other types
-        of Arrow; ``value_error`` and ``key_error`` say why one is null. A topic keeps bytes that has no subject of its
-        own where no schema is named, as do Kafka's own topics.
+        of Arrow; ``value_error`` and ``key_error`` say what does not fit, ``value_raw`` and ``key_raw`` have its bytes.
+        A topic is typed by the first query that names it; of JSON all values say the type, unless a sample is chosen. A
+        topic keeps bytes, with a note, that has no subject of its own where no schema is named; so do Kafka's own
+        topics.
     redaction : Redaction, optional
         What is taken out of the table ``records`` and of topics before a query sees them, and its conditions. A query
         cannot read files then. Tables that are made of Kafka's own topics, such as ``messages``, are as they are.
@@ -96,7 +99,10 @@ class SqlSession:
     ) -> None:
         self._log = log
         self._schema_faults: list[Fault] = []
-        self._typed = None if typed is None else typed.with_schemas_of(log.lines.found, self._schema_faults)
+        self._typed = None if typed is None else self._typed_options(typed)
+        self._untyped: dict[str, str] = {}  # topics that no query has named, and their datasets
+        self._kept_bytes: dict[str, str] = {}  # why a topic has no types
+        self._query = ""
         self._heal, self._show_secrets = heal, show_secrets
         given = {"isolation_level": isolation_level, "show_secrets": show_secrets, "heal": heal}
         given["committed_only"] = committed_only
@@ -110,9 +116,10 @@ class SqlSession:
         datasets = list(self._datasets())
         self._connection = duckdb.connect()
         for number, (place, dataset) in enumerate(datasets):
-            self._connection.register(f"kraftlog_{number}", dataset)
             self._connection.execute(f"create schema if not exists {place[0]}")
-            self._connection.execute(f"create view {place[0]}.{_quoted(place[1])} as select * from kraftlog_{number}")
+            self._register(f"kraftlog_{number}", place, dataset)
+            if self._typed is not None and place[0] == TOPICS and place[1] not in INTERNAL_TOPICS:
+                self._untyped[place[1]] = f"kraftlog_{number}"
         self._connection.execute(f"create schema if not exists {TOPICS}")
         self._connection.execute(f"set search_path = 'main,{TOPICS}'")
         self._connection.execute("set timezone = 'UTC'")
@@ -131,6 +138,9 @@ class SqlSession:
         """
         self._streams.clear()
         self._image_faults.clear()
+        self._query = text
+        for topic in [one for one in self._untyped if _names(text, one)]:
+            self._give_types(topic, self._untyped.pop(topic))
         found = self._connection.sql(text)
         return pa.RecordBatchReader.from_batches(pa.schema([]), []) if found is None else _reader(found)
 
@@ -148,6 +158,7 @@ class SqlSession:
         """What a reader of the last query's rows should know of what it has read."""
         notes = [
             *self._log.lines.notes(heals=self._heal),
+            *(note for topic, note in self._kept_bytes.items() if _names(self._query, topic)),
             *(note for stream in self._streams for note in stream.notes),
         ]
         return list(dict.fromkeys(notes))
@@ -162,26 +173,47 @@ class SqlSession:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _typed_options(self, typed: TypedOptions) -> TypedOptions:
+        found = typed.with_schemas_of(self._log.lines.found, self._schema_faults).sampling_all()
+        found.check_names()
+        return found
+
+    def _register(self, name: str, place: tuple[str, str], dataset: TableDataset) -> None:
+        self._connection.register(name, dataset)
+        self._connection.execute(f"create or replace view {place[0]}.{_quoted(place[1])} as select * from {name}")
+
     def _datasets(self) -> Iterator[tuple[tuple[str, str], TableDataset]]:
         for name, each in TABLES.items():
             columns = [*each.schema.shown, *each.schema.on_request]
             yield ("main", name), TableDataset(each.schema.select(columns), self._opener(self._log, name))
         for topic in self._log.topics:
-            of_topic = self._log.of_files(self._log.lines.found.only(lambda one, _, topic=topic: one == topic))  # type: ignore[misc]
-            types = self._types(topic, of_topic)
-            table = schema.RECORDS if types is None else typed_table(types)
-            others = [name for name in (*table.shown, *table.on_request) if name not in ("topic", *_TOPIC_COLUMNS)]
-            columns = table.select([*_TOPIC_COLUMNS, *others])
-            yield (TOPICS, topic), TableDataset(columns, self._opener(of_topic, "records", types))
+            yield (TOPICS, topic), self._topic(topic, None)
         if any(map(is_metadata, self._log.found.segments)):
             for name in TYPES:
                 yield (IMAGE, name), TableDataset(_image_schema(name), self._image_opener(name))
 
-    def _types(self, topic: str, log: Log) -> ResolvedTypes | None:
-        """Return what keys and values of a topic are; None for bytes."""
-        if self._typed is None or topic in INTERNAL_TOPICS or not self._typed.has_schemas_of(topic):
-            return None
-        return self._typed.resolved(log.found, strict=False)
+    def _files_of(self, topic: str) -> Log:
+        return self._log.of_files(self._log.lines.found.only(lambda one, _: one == topic))
+
+    def _topic(self, topic: str, types: ResolvedTypes | None) -> TableDataset:
+        table = schema.RECORDS if types is None else typed_table(types)
+        others = [name for name in (*table.shown, *table.on_request) if name not in ("topic", *_TOPIC_COLUMNS)]
+        return TableDataset(
+            table.select([*_TOPIC_COLUMNS, *others]), self._opener(self._files_of(topic), "records", types)
+        )
+
+    def _give_types(self, topic: str, name: str) -> None:
+        """Give the keys and values of a topic their types; a topic that has none keeps bytes."""
+        assert self._typed is not None
+        if not self._typed.has_schemas_of(topic):
+            self._kept_bytes[topic] = f"{topic} keeps bytes: it has no schema"
+            return
+        try:
+            types = self._typed.resolved(self._files_of(topic).found, strict=False)
+        except ValueError as error:
+            self._kept_bytes[topic] = f"{topic} keeps bytes: {error}"
+            return
+        self._register(name, (TOPICS, topic), self._topic(topic, types))
 
     def _opener(self, log: Log, table: str, types: ResolvedTypes | None = None) -> Any:
         definition = TABLES[table]
@@ -221,6 +253,11 @@ def _reader(relation: Any) -> pa.RecordBatchReader:
 
 def _image_schema(name: str) -> pa.Schema:
     return image_table(Image.empty(), name).schema
+
+
+def _names(query: str, topic: str) -> bool:
+    """Whether a query may read a topic: its name is there as a word of its own."""
+    return re.search(rf"(?<!\w){re.escape(topic)}(?!\w)", query, re.IGNORECASE) is not None
 
 
 def _quoted(name: str) -> str:

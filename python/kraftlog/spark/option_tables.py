@@ -86,10 +86,15 @@ READING = (
     Option("definitions", None, "A folder of Kafka's JSON definitions of messages, in place of those of this package."),
     Option("valueFormat", None, "What values are: `avro`, `json`, `string`, `long` ...; by the schema of planning."),
     Option("keyFormat", None, "The same of keys."),
-    Option("valueSchema", None, "The schema to read values by: an id, a subject or `orders-value:1`; else the newest."),
+    Option(
+        "valueSchema",
+        None,
+        "The schema to read values by: an id, a subject, `orders-value:1`, or a file; else the newest.",
+    ),
     Option("keySchema", None, "The same of keys."),
     Option("valueFraming", None, "What stands before values: `confluent` (the default), `apicurio` or `none`."),
     Option("keyFraming", None, "The same of keys."),
+    Option("jsonSample", None, "How many values of each partition say the type of JSON, or `all`; else 2,000."),
     Option("schemas", None, "A folder of schemas, in place of the topic `_schemas` of the log directory."),
     Option(
         "redact",

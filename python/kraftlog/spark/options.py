@@ -21,6 +21,7 @@ from kraftlog.tables.given_redaction import given_redaction
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of, read_options
+from kraftlog.values.typed import added_columns
 from kraftlog.values.typed_options import TypedOptions
 
 ROWS_PER_BATCH = 16_384
@@ -32,7 +33,7 @@ _BYTE_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MILLISECONDS = {"": 1, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _ONLY_IN_BATCHES = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 
-_OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming")
+_OF_TYPES = ("valueFormat", "keyFormat", "valueSchema", "keySchema", "valueFraming", "keyFraming", "jsonSample")
 _NAMES = tuple(option.name for option in (*READING, *STREAMS))
 _KNOWN = {name.lower(): name for name in (*_NAMES, *WITHOUT_EFFECT)}
 _OF_TABLES = {  # options that not all tables have, by the names that those have for them
@@ -137,7 +138,7 @@ def _check_options(given: Mapping[str, str], table: Table) -> None:
 
 
 def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -> Request:
-    """Return the request with the formats of keys and values; the columns that are shown have their errors, too."""
+    """Return the request with the formats of keys and values; those that are shown have what does not fit, too."""
     texts = {re.sub("([A-Z])", r"_\1", name).lower(): given.get(name.lower()) for name in _OF_TYPES}
     if "schemas" in given and not any(texts.values()):
         raise ValueError("option schemas goes with valueFormat or keyFormat")
@@ -147,8 +148,8 @@ def _with_types(request: Request, given: Mapping[str, str], *, is_shown: bool) -
     if request.table != "records":
         raise ValueError(f"options valueFormat and keyFormat go with the table records, not with {request.table}")
     resolved = typed.resolved(request.log().found, strict=request.options.strict)
-    errors = tuple(f"{side}_error" for side in resolved.formats) if is_shown else ()
-    return replace(request, typed=resolved, columns=(*request.columns, *errors))
+    added = added_columns(resolved.formats) if is_shown else ()
+    return replace(request, typed=resolved, columns=(*request.columns, *added))
 
 
 def _redaction(given: Mapping[str, str], table: str) -> Redaction | None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kraftlog.tables.redaction import Redaction
     from kraftlog.tables.search import Texts
     from kraftlog.tables.space import Housekeeping
+    from kraftlog.values.first_values import Sample
     from kraftlog.values.schema_store import SchemaStore
 
 
@@ -62,6 +63,7 @@ class RecordTables(LogFiles):
         key_schema: str | None = None,
         value_framing: str | None = None,
         key_framing: str | None = None,
+        json_sample: Sample | None = None,
         schemas: SchemaStore | str | Path | None = None,
         redact: Iterable[str] = (),
         redact_key: bytes | None = None,
@@ -115,15 +117,20 @@ class RecordTables(LogFiles):
             End each partition at the high watermark that its files prove (``high_watermark_at_least`` of
             ``partition_offsets``); ``notes`` gives this offset and its proof.
         value_format, key_format : str, optional
-            Formats of values and keys: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
-            base64, bytes. A value that cannot be decoded is null, and ``value_error`` or ``key_error`` gives the
-            reason; ``errors`` has one row per partition with such values.
+            What values and keys are: avro, protobuf, json, string, long, integer, short, double, float, uuid, hex,
+            base64, bytes. One that does not fit is null, or lacks the fields that its type lacks; ``value_error`` or
+            ``key_error`` says why, ``value_raw`` or ``key_raw`` has its bytes, and ``errors`` a row for each partition
+            of them.
         value_schema, key_schema : str, optional
-            Reader schema: an id, a subject, or a subject and a version separated by a colon. Default: the newest schema
-            of the topic's subject, such as ``orders-value``.
+            The schema that all of them are read by: an id, a subject, a subject and a version with a colon between
+            them, or a file ``.avsc``, ``.proto`` or ``.json`` (JSON Schema). By default the newest of the topic's
+            subject, such as ``orders-value``; of JSON the type of a sample.
         value_framing, key_framing : {"confluent", "apicurio", "none"}, optional
-            Framing before each value: a zero byte and an id of four bytes (confluent) or eight bytes (apicurio), or
-            none. The default is confluent. A header that names a schema has precedence.
+            What stands before a value that was written by a schema: a byte 0 and an id of four or of eight bytes, or
+            nothing. The first one is the default. A header that names a schema counts before it.
+        json_sample : int or "all", optional
+            How many values of each partition say the type of JSON, by default the first 2,000. With "all" the log is
+            read twice, and every field has a column.
         schemas : path or SchemaStore, optional
             Folder of schemas; default: the topic ``_schemas`` in the same log directory.
         redact : iterable of str
@@ -173,10 +180,10 @@ class RecordTables(LogFiles):
         )
         typed = None
         given = (value_format, key_format, value_schema, key_schema, value_framing, key_framing)
-        if any(one is not None for one in (*given, schemas)):
+        if any(one is not None for one in (*given, json_sample, schemas)):
             from kraftlog.values.typed_options import TypedOptions
 
-            typed = TypedOptions.of(*given, schemas=schemas)
+            typed = TypedOptions.of(*given, json_sample=json_sample, schemas=schemas)
         redaction = _redaction(redact, redact_key)
         return self.scan(
             "records",

@@ -10,6 +10,7 @@ import pyarrow as pa
 from kraftlog import schema
 from kraftlog.tables.read import Read
 from kraftlog.tables.stage import Source
+from kraftlog.values.typed import added_columns
 from kraftlog.values.typed_options import ResolvedTypes
 
 
@@ -31,9 +32,9 @@ class Typed:
 
 
 def typed_table(types: ResolvedTypes) -> schema.TableSchema:
-    """Return the table ``records`` with the types of keys and values, and their errors."""
-    errors = [f"{side}_error" for side in types.formats]
-    every = types.records([*schema.RECORDS.shown, *errors, *schema.RECORDS.on_request], strict=False).schema
+    """Return the table ``records`` with the types that keys and values have, and what is wrong with them."""
+    added = added_columns(types.formats)
+    every = types.records([*schema.RECORDS.shown, *added, *schema.RECORDS.on_request], strict=False).schema
     columns = dict(zip(every.names, every.types, strict=True))
     later = {name: columns.pop(name) for name in schema.RECORDS.on_request}
     return replace(schema.RECORDS, shown=columns, on_request=later)

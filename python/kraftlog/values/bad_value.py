@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BadValue:
-    """A value that does not fit: its row, and why."""
+    """A value that does not fit: its row, and why.
+
+    Attributes
+    ----------
+    is_in_part : bool
+        Whether the fields that fit are kept; else it is null.
+    """
 
     row: int
     reason: str
+    is_in_part: bool = False

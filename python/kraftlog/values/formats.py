@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kraftlog.values.bad_value import BadValue
+from kraftlog.values.first_values import Sample
 from kraftlog.values.format import Format
 from kraftlog.values.framing import FRAMINGS, Side
 from kraftlog.values.scalars import SCALARS, Converted
-from kraftlog.values.schema_store import AVRO, PROTOBUF, Schema, SchemaStore
+from kraftlog.values.schema_folder import schema_in_file
+from kraftlog.values.schema_store import AVRO, JSON, PROTOBUF, Schema, SchemaStore
 
-WITH_SCHEMA = {"avro": AVRO, "protobuf": PROTOBUF}
 JSON_FORMAT = "json"
-FORMATS = (*WITH_SCHEMA, JSON_FORMAT, *SCALARS)
+WITH_SCHEMA = {"avro": AVRO, "protobuf": PROTOBUF, JSON_FORMAT: JSON}
+FORMATS = (*WITH_SCHEMA, *SCALARS)
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,16 @@ class FormatOptions:
     framing : {"confluent", "apicurio", "none"}
         What stands before values that have a schema.
     schema : str, optional
-        The reader's: an id, a subject, or a subject and a version with a colon between them. By default the newest of
-        the topic's subject, such as ``orders-value``.
+        The reader's: an id, a subject, a subject and a version with a colon between them, or a file. By default the
+        newest of the topic's subject, such as ``orders-value``; of JSON the type that a sample has.
+    json_sample : int, "all" or None
+        How many values of each partition say the type of JSON.
     """
 
     format: str
     framing: str = "confluent"
     schema: str | None = None
+    json_sample: Sample | None = None
 
     def __post_init__(self) -> None:
         if self.format not in FORMATS:
@@ -45,8 +50,10 @@ class FormatOptions:
 
     @property
     def needs_schemas(self) -> bool:
-        """Whether values are of a schema."""
-        return self.format in WITH_SCHEMA
+        """Whether values are of a schema of the log or of a folder."""
+        if self.schema is not None and schema_in_file(self.schema) is not None:
+            return False
+        return self.format in WITH_SCHEMA and (self.format != JSON_FORMAT or self.schema is not None)
 
 
 class _Scalar:
@@ -101,7 +108,7 @@ def choose(
     side: Side,
     topics: Sequence[str],
     store: SchemaStore,
-    samples: Callable[[Side], Iterable[pa.Array]],
+    samples: Callable[[Side, Sample | None], Iterable[pa.Array]],
 ) -> ChosenFormat:
     """Return what the keys or the values of some topics are read by.
 
@@ -119,27 +126,31 @@ def choose(
     ValueError
         When there is no schema to read them by, or the topics have different ones.
     """
-    if options.format == JSON_FORMAT:
+    if options.format not in WITH_SCHEMA:
+        return ChosenFormat(options)
+    if options.format == JSON_FORMAT and options.schema is None:
         from kraftlog.values.json_format import json_type
 
-        return ChosenFormat(options, json_type=json_type(samples(side)))
-    if not options.needs_schemas:
-        return ChosenFormat(options)
+        return ChosenFormat(options, json_type=json_type(samples(side, options.json_sample)))
     reader = _reader_schema(options, side, topics, store)
     expected = WITH_SCHEMA[options.format]
     if reader.type != expected:
         raise ValueError(f"{reader} is of type {reader.type}, and {side}s are to be read as {expected}")
+    if reader.type == JSON:
+        from kraftlog.values.json_schema import type_of_json_schema
+
+        return ChosenFormat(options, json_type=type_of_json_schema(reader.schema))
     if reader.type == PROTOBUF:
         from kraftlog.values.protobuf_format import message_of_first
 
-        found = message_of_first(samples(side), reader, store, options.framing, side)
+        found = message_of_first(samples(side, None), reader, store, options.framing, side)
         return ChosenFormat(options, reader, message=found)
     return ChosenFormat(options, reader)
 
 
 def _reader_schema(options: FormatOptions, side: Side, topics: Sequence[str], store: SchemaStore) -> Schema:
     if options.schema is not None:
-        return store.named(options.schema)
+        return schema_in_file(options.schema) or store.named(options.schema)
     found = {topic: store.newest(f"{topic}-{side}") for topic in topics}
     there = {one.schema: one for one in found.values() if one is not None}
     absent = [topic for topic, one in found.items() if one is None]

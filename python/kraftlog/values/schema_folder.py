@@ -11,6 +11,20 @@ ENDINGS = {".avsc": AVRO, ".proto": PROTOBUF, ".json": JSON}
 _NAME = re.compile(r"(?P<subject>.*?)(\.v(?P<version>[0-9]+))?")
 
 
+def schema_in_file(name: str) -> Schema | None:
+    """Return the schema of a file whose ending says its type; None when the name is not that of a file.
+
+    Parameters
+    ----------
+    name : str
+        A path such as ``schemas/order.avsc``.
+    """
+    path = Path(name)
+    if path.suffix not in ENDINGS or not path.is_file():
+        return None
+    return Schema(str(path), 1, None, ENDINGS[path.suffix], path.read_text("utf-8"))
+
+
 def schemas_in(folder: str | Path) -> list[Schema]:
     """Return the schemas of a folder.
 

@@ -152,7 +152,8 @@ class SchemaStore:
             found = self.by_id(int(name))
         if found is None:
             there = ", ".join(sorted(self._subjects)[:10]) or self.source
-            raise ValueError(f"no schema {name!r}: expected an id, a subject, or SUBJECT:VERSION; there are {there}")
+            expected = "expected an id, a subject, SUBJECT:VERSION, or a file .avsc, .proto or .json"
+            raise ValueError(f"no schema {name!r}: {expected}; there are {there}")
         return found
 
     def references_of(self, schema: Schema) -> list[tuple[str, Schema]]:

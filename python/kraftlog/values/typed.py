@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from kraftlog import schema
-from kraftlog.codec.arrow_arrays import texts_of
+from kraftlog.codec.arrow_arrays import array_of, texts_of
 from kraftlog.errors import Fault, InvalidRecordError
 from kraftlog.stream import rows_of
 from kraftlog.values.bad_value import BadValue
@@ -22,15 +23,14 @@ _PLACE = ("topic", "partition", "offset")
 class TypedRecords:
     """Adds types to a stream of records.
 
-    A key or value that does not fit is null; ``key_error`` and ``value_error`` say why. For each partition there is one
-    fault, which counts them.
+    A key or value that does not fit is null, or of JSON lacks its unknown fields; ``key_error`` and ``value_error`` say
+    why, ``key_raw`` and ``value_raw`` have its bytes. For each partition there is one fault, which counts them.
 
     Parameters
     ----------
     formats : mapping of "key" and "value" to Format
     columns : sequence of str or None
-        Of the table ``records``, with ``key_error`` and ``value_error``; by default those that the table shows, and the
-        errors of what has a format.
+        Of the table ``records``, with those of ``added_columns``; by default those that the table shows, and these.
     strict : bool
         Whether the first value that does not fit is raised.
 
@@ -51,14 +51,16 @@ class TypedRecords:
     ) -> None:
         self._formats = formats
         self._strict = strict
-        errors = {f"{side}_error": side for side in formats}
-        names = [*schema.RECORDS.shown, *errors] if columns is None else list(columns)
-        own = [name for name in names if name not in errors]
+        added = added_columns(formats)
+        names = [*schema.RECORDS.shown, *added] if columns is None else list(columns)
+        own = [name for name in names if name not in added]
         plain = schema.RECORDS.select(own)
         types: dict[str, pa.DataType] = {side: form.arrow_type for side, form in formats.items()}
-        types |= dict.fromkeys(errors, pa.string())
+        types |= {name: pa.string() if name.endswith("_error") else pa.binary() for name in added}
         self.schema = pa.schema([pa.field(name, types.get(name) or plain.field(name).type) for name in names])
-        self._converted = {side: form for side, form in formats.items() if side in own or f"{side}_error" in names}
+        self._raw = [side for side in formats if f"{side}_raw" in names]
+        wanted = {side for side in formats if {side, *added_columns([side])} & set(names)}
+        self._converted = {side: form for side, form in formats.items() if side in wanted}
         needed = [*self._converted, *(_PLACE if self._converted else ())]
         if any(form.reads_headers for form in self._converted.values()):
             needed.append("headers")
@@ -77,10 +79,32 @@ class TypedRecords:
             headers = batch.column("headers") if form.reads_headers else None
             made[side], bad = form.convert(batch.column(side), headers)
             made[f"{side}_error"] = _reasons(bad, batch.num_rows)
+            if side in self._raw:
+                made[f"{side}_raw"] = _bytes_of(bad, batch.column(side))
             if bad:
                 counted.add(batch, side, bad, strict=self._strict)
         columns = [made[name] if name in made else batch.column(name) for name in self.schema.names]
         return rows_of(columns, self.schema, batch.num_rows)
+
+
+def added_columns(sides: Iterable[Side]) -> list[str]:
+    """Return the columns that say what does not fit its format: the bytes of it, then why.
+
+    Examples
+    --------
+    >>> added_columns(["key", "value"])
+    ['key_raw', 'value_raw', 'key_error', 'value_error']
+    """
+    each = list(sides)
+    return [*(f"{side}_raw" for side in each), *(f"{side}_error" for side in each)]
+
+
+def _bytes_of(bad: list[BadValue], values: pa.Array) -> pa.Array:
+    """Return the values that do not fit, and null for others."""
+    at = np.full(len(values), -1, np.int64)
+    rows = [one.row for one in bad]
+    at[rows] = rows
+    return values.take(array_of(at, mask=at < 0)).cast(pa.binary())
 
 
 def _reasons(bad: list[BadValue], rows: int) -> pa.Array:
