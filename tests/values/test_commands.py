@@ -14,6 +14,7 @@ import kraftlog
 from command_line import run_command
 from kraftlog.cli import typed
 from kraftlog.query.session import SqlSession
+from kraftlog.values import first_values
 from kraftlog.values.formats import FORMATS
 
 ALL = {
@@ -251,8 +252,9 @@ def test_export_of_topics(log, tmp_path):
         assert written.to_pylist() == rows.select(names).to_pylist()
 
 
-def test_export_has_a_column_for_a_field_that_comes_late(tmp_path):
+def test_export_has_a_column_for_a_field_that_comes_late(tmp_path, monkeypatch):
     """All values say the type of what is handed on, and a sample where one is chosen."""
+    monkeypatch.setattr(first_values, "_OF_A_PARTITION", 3)
     log = write(tmp_path / "log", orders=[("k", b'{"id": 1}')] * 3 + [("k", b'{"id": 2, "late": "x"}')])
     options = ("-t", "orders", "--value-format", "json")
     for more, late in ((), "x"), (("--json-sample", 3), None):
