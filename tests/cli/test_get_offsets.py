@@ -93,7 +93,7 @@ def test_limits_of_text(kraftlog_command: Callable[..., object]):
     ("options", "told"),
     [
         (("--time", "-4"), "earliest-local is of remote storage"),
-        (("--time", "soon"), "'soon' is neither a number of milliseconds nor a time"),
+        (("--time", "soon"), "timestamp 'soon' is not a time such as"),
         (("--topic", "["), "'[' is not a regular expression"),
         (("--partitions", "0,x"), "'0,x' is not a list of numbers"),
         (("--topic-partitions", "a:b"), "'a:b' is not of the form TOPIC, TOPIC:3"),

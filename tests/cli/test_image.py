@@ -148,7 +148,7 @@ def test_wrong_usage(kraftlog_command: Command) -> None:
     """Each refusal says what is wanted."""
     for arguments, words in (
         (("image", METADATA, "--format", "csv"), "all others need --type"),
-        (("image", METADATA, "--at", "yesterday"), "neither an offset nor a time"),
+        (("image", METADATA, "--at", "soon"), "'soon' is not an offset, and timestamp"),
         (("image", GOLDEN / "codecs" / "log"), "no metadata log in it"),
         (("diff", METADATA / "bootstrap.checkpoint"), "one image only"),
         (("diff", METADATA, "--steps", "--format", "csv"), "--steps goes with --format text"),

@@ -158,7 +158,7 @@ def test_what_is_refused(kraftlog_command: Command):
         (["-f", "%x"], "%x is not one of %s, %S, %R, %k, %K, %h, %t, %p, %o, %T, %%"),
         (["-f", "100%"], "ends with a single %; %% is a percent sign"),
         (["-o", "latest"], "'latest' is not beginning, end, N, -N, s@TIMESTAMP or e@TIMESTAMP"),
-        (["-o", "s@soon"], "'soon' is neither a number of milliseconds nor a time"),
+        (["-o", "s@soon"], "timestamp 'soon' is not a time such as"),
         (["-o", "1", "-o", "2"], "-o is given twice"),
         (["-o", "1", "-o", "-2"], "-o and another start offset exclude each other"),
         (["-o", "1", "--start-offset", 2], "-o and --start-offset exclude each other"),

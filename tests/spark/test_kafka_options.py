@@ -188,7 +188,7 @@ def test_offsets_that_are_gone(tmp_path: Path):
             "given for typo-0, which is not among",
         ),
         ({"paths": "a,b"}, "options path and paths exclude each other"),
-        ({"startTimestamp": "--5"}, "option startTimestamp is '--5', neither"),
+        ({"startTimestamp": "--5"}, "option startTimestamp: timestamp '--5' is not a time"),
         ({"storageOptions": '{"a": []}'}, "option storageOptions is not JSON like"),
         ({"startingTimestamp": "yesterday"}, "option startingTimestamp is 'yesterday', not milliseconds"),
         ({"minPartitions": "0"}, "option minPartitions is '0', not a number above 0"),

@@ -49,8 +49,8 @@ class Time(options.Timestamp):
     type=Time(),
     default=LATEST,
     show_default=True,
-    help=f"{EARLIEST} (-2), {LATEST} (-1), {MAX_TIMESTAMP} (-3); or a timestamp, RFC 3339 or milliseconds: the first"
-    " record with that or a later one.",
+    help=f"{EARLIEST} (-2), {LATEST} (-1), {MAX_TIMESTAMP} (-3); or a time such as -1h, RFC 3339 or milliseconds: the"
+    " first record with that or a later one.",
 )
 @topic_partition_options
 @click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from kraftlog.cli.options import ExistingPath
 from kraftlog.cli.output import Output
-from kraftlog.codec.options import milliseconds
 from kraftlog.errors import Fault, error_from_fault
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_cache import ImageCache
+from kraftlog.times import milliseconds
 
 
 class Moment(click.ParamType[Any]):
-    """An offset; or a time as RFC 3339 text, UTC where it names no zone."""
+    """An offset, or a time as text that ``kraftlog.times`` reads."""
 
     name = "offset or timestamp"
 
@@ -27,15 +27,19 @@ class Moment(click.ParamType[Any]):
         """Return the offset or the time."""
         if isinstance(value, int | datetime):
             return value
+        if value.isdecimal():
+            return int(value)
         try:
-            return int(value) if value.lstrip("-").isdigit() else datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither an offset nor a time like 2026-11-21T08:00:00Z", param, ctx)
+            return datetime.fromtimestamp(milliseconds(value) / 1000, UTC)
+        except (ValueError, OverflowError) as error:
+            self.fail(f"{value!r} is not an offset, and {error}", param, ctx)
 
 
 DIRECTORY = click.argument("directory", metavar="DIR", type=ExistingPath())
 AT = click.option(
-    "--at", type=Moment(), help="Offset of the last record that counts, or a time; by default the log's end."
+    "--at",
+    type=Moment(),
+    help="Offset of the last record that counts, or a time such as -1h; by default the end.",
 )
 STRICT = click.option("--strict", is_flag=True, help="Show nothing when the log cannot be read whole.")
 

@@ -12,12 +12,13 @@ import click
 from kraftlog.cli import format_string
 from kraftlog.cli.format_string import FormatString
 from kraftlog.cli.output import BINARY_TEXTS, FORMATS, SENTENCES, takes_output
-from kraftlog.codec.options import ISOLATION_LEVELS, MOST_DECOMPRESSED_BYTES, ReadOptions, milliseconds
+from kraftlog.codec.options import ISOLATION_LEVELS, MOST_DECOMPRESSED_BYTES, ReadOptions
 from kraftlog.disk.remote_path import RemotePath, log_path
 from kraftlog.layout.identity import Identity
 from kraftlog.layout.tier.remote_tier import RemoteTier
 from kraftlog.tables.options import Bounds
 from kraftlog.tables.table import Table
+from kraftlog.times import milliseconds
 
 if TYPE_CHECKING:
     from kraftlog.transactions.cut import CutTime
@@ -27,22 +28,18 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Timestamp(click.ParamType[int]):
-    """RFC 3339 text (UTC without a time zone), or milliseconds since the epoch."""
+    """A time as ``kraftlog.times`` reads it."""
 
-    name = "timestamp"
+    name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return milliseconds since the epoch."""
         if isinstance(value, int):
             return value
         try:
-            return int(value)
-        except ValueError:
-            pass
-        try:
             return milliseconds(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number of milliseconds nor a time like 2026-11-21T08:00:00Z", param, ctx)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Columns(click.ParamType[list[str]]):
@@ -255,12 +252,14 @@ CHANGES = applied(
 )
 
 _OF_TABLES: dict[str, Callable[[Any], Any]] = {
-    "start_offset": click.option("--start-offset", type=int, help="First offset."),
+    "start_offset": click.option("--start-offset", type=int, help="First offset; -5 begins 5 before the end."),
     "end_offset": click.option("--end-offset", type=int, help="End offset, exclusive."),
     "start_timestamp": click.option(
-        "--start-timestamp", type=Timestamp(), help="First timestamp, RFC 3339 or milliseconds."
+        "--start-timestamp",
+        type=Timestamp(),
+        help="First time: 2026-11-21T08:00Z, yesterday 14:00, -1h, @SECONDS, milliseconds.",
     ),
-    "end_timestamp": click.option("--end-timestamp", type=Timestamp(), help="End timestamp, exclusive."),
+    "end_timestamp": click.option("--end-timestamp", type=Timestamp(), help="End time, exclusive."),
     "at": click.option("--at", type=int, help="Last offset to apply, in each partition of the topic."),
     "include_deleted": click.option(
         "--include-deleted",

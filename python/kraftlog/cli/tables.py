@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from kraftlog import schema
 from kraftlog.cli import options
+from kraftlog.cli.empty import why_empty
 from kraftlog.cli.output import SENTENCES, Output
 from kraftlog.cli.progress import is_terminal, progress_bar
 from kraftlog.cli.redact import redaction_of, redacts
@@ -153,7 +154,12 @@ def run_table(
     for stream in streams:
         for note in stream.notes:
             print(note, file=sys.stderr)
-    code = report_faults([fault for stream in streams for fault in stream.faults])
+    faults = [fault for stream in streams for fault in stream.faults]
+    is_explained = bool(faults) or any(stream.notes for stream in streams)
+    if not (found[0] or is_explained or writer.is_full) and definition.has_records:
+        picks = not (search is None and filter is None and transaction is None)
+        print(why_empty(log.partitions, logs[0][1] if logs else rows, picks=picks), file=sys.stderr)
+    code = report_faults(faults)
     sys.exit(code or (1 if search is not None and not found[0] else 0))
 
 
@@ -185,6 +191,11 @@ def _take_bounds(given: dict[str, Any]) -> int | None:
     for name, value in given.pop("bounds", ()):
         if bounds.setdefault(name, value) != value:
             raise click.UsageError("-o is given twice")
+    start = given.get(options.START_OFFSET)
+    if start is not None and start < 0:
+        if bounds.keys() & {options.START_OFFSET, options.OFFSETS_FROM_END}:
+            raise click.UsageError("-o and --start-offset exclude each other")
+        bounds[options.OFFSETS_FROM_END], given[options.START_OFFSET] = -start, None
     from_end = bounds.pop(options.OFFSETS_FROM_END, None)
     if from_end is not None and (options.START_OFFSET in bounds or given.get(options.START_OFFSET) is not None):
         raise click.UsageError("-o and another start offset exclude each other")
@@ -208,7 +219,7 @@ def check_topic(table: Table, log: Log, command: str = "") -> None:
     """Refuse files that cannot hold what a table is made of; ``command`` is what needs it, when it is another one."""
     segments = log.found.segments
     missing = missing_topic(table, segments)
-    if missing is not None:
+    if missing is not None and not any(one.is_fault and one.topic in (missing, None) for one in log.found.unread):
         hint = "; --as-topic says that a copy of one segment is of it" if table.topic and not command else ""
         raise click.UsageError(
             f"{command or table.command} reads {missing}, and found {', '.join(topics_of(segments)[:NAMES_SHOWN])}:"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Final, SupportsIndex, TypeAlias, get_args
+from typing import Final, SupportsIndex, get_args
 
 from kraftlog._native.memory import CACHE_BYTES
 from kraftlog.codec.compression import DEFAULT_MAX_DECOMPRESSED_BYTES
@@ -38,8 +37,6 @@ _BOUNDS = {
     "start_timestamp": (-NO_BOUND - 1, NO_BOUND),
     "end_timestamp": (-NO_BOUND - 1, NO_BOUND),
 }
-
-TimestampLike: TypeAlias = datetime | str | SupportsIndex
 
 
 def checked_integer(name: str, value: SupportsIndex, least: int, most: int) -> int:
@@ -180,40 +177,3 @@ class ReadOptions:
         if self.include_deleted or log_start_offset <= max(0, self.start_offset):
             return self
         return replace(self, start_offset=log_start_offset)
-
-
-def milliseconds(moment: TimestampLike) -> int:
-    """Return milliseconds since the epoch.
-
-    Parameters
-    ----------
-    moment : datetime, str or int
-        Text is ISO 8601. Texts and datetimes without a time zone are UTC. Integers are returned unchanged.
-
-    Raises
-    ------
-    ValueError
-        When a text is not a time.
-    TypeError
-        When it is of another type.
-
-    Examples
-    --------
-    >>> from kraftlog.codec.options import milliseconds
-    >>> milliseconds("2026-11-21T08:00:00Z") == milliseconds("2026-11-21 09:00+01:00") == 1795248000000
-    True
-    """
-    if isinstance(moment, str):
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
-            raise ValueError(f"timestamp {moment!r} is not ISO 8601, such as 2026-11-21T08:00:00Z") from None
-    if not isinstance(moment, datetime):
-        try:
-            return operator.index(moment)
-        except TypeError:
-            expected = "a datetime, ISO 8601 text such as 2026-11-21T08:00:00Z, or milliseconds since the epoch"
-            raise TypeError(f"timestamp {moment!r} is not {expected}") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)

@@ -28,6 +28,8 @@ LogPaths: TypeAlias = AnyPath | RemoteTier | Iterable[AnyPath | RemoteTier | Ide
 IsWanted = Callable[[str | None, int | None], bool]
 Item = TypeVar("Item", Segment, Unread)
 
+_MAGIC_AT = 16  # in the header of a batch, as in that of a message of magic 0 and 1
+
 NOT_KAFKAS = "not a file that Kafka writes here"
 NO_PARTITION = "a broker does not start with a folder in its log directory whose name is not topic-partition"
 
@@ -109,7 +111,7 @@ def discover(
     FileNotFoundError
         When a path does not exist, or a glob matches nothing.
     ValueError
-        When a folder holds no log files.
+        When a folder holds no log files, or no file that is named is one.
     """
     found, listing = Discovery(), Listing()
     checkpoints = Checkpoints(listing, found.unread)
@@ -119,11 +121,15 @@ def discover(
     expanded = expanded_paths(others, storage_options, listing) if others or not tiers else ()
     if len(expanded) > 1:
         expanded = list({path.resolve(): path for path in reversed(expanded)}.values())[::-1]
+    has_folders = False
     for path in expanded:
         if listing.is_dir(path):
+            has_folders = True
             _discover_folder(path, listing, checkpoints, found)
         else:
             _discover_file(path, listing, checkpoints, found)
+    if len(found.unread) == len(expanded) > 0 and not (tiers or has_folders):
+        raise ValueError(_no_log(found.unread[0]))
     if len(expanded) > 1:  # one path does not lead to a file twice
         found.segments = _unique(found.segments)
     for tier in tiers:
@@ -230,6 +236,10 @@ def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, fo
     if (parsed and parsed.kind != "log") or path.name in names.KNOWN_FILES:
         found.unread.append(Unread(path, entry.size or 0, "not a file of record batches", topic, partition))
         return
+    if not (parsed or names.parse_checkpoint_file(path.name) is not None or not entry.size or _begins_with_batch(path)):
+        why = "neither its name nor its first bytes are those of a log file"
+        found.unread.append(Unread(path, entry.size or 0, why, topic, partition))
+        return
     state = parsed.state if parsed else ".checkpoint" if names.parse_checkpoint_file(path.name) is not None else ""
     start = 0 if state else checkpoints.of_folder(path.parent).log_start_offset
     base_offset = parsed.base_offset if parsed else None
@@ -239,6 +249,29 @@ def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, fo
         there = tuple(kind for kind, path in possible.beside.items() if listing.file(path) is not None)
         segment = replace(segment, kinds_beside=there)
     found.segments.append(segment)
+
+
+def _begins_with_batch(path: LogPath) -> bool:
+    """Whether a file begins with a length and a magic that a record batch may have."""
+    file = disk().open(path)
+    try:
+        first = file.read(0, min(file.size, _MAGIC_AT + 1))
+    finally:
+        file.close()
+    return len(first) > _MAGIC_AT and int.from_bytes(first[8:12], "big", signed=True) > 0 and first[_MAGIC_AT] <= 2
+
+
+def _no_log(file: Unread) -> str:
+    """Return what a file is that is no log, and what shows it."""
+    name, path = names.printable(file.path.name), names.printable(str(file.path))
+    parsed = names.parse_segment_file(name)
+    if parsed is not None and parsed.kind in names.KINDS_BESIDE:
+        folder = names.printable(str(file.path.parent))
+        checked = f"kraftlog dump {path} shows it, and kraftlog verify {folder} checks it"
+        return f"{path} is {names.KINDS_BESIDE[parsed.kind]}, not a log: {checked}"
+    if name in names.KNOWN_FILES:
+        return f"{path} is {names.KNOWN_FILES[name]}, not a log: it is text, as it stands"
+    return f"{path} is not a log: {file.reason}"
 
 
 def _discover_folder(folder: LogPath, listing: Listing, checkpoints: Checkpoints, found: Discovery) -> None:

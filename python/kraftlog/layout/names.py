@@ -24,21 +24,25 @@ COORDINATORS_FILE = "kraftlog-coordinators.json"
 PARTITION_METADATA = "partition.metadata"
 
 # Files that stand beside segments, or in the log directory, and hold something else than records.
-KNOWN_FILES = frozenset(
-    {
-        ".kafka_cleanshutdown",
-        ".lock",
-        "cleaner-offset-checkpoint",
-        "leader-epoch-checkpoint",
-        "log-start-offset-checkpoint",
-        "meta.properties",
-        PARTITION_METADATA,
-        "quorum-state",
-        "recovery-point-offset-checkpoint",
-        "replication-offset-checkpoint",
-        COORDINATORS_FILE,
-    }
-)
+KNOWN_FILES = {
+    ".kafka_cleanshutdown": "the mark of a clean shutdown",
+    ".lock": "the lock of a broker",
+    "cleaner-offset-checkpoint": "the checkpoint of the log cleaner",
+    "leader-epoch-checkpoint": "the checkpoint of leader epochs",
+    "log-start-offset-checkpoint": "the checkpoint of log start offsets",
+    "meta.properties": "the identity of a log directory",
+    PARTITION_METADATA: "the topic id of a partition",
+    "quorum-state": "the vote of a controller",
+    "recovery-point-offset-checkpoint": "the checkpoint of recovery points",
+    "replication-offset-checkpoint": "the checkpoint of high watermarks",
+    COORDINATORS_FILE: "what the coordinators of a store know",
+}
+KINDS_BESIDE = {
+    "index": "an index of offsets",
+    "timeindex": "an index of timestamps",
+    "txnindex": "an index of aborted transactions",
+    "snapshot": "a snapshot of producers",
+}
 KNOWN_FOLDERS = frozenset({"remote-log-index-cache", "remote-log-manager", STORE_FOLDER})
 
 LARGEST_PARTITION = 2**31 - 1

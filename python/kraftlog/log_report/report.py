@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from kraftlog.codec.options import milliseconds
 from kraftlog.disk.durable import new_file
 from kraftlog.disk.remote_path import AnyPath, PathLike, StorageOptions, log_path
 from kraftlog.layout.discover import LogPaths, each_path
@@ -22,6 +21,7 @@ from kraftlog.log_report.page import check_package, pieces
 from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.open_log import open as open_log
+from kraftlog.times import milliseconds
 from kraftlog.transactions.cut import CutTime
 
 _PIECES_AT_ONCE = 1 << 10

@@ -126,7 +126,7 @@ def check_log_directory(folder: Path) -> None:
     if disk().entry(folder) is None:
         return
     entries = [entry for entry in disk().entries(folder) if entry.name not in OF_FILE_SYSTEMS]
-    known = KNOWN_FILES | KNOWN_FOLDERS
+    known = KNOWN_FILES.keys() | KNOWN_FOLDERS
     if entries and not any(entry.name in known or parse_partition_folder(entry.name) for entry in entries):
         found = f"{entries[0].name} and nothing of a log directory"
         raise FileExistsError(f"{folder}: expected a log directory or an empty folder, found {found}")

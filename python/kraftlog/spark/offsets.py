@@ -87,6 +87,8 @@ class Interval:
         topic, partition = segments[0].topic, segments[0].partition
         start = self.starting.of(topic, partition, segments)
         end = self.ending.of(topic, partition, segments)
+        if end >= 0 and start > end:
+            raise ValueError(f"{topic}-{partition}: the start offset {start} is after the end offset {end}")
         return replace(
             options,
             start_offset=-NO_BOUND if start == EARLIEST else end_offset(segments) if start == LATEST else start,

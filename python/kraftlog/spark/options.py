@@ -21,6 +21,7 @@ from kraftlog.tables.given_redaction import given_redaction
 from kraftlog.tables.redaction import Redaction
 from kraftlog.tables.table import Table
 from kraftlog.tables.user_options import catalog_of, read_options
+from kraftlog.times import milliseconds
 from kraftlog.values.typed import added_columns
 from kraftlog.values.typed_options import TypedOptions
 
@@ -265,14 +266,12 @@ def _milliseconds(given: Mapping[str, str], name: str, default: str) -> int:
     return int(found[1]) * _MILLISECONDS[found[2]]
 
 
-def _moment(given: Mapping[str, str], name: str) -> datetime | int | None:
+def _moment(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
-    if text is None or is_number(text.removeprefix("-")):
-        return None if text is None else int(text)
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(f"option {name} is {text!r}, neither milliseconds nor RFC 3339") from None
+        return None if text is None else milliseconds(text)
+    except ValueError as error:
+        raise ValueError(f"option {name}: {error}") from None
 
 
 def _time(given: Mapping[str, str]) -> str | datetime | int:

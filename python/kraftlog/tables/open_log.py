@@ -78,8 +78,8 @@ def open(
     FileNotFoundError
         When a path does not exist.
     ValueError
-        When a folder contains no log files, a requested topic or id does not exist, or none of the partitions exists;
-        when there is no such cut.
+        When a folder contains no log files or a file is not a log, a requested topic or id does not exist, or none of
+        the partitions exists; when there is no such cut.
 
     Examples
     --------
@@ -111,8 +111,9 @@ def open(
         found = replace(found, segments=known)
     if wanted_topics is not None or wanted_partitions is not None:
         wanted = found.only(is_wanted)
-        known_topics = {segment.topic for segment in found.segments}
-        if not wanted.segments or (wanted_topics is not None and not wanted_topics <= known_topics):
+        unreadable = {one.topic for one in wanted.unread if one.is_fault}
+        known_topics = {segment.topic for segment in found.segments} | unreadable
+        if not (wanted.segments or unreadable) or (wanted_topics is not None and not wanted_topics <= known_topics):
             raise ValueError(_not_there(found, wanted_topics, wanted_partitions))
         found = wanted
     log = Log(found, catalog_of(definitions))

@@ -46,8 +46,8 @@ class Bounds(OffsetBounds, total=False):
     Attributes
     ----------
     start_timestamp, end_timestamp : datetime, str, int or None
-        Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC without a time zone; integers are
-        milliseconds since the epoch.
+        Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, or a time such as ``-1h`` or ``yesterday
+        14:00``, UTC where it names no zone; integers are milliseconds since the epoch.
     """
 
     start_timestamp: Moment | None

@@ -83,8 +83,8 @@ class RecordTables(LogFiles):
         start_offset, end_offset : int, optional
             Offsets in [start_offset, end_offset), in each partition.
         start_timestamp, end_timestamp : datetime, str or int, optional
-            Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, UTC without a time zone; integers are
-            milliseconds since the epoch.
+            Timestamps in [start_timestamp, end_timestamp). Text is ISO 8601, or a time such as ``-1h`` or ``yesterday
+            14:00``, UTC where it names no zone; integers are milliseconds since the epoch.
         include_control : bool
             Whether to include records of control batches.
         include_deleted : bool

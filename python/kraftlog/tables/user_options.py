@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, SupportsIndex
 
-from kraftlog.codec.options import LATEST, NO_BOUND, TIMES, ReadOptions, checked_integer, milliseconds
+from kraftlog.codec.options import LATEST, NO_BOUND, TIMES, ReadOptions, checked_integer
 from kraftlog.disk.remote_path import PathLike
 from kraftlog.messages.catalog import BUILT_IN, Catalog
+from kraftlog.times import milliseconds, text_of
 
 
 def read_options(
@@ -20,8 +21,21 @@ def read_options(
     time: datetime | str | int = LATEST,
     **others: object,
 ) -> ReadOptions:
-    """Return ``ReadOptions``; bounds may be None, timestamps datetimes or ISO 8601 text."""
-    return ReadOptions(
+    """Return ``ReadOptions``; bounds may be None, timestamps datetimes or text that ``milliseconds`` reads.
+
+    Raises
+    ------
+    ValueError
+        For an offset below 0, and for a start after the end.
+
+    Examples
+    --------
+    >>> from kraftlog.tables.user_options import read_options
+    >>> read_options(start_timestamp="2026-11-21", end_timestamp="2026-11-20")
+    Traceback (most recent call last):
+    ValueError: the start time 2026-11-21T00:00:00Z is after the end time 2026-11-20T00:00:00Z
+    """
+    options = ReadOptions(
         start_offset=-NO_BOUND if start_offset is None else start_offset,
         end_offset=NO_BOUND if end_offset is None else end_offset,
         start_timestamp=-NO_BOUND if start_timestamp is None else milliseconds(start_timestamp),
@@ -29,6 +43,15 @@ def read_options(
         time=_checked_time(time),
         **others,  # type: ignore[arg-type]
     )
+    for name, given in ("start", start_offset), ("end", end_offset):
+        if given is not None and given < 0:
+            raise ValueError(f"the {name} offset {given} is negative: offsets of a log begin at 0")
+    if options.start_offset > options.end_offset:
+        raise ValueError(f"the start offset {start_offset} is after the end offset {end_offset}")
+    if options.start_timestamp > options.end_timestamp:
+        start, end = text_of(options.start_timestamp), text_of(options.end_timestamp)
+        raise ValueError(f"the start time {start} is after the end time {end}")
+    return options
 
 
 def _checked_time(time: datetime | str | int) -> str | int:

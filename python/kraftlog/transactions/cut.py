@@ -14,7 +14,7 @@ from enum import Enum
 from operator import itemgetter
 from typing import NamedTuple
 
-from kraftlog.codec.options import TimestampLike, milliseconds
+from kraftlog.times import TimestampLike, milliseconds
 from kraftlog.topics import TopicPartition
 from kraftlog.transactions.transaction import COMMITTED, OPEN, Transaction
 
