@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -66,9 +68,22 @@ def test_bytes_by_what_they_are(name: str):
             "saved_bytes": plain - (size - torn),
             "unread_bytes": torn,
             "index_bytes": sum(path.stat().st_size for path in beside if path.stem in bases),
+            "allocated_bytes": 512
+            * sum(path.stat().st_blocks for path in (*folder.glob("*.log"), *beside) if path.stem in bases),
             "compression": row["compression"],
         }
         assert faults == []
+
+
+def test_a_hole_in_an_index_takes_no_blocks(tmp_path: Path):
+    """A broker gives the index files of its last segment 10 MiB at once."""
+    folder = shutil.copytree(GOLDEN / "transactions" / "log" / "orders-0", tmp_path / "orders-0")
+    (before,) = kraftlog.open(folder).space([]).to_pylist()
+    os.truncate(folder / f"{102:020d}.index", 10 << 20)
+    (row,) = kraftlog.open(folder).space([]).to_pylist()
+    assert row["index_bytes"] > 10 << 20
+    assert before["allocated_bytes"] <= row["allocated_bytes"] < 1 << 20
+    assert before["allocated_bytes"] >= row["size_in_bytes"]
 
 
 def test_parts_add_up_whatever_is_damaged():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Protocol
 
-from kraftlog.disk.entries import Entry, local_entries, local_entry
+from kraftlog.disk.entries import Entry, allocated_bytes, local_entries, local_entry
 from kraftlog.disk.local_file import LocalFile
 from kraftlog.disk.part_path import PartPath
 from kraftlog.disk.remote_files import RemoteFile, remote_entries, remote_entry, remote_tree
@@ -59,6 +60,10 @@ class Disk(LocalWriting):
             found = self.entry(path.stored_in)
             return None if found is None else Entry(path.name, False, found.is_file, path.size)
         return remote_entry(path) if isinstance(path, RemotePath) else local_entry(path)
+
+    def allocated_bytes(self, path: LogPath) -> int | None:
+        """Return the bytes of the blocks that a file has; None where that is not known, as in an object store."""
+        return allocated_bytes(path) if isinstance(path, Path) else None
 
     def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
         """Open a file for reading; FileNotFoundError when there is none.

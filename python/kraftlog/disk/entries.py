@@ -7,6 +7,8 @@ import stat
 from operator import attrgetter
 from pathlib import Path
 
+_BLOCK = 512  # of st_blocks, whatever the blocks of the file system have
+
 
 class Entry:
     """A file or folder in a listing.
@@ -62,6 +64,18 @@ def local_entry(path: Path) -> Entry | None:
         return None
     is_file = stat.S_ISREG(found.st_mode)
     return Entry(path.name, stat.S_ISDIR(found.st_mode), is_file, found.st_size if is_file else 0)
+
+
+def allocated_bytes(path: Path) -> int | None:
+    """Return the bytes of the blocks that a local file has, links followed; None where its file system does not say.
+
+    Index files that a broker writes to have 10 MiB, most of which is a hole that takes no block.
+    """
+    try:
+        blocks = getattr(path.stat(), "st_blocks", None)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    return None if blocks is None else int(blocks) * _BLOCK
 
 
 def _local_entry(each: os.DirEntry[str]) -> Entry:

@@ -53,6 +53,7 @@ SPACE = TableSchema(
         "saved_bytes": pa.int64(),
         "unread_bytes": pa.int64(),
         "index_bytes": pa.int64(),
+        "allocated_bytes": pa.int64(),
         "compression": pa.string(),
     },
     {

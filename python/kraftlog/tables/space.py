@@ -88,6 +88,7 @@ class _Bytes:
     value: int = 0
     header: int = 0
     index: int = 0
+    allocated: int | None = 0
     codecs: int = 0
     is_plain_known: bool = True
     left: dict[str, int | None] = field(default_factory=dict)
@@ -107,6 +108,7 @@ class _Bytes:
             "saved_bytes": self.plain - self.sound if self.is_plain_known else None,
             "unread_bytes": self.size - self.sound,
             "index_bytes": self.index,
+            "allocated_bytes": self.allocated,
             "compression": codec_names(self.codecs),
             **self.left,
         }
@@ -121,9 +123,11 @@ def space(
 ) -> pa.Table:
     """Add up the bytes of each partition, by kind.
 
-    Sizes of batches are those on disk; ``saved_bytes`` are saved by compression. ``overhead_bytes`` are headers of
-    batches, lengths and deltas of records, and control batches. ``unread_bytes`` are torn tails and unreadable batches.
-    Overhead and savings are null if there are compressed messages of magic 0 or 1.
+    Batches count as they are on disk; ``saved_bytes`` is what compression saves of them. ``overhead_bytes`` are headers
+    of batches, lengths and deltas of records, and control batches. ``unread_bytes`` are torn tails and batches that
+    cannot be read. ``index_bytes`` are the sizes of the files beside the log; ``allocated_bytes`` are the blocks that
+    all these files have on disk, fewer where index files are sparse. Overhead and savings are null where compressed
+    messages of magic 0 or 1 are among them.
 
     Parameters
     ----------
@@ -143,7 +147,11 @@ def space(
     rows = []
     live = [segment for segment in segments if not segment.state]
     for group in by_partition(live):
-        total = _Bytes(index=sum(_size(path) for segment in group for path in segment.beside.values()))
+        beside = [path for segment in group for path in segment.beside.values()]
+        each = [disk().allocated_bytes(path) for path in (*(segment.path for segment in group), *beside)]
+        known = [size for size in each if size is not None]
+        allocated = sum(known) if len(known) == len(each) else None
+        total = _Bytes(index=sum(map(_size, beside)), allocated=allocated)
         for segment in group:
             _add_batches(segment, total, faults)
         _add_fields(group, total, faults, on_progress)
