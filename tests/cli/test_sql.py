@@ -25,6 +25,17 @@ def test_statements_from_standard_input() -> None:
     assert (ended.returncode, ended.stdout.splitlines()[-1]) == (0, '{"n":60}')
 
 
+def test_each_statement_of_a_line_shows_its_result() -> None:
+    """A semicolon within a text, or in a comment, ends none."""
+    query = "select 1 as a; select 'x;y' as b -- ; nothing\n; select count(*) as c from orders;"
+    expected = ["a", "1", "b", "x;y", "c", "207"]
+    for done in (sql(LOG, query), sql(LOG, given=query)):
+        assert (done.stdout.split(), done.returncode) == (expected, 0)
+    failed = sql(LOG, "select 1 as a; select b; select 3 as c")
+    assert (failed.stdout.split(), failed.returncode) == (["a", "1"], 1)
+    assert "b" in failed.stderr
+
+
 def test_bytes_read() -> None:
     ended = sql(LOG, "--bytes-read", 'select count(*) as n from orders where partition = 0 and "offset" >= 102')
     assert ended.returncode == 0

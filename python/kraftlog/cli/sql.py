@@ -99,14 +99,19 @@ def sql(
         has_failed = False
         for text in [query] if query is not None else _statements():
             read = 0
+            notes: list[str] = []
             try:
-                _answer(session, text, output)
+                for statement in session.statements(text):
+                    _answer(session, statement, output)
+                    notes += [note for note in session.notes if note not in notes]
+                    faults += [fault for fault in session.faults if fault not in faults]
             except session.errors as error:
                 print(str(error).strip(), file=sys.stderr)
                 has_failed = True
                 if not is_prompt:
                     break
-            for note in session.notes:
+            notes += [note for note in session.notes if note not in notes]
+            for note in notes:
                 print(note, file=sys.stderr)
             faults += [fault for fault in session.faults if fault not in faults]
             if bytes_read:

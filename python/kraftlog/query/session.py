@@ -128,6 +128,16 @@ class SqlSession:
             self._connection.execute("set enable_external_access = false")
             self._connection.execute("set lock_configuration = true")
 
+    def statements(self, text: str) -> list[str]:
+        """Return each statement of a text, in order.
+
+        Raises
+        ------
+        duckdb.Error
+            When it is no SQL.
+        """
+        return [one.query for one in self._connection.extract_statements(text)]
+
     def query(self, text: str) -> pa.RecordBatchReader:
         """Run one query; its rows are read from the log as they are asked for.
 
