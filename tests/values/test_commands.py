@@ -12,6 +12,7 @@ from registry import framed, schema_record, write
 
 import kraftlog
 from command_line import run_command
+from golden_files import GOLDEN
 from kraftlog.cli import typed
 from kraftlog.query.session import SqlSession
 from kraftlog.values import first_values
@@ -275,6 +276,16 @@ def test_export_of_everything_but_internal_topics(log, tmp_path):
     assert "holds topic=all; give a new or empty folder" in again.stderr
     inside = run("export", log, log / "all-0" / "parquet")
     assert "which is being read" in inside.stderr
+
+
+def test_export_hands_committed_records_on(tmp_path):
+    """What consumers of transactions would not see is kept on request alone."""
+    log = GOLDEN / "transactions" / "log"
+    for level, more in ("read_committed", ()), ("read_uncommitted", ("--isolation-level", "read_uncommitted")):
+        done = run("export", log, tmp_path / level, "-t", "orders", *more)
+        count = kraftlog.open(log, topics=["orders"]).records(["offset"], isolation_level=level).to_table().num_rows
+        assert done.stdout == f"orders: {count} records in 3 files\n"
+        assert ("aborted and open transactions are left out" in done.stderr) == (level == "read_committed")
 
 
 WRITTEN = {"all": 2, "gone": "1", "outer": 2}

@@ -16,7 +16,7 @@ from kraftlog.cli.redact import redaction_of, redacts
 from kraftlog.cli.report import report_faults
 from kraftlog.cli.target import check_new_folder
 from kraftlog.cli.typed import TYPED, typed_options
-from kraftlog.codec.options import ReadOptions
+from kraftlog.codec.options import ISOLATION_LEVELS, READ_COMMITTED, ReadOptions
 from kraftlog.disk.disk import disk
 from kraftlog.errors import Fault
 from kraftlog.layout.discover import LogPaths
@@ -38,7 +38,15 @@ COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
 @options.INCLUDE_DELETED
 @options.HEAL
 @options.CUT
-@options.RECORDS_ONLY
+@click.option(
+    "--isolation-level",
+    type=click.Choice(ISOLATION_LEVELS),
+    default=READ_COMMITTED,
+    show_default=True,
+    help="What is handed on has no records of aborted and open transactions, unless it is read_uncommitted.",
+)
+@options.INCLUDE_CONTROL
+@options.COMMITTED_ONLY
 @TYPED
 @redacts
 @click.option("--columns", type=Columns(), help="Names with commas between them; only these are read.")
@@ -60,7 +68,7 @@ def export(
     Each partition is a file, topic=orders/partition=0/records.parquet, with offset, timestamp, timestamp_type, key,
     value and headers. Where keys and values have a format, key_raw, value_raw, key_error and value_error say what does
     not fit it. A topic has one schema; without --topic all but internal topics are written. A file gets its name when
-    it is complete.
+    it is complete. Records of aborted and open transactions are left out, unless --isolation-level says otherwise.
 
     \b
     Examples:
@@ -76,6 +84,8 @@ def export(
         raise click.UsageError(f"no topics but internal ones: --topic names those to write, of {', '.join(log.topics)}")
     faults: list[Fault] = []
     notes = list(log.lines.notes(heals=rows.heal))
+    if rows.isolation_level == READ_COMMITTED:
+        notes.append("read_committed: records of aborted and open transactions are left out")
     with progress_bar(log.size_in_bytes, wanted=not no_progress) as bar:
         how = {"workers": workers, "on_progress": bar, "redaction": redaction}
         written = [_export(log, topic, output, columns, rows, typed, how, faults, notes) for topic in wanted]

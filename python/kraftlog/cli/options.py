@@ -321,7 +321,7 @@ BOUNDS = applied([_OF_TABLES[name] for name in Bounds.__annotations__])
 HEAL = _OF_TABLES["heal"]
 INCLUDE_DELETED = _OF_TABLES["include_deleted"]
 COMMITTED_ONLY = _OF_TABLES["committed_only"]
-RECORDS_ONLY = applied([_OF_TABLES["isolation_level"], _OF_TABLES["include_control"], COMMITTED_ONLY])
+INCLUDE_CONTROL = _OF_TABLES["include_control"]
 
 
 class TransactionId(click.ParamType["ProducerIdAndEpoch"]):
