@@ -77,7 +77,7 @@ def test_wrong_usage(kraftlog_command: Command):
         (("--key", "(", "--regex"), "expression '(': missing )"),
         (("--json-path", "a[x]=1"), "found '[x]=1' at character 1"),
         (("--value", "a", "--key-partitions", 3), "--key-partitions requires --key-equals"),
-        (("--key-equals", "a", "--key-partitions", 2), "key_partitions 2: orders has a partition 2"),
+        (("--key-equals", "a", "--key-partitions", 2), "--key-partitions 2: orders has a partition 2"),
         (("--key-equals", "a", "--key-partitions", 0), "0 is not in the range"),
         (("--value", "a", "--count", "--columns", "offset"), "table matches has no column 'offset'"),
     ):
