@@ -161,6 +161,30 @@ def test_a_marked_folder_mends_nothing(tmp_path: Path):
         mend(one, other / marked)
 
 
+def test_what_consumers_do_not_see_is_left_alone(tmp_path: Path):
+    """What lies before the log start offset of the directory was deleted, whatever other replicas still have."""
+    one, other = halves(tmp_path)
+    (one / NAME / f"{0:020d}.log").unlink()
+    (one / "log-start-offset-checkpoint").write_text(f"0\n1\n{ORDERS} 0 67\n")
+    assert [action.path.name for action in mend(one, other) if action.path.suffix == ".log"] == [f"{67:020d}.log"]
+    (one / "log-start-offset-checkpoint").unlink()
+    assert len([action for action in mend(one, other) if action.path.suffix == ".log"]) == 2
+
+
+def test_a_stopped_cleaner_comes_first(tmp_path: Path):
+    """What a folder stands for is not known before its .swap files are taken or left."""
+    one, other = halves(tmp_path)
+    first = one / NAME / f"{0:020d}.log"
+    shutil.copy(first, first.with_name(f"{first.name}.swap"))
+    before = contents(one)
+    (refused, *_) = mend(one, other, options=RecoverOptions())
+    assert (refused.action, refused.path.name) == ("refuse", f"{first.name}.swap")
+    assert "without --from first" in refused.reason
+    mend(one, other)
+    assert not (one / NAME / f"{32:020d}.log").exists()
+    assert contents(one)[f"{NAME}/{67:020d}.log"] == before[f"{NAME}/{67:020d}.log"]
+
+
 def test_the_command(tmp_path: Path):
     one, other = halves(tmp_path)
     arguments = ["recover", str(one), "--from", str(other), "--columns", "action,reason", "--format", "jsonl"]
