@@ -43,8 +43,8 @@ static int64_t run(walk *w, int (*what)(walk *), int expected, int is_measured) 
     return w->reader.d.columns.rows;
 }
 
-static kr_binary_source source_of(const kr_binary_column *c, int64_t rows) {
-    kr_binary_source s = {0};
+static kr_lent_binary source_of(const kr_binary_column *c, int64_t rows) {
+    kr_lent_binary s = {0};
     s.ends = c->ends;
     s.data = c->data;
     s.data_size = c->ends[rows];

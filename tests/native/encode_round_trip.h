@@ -24,7 +24,7 @@ static int64_t timestamps[MOST_ROWS];
 static int32_t header_ends[MOST_ROWS + 1];
 static uint8_t header_validity[MOST_ROWS / 8 + 2];
 
-static inline kr_binary_source random_column(column *c, int64_t rows, int64_t longest, int nullable) {
+static inline kr_lent_binary random_column(column *c, int64_t rows, int64_t longest, int nullable) {
     int64_t skip = random_below(8);
     memset(c->validity, 0, sizeof c->validity);
     c->ends[0] = (int32_t)random_below(5);
@@ -40,7 +40,7 @@ static inline kr_binary_source random_column(column *c, int64_t rows, int64_t lo
         if (i % 16 == 0) letters = random_next();
         c->data[i] = (uint8_t)('a' + (letters & 15));
     }
-    kr_binary_source s = {c->ends + skip, c->data, c->size, nullable ? c->validity : 0, nullable ? skip : 0};
+    kr_lent_binary s = {c->ends + skip, c->data, c->size, nullable ? c->validity : 0, nullable ? skip : 0};
     return s;
 }
 
@@ -99,10 +99,10 @@ static inline void give_room(kr_encoder *w, int64_t capacity) {
 }
 
 /* Values from `first` on are those of the column from `at` on. */
-static inline void check_binary(const kr_binary_source *s, int64_t first, const kr_binary_column *c, int64_t at,
+static inline void check_binary(const kr_lent_binary *s, int64_t first, const kr_binary_column *c, int64_t at,
                                 int64_t count) {
     for (int64_t i = first; i < first + count; i++, at++) {
-        int is_null = !s->ends || (s->validity && !room_bit(s->validity, s->validity_offset + i));
+        int is_null = !s->ends || (s->validity && !room_bit(s->validity, s->validity_at + i));
         int64_t length = is_null ? -1 : s->ends[i + 1] - s->ends[i];
         CHECK_INT(length >= 0, room_bit(c->validity, at));
         if (length >= 0)

@@ -20,7 +20,7 @@ static void make_map_rows(map_rows *r) {
         r->wanted[row] = random_below(8) != 0;
         if (random_below(10) == 0) r->valid[row >> 3] &= (uint8_t)~(1u << (row & 7));
     }
-    r->keys = (kr_values){exact_copy(text.at, text.size), r->ends, r->valid, 0};
+    r->keys = (kr_lent_binary){r->ends, exact_copy(text.at, text.size), text.size, r->valid, 0};
 }
 
 /* A map has the keys of all rows that it took; the one at which it stopped is the first of the next map. */
@@ -36,7 +36,7 @@ static void fuzz_offset_map(const corpus *c) {
         end = kr_offset_map_put(&m, &r.keys, r.offsets, r.wanted, first, r.n);
         CHECK_TRUE(!m.slots.no_memory && (end > first || first == r.n));
         const kr_key_slots *s = &m.slots;
-        CHECK_TRUE(s->used <= 1 || s->slots.size + s->entries.size + s->text.size <= most);
+        CHECK_TRUE(s->index.used <= 1 || s->slots.size + s->index.entries.size + s->text.size <= most);
         kr_offset_map_superseded(&m, &r.keys, r.offsets, r.n, is_superseded);
         for (int64_t row = 0; row < r.n; row++)
             CHECK_INT(plain_last_offset(&r, row, first, end) > r.offsets[row], is_superseded[row]);
@@ -60,6 +60,7 @@ static void fuzz_kept(const corpus *c) {
     uint8_t *records = exact_copy(input.at + KR_RECORD_BATCH_OVERHEAD, size);
     kr_filter f = {records, size, keeps, count, kr_load_int64(input.at + KR_BASE_TIMESTAMP_AT)};
     check_kept(&f, (int)random_below(2), random_below(2) ? interesting() : 1700000000000);
+    check_rewritten(records, size);
     exact_free(records, size);
 }
 

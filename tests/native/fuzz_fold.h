@@ -76,7 +76,7 @@ static void list_marker(record_list *l, int64_t producer_id, int is_commit) {
 
 static const kr_fold_type *fold_type_of(const kr_fold_type *types, const fold_input *in, int64_t row) {
     const uint8_t *key = in->rows.keys.data + in->key_ends[row];
-    if (in->key_ends[row + 1] - in->key_ends[row] < 2 || kr_value_is_null(&in->rows.keys, row)) return 0;
+    if (in->key_ends[row + 1] - in->key_ends[row] < 2 || kr_lent_is_null(&in->rows.keys, row)) return 0;
     int api_key = key[0] << 8 | key[1];
     for (int k = 0; k < FOLD_TYPES; k++)
         if (fold_api_keys[k] == api_key && types[k].rule != KR_FOLD_UNKNOWN) return &types[k];
@@ -91,7 +91,7 @@ static int is_odd_row(const kr_fold_type *types, const fold_input *in, int64_t r
     const uint8_t *value = in->rows.values.data + in->value_ends[row];
     const uint8_t *value_end = in->rows.values.data + in->value_ends[row + 1];
     if (t->rule != KR_FOLD_IGNORED && !kr_key_is_whole(t->key, key + 2, key_end)) return 1;
-    if (kr_value_is_null(&in->rows.values, row)) return 0;
+    if (kr_lent_is_null(&in->rows.values, row)) return 0;
     if (value_end - value < 2) return 1;
     int32_t version = (int16_t)(value[0] << 8 | value[1]) - t->first_version;
     if (version < 0 || version >= t->versions) return 1;
@@ -105,7 +105,7 @@ static void list_row(record_list *l, const kr_fold_type *types, const fold_input
     const uint8_t *value = in->rows.values.data + in->value_ends[row];
     int32_t key_size = in->key_ends[row + 1] - in->key_ends[row] - 2;
     int32_t value_size = in->value_ends[row + 1] - in->value_ends[row];
-    int is_tombstone = kr_value_is_null(&in->rows.values, row);
+    int is_tombstone = kr_lent_is_null(&in->rows.values, row);
     int64_t producer_id = t->rule == KR_FOLD_IN_TRANSACTION ? in->producer_ids[row] : KR_NOT_IN_TRANSACTION;
     listed_record put = {t->same_as, producer_id, key, value, key_size, value_size, in->offsets[row]};
     if (is_tombstone)
@@ -180,8 +180,10 @@ static void make_fold_rows(fold_input *in, const fuzz_messages_input *keys, cons
     if (random_below(2)) put_random(&of_values, KR_FOLD_READ); /* so that the last ones are no exception */
     in->key_bytes = of_keys.size;
     in->value_bytes = of_values.size;
-    in->rows.keys = (kr_values){exact_copy(of_keys.at, of_keys.size), in->key_ends, in->key_valid, 0};
-    in->rows.values = (kr_values){exact_copy(of_values.at, of_values.size), in->value_ends, in->value_valid, 0};
+    in->rows.keys =
+        (kr_lent_binary){in->key_ends, exact_copy(of_keys.at, of_keys.size), of_keys.size, in->key_valid, 0};
+    in->rows.values =
+        (kr_lent_binary){in->value_ends, exact_copy(of_values.at, of_values.size), of_values.size, in->value_valid, 0};
     in->rows.offsets = in->offsets;
     in->rows.producer_ids = in->producer_ids;
     in->markers.offsets = in->marker_offsets;

@@ -209,8 +209,8 @@ static void fuzz_keyed(const corpus *c) {
     are_sound = 0;
     make_keyed(&r, keys, values);
     int64_t most = r.count < MOST_MESSAGES ? r.count : MOST_MESSAGES;
-    kr_values key_values = {r.keys.data, r.keys.ends, r.keys.valid, 0};
-    kr_values value_values = {r.values.data, r.values.ends, r.values.valid, 0};
+    kr_lent_binary key_values = {.ends = r.keys.ends, .data = r.keys.data, .validity = r.keys.valid};
+    kr_lent_binary value_values = {.ends = r.values.ends, .data = r.values.data, .validity = r.values.valid};
     int64_t to = kr_keyed_run(types, &key_values, &value_values, 0, most);
     CHECK_TRUE(to == KR_KEYED_FAULT || (to >= 0 && to <= most));
     if (to > 0) messages_decoded += 2 * to;

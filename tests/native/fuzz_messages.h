@@ -177,7 +177,7 @@ static void fuzz_columns_close(fuzz_columns *c) {
 
 /* Decodes in two steps, since columns may have rows already. */
 static void run_messages(fuzz_columns *c, const fuzz_messages_input *in, const kr_straight *straight, int64_t cut) {
-    kr_versioned v = {{in->data, in->ends, in->rows, in->starts, cut}, in->versions};
+    kr_versioned v = {{{.ends = in->ends, .data = in->data}, in->rows, in->starts, cut}, in->versions};
     c->d.limit = in->data + in->size;
     CHECK_TRUE(kr_versions_within(&v, in->table->first, in->table->versions));
     CHECK_TRUE(kr_decode_versions(&c->d, in->table->programs, in->table->first, straight, &v));
@@ -323,7 +323,7 @@ static void fuzz_pass_of_types(const corpus *c) {
         types[keys[k]] = type;
     }
     make_framed(&in, parts, keys, of);
-    kr_values values = {in.data, in.ends, 0, 0};
+    kr_lent_binary values = {.ends = in.ends, .data = in.data};
     int64_t to = kr_pass_run(types, &values, 0, in.values);
     CHECK_TRUE(to >= 0 && to <= in.values);
     messages_decoded += to;

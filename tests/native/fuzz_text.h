@@ -265,13 +265,13 @@ static int64_t plain_measure(const kr_text_column *c, int64_t first, int64_t cou
 
 /* Rows that were measured, as the encoder takes them: lent where they may be, else copied into blocks of just the size.
  */
-static kr_binary_source text_source(const kr_text_column *c, int64_t first, int64_t count, int64_t size) {
+static kr_lent_binary text_source(const kr_text_column *c, int64_t first, int64_t count, int64_t size) {
     const kr_text_values *v = &c->values;
     int64_t nulls = 0;
-    if (v->layout == KR_TEXT_NULLS && !c->index_width) return (kr_binary_source){0};
+    if (v->layout == KR_TEXT_NULLS && !c->index_width) return (kr_lent_binary){0};
     if (v->layout == KR_TEXT_ENDS32 && !c->index_width && (uintptr_t)v->places.start % 4 == 0 && random_below(2))
-        return (kr_binary_source){(const int32_t *)(const void *)v->places.start + v->offset + first, v->data->start,
-                                  v->data->size, v->validity.start, v->offset + first};
+        return (kr_lent_binary){(const int32_t *)(const void *)v->places.start + v->offset + first, v->data->start,
+                                v->data->size, v->validity.start, v->offset + first};
     uint8_t *ends = malloc((size_t)(4 * (count + 1))), *bits = malloc((size_t)(count / 8 + 1));
     uint8_t *data = malloc((size_t)(size ? size : 1));
     if (!ends || !bits || !data || text_blocks.count + 3 > TEXT_BUFFERS) abort();
@@ -279,13 +279,13 @@ static kr_binary_source text_source(const kr_text_column *c, int64_t first, int6
     text_blocks.block[text_blocks.count++] = bits;
     text_blocks.block[text_blocks.count++] = data;
     nulls = kr_text_gather(c, first, count, (int32_t *)(void *)ends, bits, data);
-    return (kr_binary_source){(const int32_t *)(const void *)ends, data, size, nulls ? bits : 0, 0};
+    return (kr_lent_binary){(const int32_t *)(const void *)ends, data, size, nulls ? bits : 0, 0};
 }
 
-static void check_source(const kr_text_column *c, int64_t first, int64_t count, const kr_binary_source *s) {
+static void check_source(const kr_text_column *c, int64_t first, int64_t count, const kr_lent_binary *s) {
     for (int64_t i = 0; i < count; i++) {
         const uint8_t *p = 0;
-        int64_t expected = plain_text(c, first + i, 0, &p), found = kr_source_length(s, i);
+        int64_t expected = plain_text(c, first + i, 0, &p), found = kr_lent_length(s, i);
         CHECK_INT(expected, found);
         if (expected > 0 && found == expected) CHECK_BYTES(p, expected, s->data + s->ends[i], found);
     }
@@ -312,7 +312,7 @@ static int plain_buffers(const kr_text_column *c, int64_t first, int64_t end) {
 }
 
 /* A part of the rows: 1 when it was measured, and *s then has it. */
-static int measure_and_copy(const kr_text_column *c, int64_t first, int64_t *count, kr_binary_source *s) {
+static int measure_and_copy(const kr_text_column *c, int64_t first, int64_t *count, kr_lent_binary *s) {
     kr_text_error e = {KR_TEXT_OK, -1, 0, 0};
     int64_t most = random_below(2) ? INT32_MAX : random_below(200), most_of_one = random_below(3) ? INT32_MAX : most;
     int64_t size, expected_size, row = -1;

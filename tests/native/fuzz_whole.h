@@ -20,7 +20,7 @@ static inline int is_read_without_fault(const fuzz_messages_input *in, int64_t i
     one.versions[i] = in->versions[i];
     memcpy(&one.ends[i], &in->ends[i], 2 * sizeof *in->ends);
     fuzz_columns_open(&found, in->table->columns, 0);
-    kr_messages m = {one.data, one.ends, one.rows, one.starts, 1};
+    kr_messages m = {{.ends = one.ends, .data = one.data}, one.rows, one.starts, 1};
     found.d.program = in->table->programs[in->versions[i] - in->table->first];
     found.d.limit = one.data + one.size;
     kr_interpret_block(&found.d, &m, 0, 1);

@@ -6,7 +6,7 @@ static uint8_t text[4096];
 
 static void check_form(enum kr_cell_form form, const uint8_t *from, int64_t n, const char *expected) {
     int64_t ends[2] = {0, n}, text_ends[2];
-    kr_large_values one = {1, ends, from, n};
+    kr_lent_large one = {1, ends, from, n};
     int64_t size = kr_cells_measure(form, &one, text_ends);
     memset(text, '#', sizeof text);
     kr_cells_write(form, &one, text);
@@ -41,7 +41,16 @@ static void check_timestamp(int64_t us, const char *expected) {
     CHECK_BYTES((const uint8_t *)expected, strlen(expected), text, size);
 }
 
+/* Kafka's tools print the digits of escapes in upper case. */
+static void test_upper_case(void) {
+    static const char from[] = "\x1f\x0b\n\"a", expected[] = "\"\\u001F\\u000B\\n\\\"a\"";
+    CHECK_INT(sizeof expected - 1, kr_json_size((const uint8_t *)from, sizeof from - 1));
+    uint8_t *end = kr_json_write(text, (const uint8_t *)from, sizeof from - 1, kr_upper_hex_digits);
+    CHECK_BYTES((const uint8_t *)expected, sizeof expected - 1, text, end - text);
+}
+
 int main(void) {
+    test_upper_case();
     check_known(KR_CELL_BASE64, "", "");
     check_known(KR_CELL_BASE64, "a", "YQ==");
     check_known(KR_CELL_BASE64, "ab", "YWI=");

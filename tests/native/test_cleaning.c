@@ -1,5 +1,5 @@
 /* cleaning/offset_map.h: two keys of the same hash are two keys. cleaning/kept_records.h: every choice of a few
- * records, at any cut. */
+ * records, at any cut. cleaning/rewritten_records.h: records with the contents of others, at any cut. */
 #include "cleaning.h"
 
 enum { KEY = 12, SEED = 5, KEYS = 50 };
@@ -19,7 +19,7 @@ static void make_colliding_keys(map_rows *r, uint8_t *text) {
         CHECK_TRUE(kr_key_hash(&s, KR_MAP_TYPE, text, KEY) == kr_key_hash(&s, KR_MAP_TYPE, text + KEY * i, KEY));
     }
     r->n = KEYS;
-    r->keys = (kr_values){text, r->ends, r->valid, 0};
+    r->keys = (kr_lent_binary){.ends = r->ends, .data = text, .validity = r->valid};
 }
 
 static void test_keys_of_the_same_hash(void) {
@@ -29,7 +29,7 @@ static void test_keys_of_the_same_hash(void) {
     make_colliding_keys(&r, text);
     CHECK_TRUE(kr_offset_map_open(&m, SEED, 1 << 20));
     CHECK_INT(KEYS, kr_offset_map_put(&m, &r.keys, r.offsets, r.wanted, 0, KEYS));
-    CHECK_INT(KEYS, m.slots.used);
+    CHECK_INT(KEYS, m.slots.index.used);
     kr_offset_map_superseded(&m, &r.keys, r.offsets, KEYS, is_superseded);
     for (int i = 0; i < KEYS; i++) CHECK_INT(0, is_superseded[i]);
     kr_offset_map_close(&m);
@@ -46,6 +46,7 @@ static void test_every_choice_at_every_cut(void) {
         for (int i = 0; i < COUNT; i++) keeps[i] = (uint8_t)(choice >> i & 1);
         for (int64_t cut = 0; cut <= records.size; cut++) {
             uint8_t *p = exact_copy(records.at, cut);
+            if (!choice) check_rewritten(p, cut);
             for (int64_t count = COUNT - 1; count <= COUNT + 1; count++) {
                 kr_filter f = {p, cut, keeps, count, 1000};
                 check_kept(&f, 0, 0);

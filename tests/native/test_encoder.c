@@ -36,7 +36,7 @@ static void test_record_too_large(void) {
         int32_t ends[] = {0, 0, length};
         kr_source s = {0};
         s.rows = 2;
-        s.value = (kr_binary_source){ends, room_block(length), length, 0, 0};
+        s.value = (kr_lent_binary){ends, room_block(length), length, 0, 0};
         memset((void *)(uintptr_t)s.value.data, 'x', (size_t)length);
         int64_t body = 1 + 1 + 1 + 1 + kr_varint_size(length) + length + 1;
         int64_t least = KR_RECORD_BATCH_OVERHEAD + kr_varint_size((int32_t)body) + body;
@@ -62,7 +62,7 @@ static void test_cap_to_the_byte(void) {
     kr_source s = {0};
     for (int i = 0; i <= 10; i++) ends[i] = 3 * i;
     s.rows = 10;
-    s.value = (kr_binary_source){ends, data, sizeof data, 0, 0};
+    s.value = (kr_lent_binary){ends, data, sizeof data, 0, 0};
     for (int64_t cap = 71; cap <= 161; cap++) {
         kr_encoder w = encoder_of(cap, INT32_MAX);
         int64_t most = (cap - KR_RECORD_BATCH_OVERHEAD) / 10, batches = (10 + most - 1) / most;
@@ -81,7 +81,7 @@ static kr_source ten_records(int32_t *ends, uint8_t *data) {
     memset(data, 5, 30);
     for (int i = 0; i <= 10; i++) ends[i] = 3 * i;
     s.rows = 10;
-    s.value = (kr_binary_source){ends, data, 30, 0, 0};
+    s.value = (kr_lent_binary){ends, data, 30, 0, 0};
     return s;
 }
 

@@ -36,7 +36,7 @@ static void decode(message_columns *c, const uint8_t *p, const int32_t *ends, in
     static int64_t rows[ROWS];
     static const int32_t starts[ROWS], versions[ROWS];
     for (int64_t i = 0; i < n; i++) rows[i] = i;
-    kr_versioned messages = {{p, ends, rows, starts, n}, versions};
+    kr_versioned messages = {{{.ends = ends, .data = p}, rows, starts, n}, versions};
     kr_program program = c->d.program;
     c->d.limit = p + ends[n];
     CHECK_TRUE(kr_decode_versions(&c->d, &program, 0, 0, &messages));
@@ -83,8 +83,8 @@ static outcome run_json(const message_program *m, const uint8_t *p, int64_t size
     uint8_t *copy = exact_copy(p, size);
     memset(&out, 0, sizeof out);
     message_columns_open(&c, m, 1);
-    kr_json json = {&c.d, &out};
-    kr_message_json(&json, copy, copy, copy + size, 0);
+    kr_json_printer json = {&c.d, &out};
+    kr_print_message(&json, copy, copy, copy + size, 0);
     outcome o = first_fault(&c.d);
     o.out = out;
     if (o.status == KR_OK) CHECK_TRUE(out.size >= 2 && out.bytes[0] == '{' && out.bytes[out.size - 1] == '}');
@@ -292,7 +292,7 @@ static void test_frames(void) {
         put_hex(&b, values[i]);
         ends[1] = (int32_t)b.size;
         uint8_t *copy = exact_copy(b.at, b.size);
-        kr_values v = {copy, ends, 0, 0};
+        kr_lent_binary v = {.ends = ends, .data = copy};
         memset(&f, 0, sizeof f);
         f.types = &type;
         f.versions = &version;
@@ -313,7 +313,7 @@ static void test_prefixes(void) {
     static const uint8_t at[] = {0xff, 0xfe, 7};
     static const int32_t ends[] = {0, 2, 3, 3, 3};
     static const uint8_t valid[] = {7};
-    kr_values v = {at, ends, valid, 0};
+    kr_lent_binary v = {.ends = ends, .data = at, .validity = valid};
     int32_t numbers[4], starts[4];
     for (int are_keys = 0; are_keys < 2; are_keys++) {
         kr_frames f;

@@ -62,10 +62,10 @@ static void test_bounds(void) {
 static void test_columns(void) {
     const uint8_t *data = (const uint8_t *)"..foobar21";
     int64_t ends[] = {2, 8, 8, 10};
-    kr_large_values values = {3, ends, data, 10};
+    kr_lent_large values = {3, ends, data, 10};
     int32_t found[3];
     int64_t sums[3];
-    CHECK_INT(-1, kr_values_out_of_bounds(&values));
+    CHECK_INT(-1, kr_lent_out_of_bounds(&values));
     kr_murmur2_column(&values, found);
     CHECK_INT(-790332482, found[0]);
     CHECK_INT(kr_murmur2(data, 0), found[1]);
@@ -82,10 +82,10 @@ static void test_columns(void) {
 static void test_ends_that_are_not_within_the_data(void) {
     int64_t falling[] = {0, 4, 3}, beyond[] = {0, 4, 11}, negative[] = {-1, 4, 5};
     const uint8_t *data = (const uint8_t *)"0123456789";
-    CHECK_INT(1, kr_values_out_of_bounds(&(kr_large_values){2, falling, data, 10}));
-    CHECK_INT(1, kr_values_out_of_bounds(&(kr_large_values){2, beyond, data, 10}));
-    CHECK_INT(0, kr_values_out_of_bounds(&(kr_large_values){2, negative, data, 10}));
-    CHECK_INT(-1, kr_values_out_of_bounds(&(kr_large_values){0, beyond, data, 10}));
+    CHECK_INT(1, kr_lent_out_of_bounds(&(kr_lent_large){2, falling, data, 10}));
+    CHECK_INT(1, kr_lent_out_of_bounds(&(kr_lent_large){2, beyond, data, 10}));
+    CHECK_INT(0, kr_lent_out_of_bounds(&(kr_lent_large){2, negative, data, 10}));
+    CHECK_INT(-1, kr_lent_out_of_bounds(&(kr_lent_large){0, beyond, data, 10}));
 }
 
 int main(void) {

@@ -15,7 +15,7 @@ static int64_t make(uint8_t *out) {
     kr_source s = {0};
     kr_encoder w = {0};
     s.rows = ROWS;
-    s.value = (kr_binary_source){ends, data, sizeof data, 0, 0};
+    s.value = (kr_lent_binary){ends, data, sizeof data, 0, 0};
     w.max_batch_bytes = ROOM;
     w.max_batch_records = 2;
     w.batch_at = -1;

@@ -146,8 +146,28 @@ static void test_against_table(void) {
     }
 }
 
+/* Each case among so many letters before and behind it that it lies at every place of a word: text is UTF-8 when a
+ * copy of it is the same. */
+static void test_check(void) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int before = 0; before < 18; before++)
+            for (int behind = 0; behind < 18; behind += 5) {
+                static bytes b;
+                uint8_t copy[256];
+                b.size = 0;
+                put_fill(&b, 'a', before);
+                put_hex(&b, cases[i].from);
+                put_fill(&b, 'a', behind);
+                uint8_t *p = exact_copy(b.at, b.size);
+                int64_t size = kr_copy_utf8(copy, p, b.size);
+                CHECK_INT(size == b.size && !memcmp(copy, p, (size_t)size), kr_is_utf8(p, b.size));
+                exact_free(p, b.size);
+            }
+}
+
 int main(void) {
     test_cases();
+    test_check();
     test_one_broken_byte();
     test_against_table();
     return check_report("utf8");

@@ -177,7 +177,31 @@ static void test_columns(void) {
     }
 }
 
+/* Numbers of every length, with the bytes of each cut off at every place and read for every limit. */
+static void test_unsigned(void) {
+    for (int length = 1; length <= KR_VARLONG_MAX; length++) {
+        uint8_t out[16];
+        uint64_t value = length == 1 ? 5 : 5ull << (7 * (length - 1)) | 3, found;
+        if (length == KR_VARLONG_MAX) value = UINT64_MAX;
+        CHECK_INT(length, kr_put_uvarint64(out, value) - out);
+        CHECK_INT(length, kr_uvarint64_size(value));
+        for (int size = 0; size <= length; size++)
+            for (int most = 1; most <= KR_VARLONG_MAX; most++) {
+                uint8_t *p = exact_copy(out, size);
+                const uint8_t *behind = kr_uvarint(p, p + size, most, &found);
+                CHECK_INT(size == length && length <= most ? length : 0, behind ? behind - p : 0);
+                if (behind) CHECK_INT(value, found);
+                exact_free(p, size);
+            }
+    }
+    uint64_t found; /* bits that a number of 64 has no place for */
+    static const uint8_t surplus[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f};
+    CHECK_INT(10, kr_uvarint(surplus, surplus + 10, 10, &found) - surplus);
+    CHECK_INT(INT64_MIN, found);
+}
+
 int main(void) {
+    test_unsigned();
     test_forms();
     test_surplus();
     test_too_long();

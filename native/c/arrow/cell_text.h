@@ -5,72 +5,11 @@
 
 #include <string.h>
 
-#include "arrow/value_column.h"
-#include "base/endian.h"
-#include "text/uuid_text.h"
+#include "arrow/lent.h"
+#include "text/base64.h"
+#include "text/json.h"
 
 enum kr_cell_form { KR_CELL_BASE64, KR_CELL_HEX, KR_CELL_JSON, KR_CELL_CSV };
-
-static const char kr_hex_digits[] = "0123456789abcdef";
-
-/* The highest bit of each byte of a word that is below 0x20, a quotation mark or a backslash, or that lies above such a
- * byte: the lowest bit that is set is right. */
-static inline uint64_t kr_json_specials(uint64_t word) {
-    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
-    uint64_t quote = word ^ (ones * '"'), backslash = word ^ (ones * '\\');
-    uint64_t below = (word - ones * 0x20) & ~word;
-    return (below | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & highs;
-}
-
-static inline int kr_is_json_special(uint8_t byte) { return byte < 0x20 || byte == '"' || byte == '\\'; }
-
-/* How many bytes from here on need no escape. */
-static inline int64_t kr_json_plain(const uint8_t *from, int64_t n) {
-    int64_t i = 0;
-    for (uint64_t word; i + 8 <= n; i += 8) {
-        memcpy(&word, from + i, sizeof word);
-        if (kr_json_specials(word)) break;
-    }
-    while (i < n && !kr_is_json_special(from[i])) i++;
-    return i;
-}
-
-/* The letter of the short escape of a byte, 0 when it has none. */
-static inline char kr_json_letter(uint8_t byte) {
-    static const char letters[] = "\0\0\0\0\0\0\0\0btn\0fr";
-    if (byte == '"' || byte == '\\') return (char)byte;
-    return byte < 14 ? letters[byte] : 0;
-}
-
-static inline int64_t kr_json_size(const uint8_t *from, int64_t n) {
-    int64_t size = n + 2;
-    for (int64_t i = kr_json_plain(from, n); i < n; i += 1 + kr_json_plain(from + i + 1, n - i - 1))
-        size += kr_json_letter(from[i]) ? 1 : 5;
-    return size;
-}
-
-static inline uint8_t *kr_json_write(uint8_t *to, const uint8_t *from, int64_t n) {
-    *to++ = '"';
-    for (int64_t i = 0; i < n;) {
-        int64_t plain = kr_json_plain(from + i, n - i);
-        memcpy(to, from + i, (size_t)plain);
-        to += plain;
-        i += plain;
-        if (i == n) break;
-        uint8_t byte = from[i++];
-        *to++ = '\\';
-        if (kr_json_letter(byte)) {
-            *to++ = (uint8_t)kr_json_letter(byte);
-        } else {
-            memcpy(to, "u00", 3);
-            to[3] = (uint8_t)kr_hex_digits[byte >> 4];
-            to[4] = (uint8_t)kr_hex_digits[byte & 15];
-            to += 5;
-        }
-    }
-    *to++ = '"';
-    return to;
-}
 
 static inline int kr_is_space(uint8_t byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
 
@@ -99,20 +38,6 @@ static inline uint8_t *kr_csv_write(uint8_t *to, const uint8_t *from, int64_t n)
     return to;
 }
 
-static inline uint8_t *kr_base64_write(uint8_t *to, const uint8_t *from, int64_t n) {
-    for (; n >= 3; n -= 3, from += 3, to += 4) {
-        uint32_t word = (uint32_t)from[0] << 16 | (uint32_t)from[1] << 8 | from[2];
-        for (int i = 0; i < 4; i++) to[i] = (uint8_t)kr_base64[(word >> (18 - 6 * i)) & 63];
-    }
-    if (!n) return to;
-    uint32_t word = (uint32_t)from[0] << 16 | (n > 1 ? (uint32_t)from[1] << 8 : 0);
-    to[0] = (uint8_t)kr_base64[word >> 18];
-    to[1] = (uint8_t)kr_base64[(word >> 12) & 63];
-    to[2] = n > 1 ? (uint8_t)kr_base64[(word >> 6) & 63] : '=';
-    to[3] = '=';
-    return to + 4;
-}
-
 static inline uint8_t *kr_hex_write(uint8_t *to, const uint8_t *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         *to++ = (uint8_t)kr_hex_digits[from[i] >> 4];
@@ -124,7 +49,7 @@ static inline uint8_t *kr_hex_write(uint8_t *to, const uint8_t *from, int64_t n)
 static inline int64_t kr_cell_size(enum kr_cell_form form, const uint8_t *from, int64_t n) {
     switch (form) {
     case KR_CELL_BASE64:
-        return (n + 2) / 3 * 4;
+        return kr_base64_size(n);
     case KR_CELL_HEX:
         return 2 * n;
     case KR_CELL_JSON:
@@ -135,7 +60,7 @@ static inline int64_t kr_cell_size(enum kr_cell_form form, const uint8_t *from, 
 }
 
 /* Fills text_ends, of which there is one more than values; returns how many bytes their text takes. */
-static inline int64_t kr_cells_measure(enum kr_cell_form form, const kr_large_values *v, int64_t *text_ends) {
+static inline int64_t kr_cells_measure(enum kr_cell_form form, const kr_lent_large *v, int64_t *text_ends) {
     text_ends[0] = 0;
     for (int64_t i = 0; i < v->rows; i++)
         text_ends[i + 1] = text_ends[i] + kr_cell_size(form, v->data + v->ends[i], v->ends[i + 1] - v->ends[i]);
@@ -143,7 +68,7 @@ static inline int64_t kr_cells_measure(enum kr_cell_form form, const kr_large_va
 }
 
 /* Writes as many bytes as kr_cells_measure has returned. */
-static inline void kr_cells_write(enum kr_cell_form form, const kr_large_values *v, uint8_t *text) {
+static inline void kr_cells_write(enum kr_cell_form form, const kr_lent_large *v, uint8_t *text) {
     for (int64_t i = 0; i < v->rows; i++) {
         const uint8_t *from = v->data + v->ends[i];
         int64_t n = v->ends[i + 1] - v->ends[i];
@@ -155,7 +80,7 @@ static inline void kr_cells_write(enum kr_cell_form form, const kr_large_values 
             text = kr_hex_write(text, from, n);
             break;
         case KR_CELL_JSON:
-            text = kr_json_write(text, from, n);
+            text = kr_json_write(text, from, n, kr_hex_digits);
             break;
         default:
             text = kr_csv_write(text, from, n);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "arrow/column_kinds.h"
+#include "arrow/lent.h"
 
 typedef struct {
     const uint8_t *start; /* NULL: there is none */
@@ -61,8 +62,6 @@ typedef struct {
 } kr_text_error;
 
 enum { KR_VIEW_BYTES = 16, KR_ROWS_OF_A_CHECK = 1024 };
-
-static inline int kr_lent_bit(const kr_lent_buffer *bits, int64_t i) { return bits->start[i >> 3] >> (i & 7) & 1; }
 
 static inline int32_t kr_lent_int32(const uint8_t *p) {
     int32_t value;
@@ -160,7 +159,7 @@ static inline int64_t kr_text_viewed(const kr_text_values *v, const uint8_t *vie
 /* The length of value i, and where it lies; -1 when it is null, less when it is nowhere. */
 static inline int64_t kr_value_at(const kr_text_values *v, int64_t i, const uint8_t **p, kr_text_error *e) {
     int64_t at = v->offset + i;
-    if (v->layout == KR_TEXT_NULLS || (v->validity.start && !kr_lent_bit(&v->validity, at))) return -1;
+    if (v->layout == KR_TEXT_NULLS || (v->validity.start && !kr_has_bit(v->validity.start, at))) return -1;
     const uint8_t *places = v->places.start;
     switch (v->layout) {
     case KR_TEXT_ENDS32:
@@ -187,7 +186,7 @@ static inline int64_t kr_index_at(const kr_text_column *c, int64_t i) {
 /* The same of row i of a column. */
 static inline int64_t kr_text_at(const kr_text_column *c, int64_t i, const uint8_t **p, kr_text_error *e) {
     if (!c->index_width) return kr_value_at(&c->values, i, p, e);
-    if (c->index_validity.start && !kr_lent_bit(&c->index_validity, c->offset + i)) return -1;
+    if (c->index_validity.start && !kr_has_bit(c->index_validity.start, c->offset + i)) return -1;
     int64_t index = kr_index_at(c, c->offset + i);
     if (index < 0 || index >= c->values.rows)
         return -1 - (int64_t)kr_text_fail(e, KR_TEXT_NO_INDEX, -1, index, c->values.rows);
@@ -289,7 +288,7 @@ static inline int kr_lent_list_has_room(const kr_lent_list *c, kr_text_error *e)
 }
 
 static inline int kr_lent_list_is_null(const kr_lent_list *c, int64_t i) {
-    return c->validity.start && !kr_lent_bit(&c->validity, c->offset + i);
+    return c->validity.start && !kr_has_bit(c->validity.start, c->offset + i);
 }
 
 /* As kr_text_measure, of items. */

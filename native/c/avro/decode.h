@@ -6,7 +6,7 @@
 #include "avro/program.h"
 #include "text/utf8.h"
 
-enum { KR_AVRO_DEEPEST = 128, KR_AVRO_EMPTY_ITEMS = 1 << 16, KR_AVRO_VARINT_BYTES = 10 };
+enum { KR_AVRO_DEEPEST = 128, KR_AVRO_EMPTY_ITEMS = 1 << 16 };
 
 typedef struct {
     kr_avro_table table;
@@ -23,18 +23,11 @@ KR_ALWAYS_INLINE int kr_avro_fail(kr_avro_decoder *d, int status) {
 }
 
 static int kr_avro_long_varint(kr_avro_decoder *d, uint64_t *value) {
-    uint64_t x = 0;
-    for (int i = 0; i < KR_AVRO_VARINT_BYTES; i++) {
-        if (d->at >= d->end) return kr_avro_fail(d, KR_AVRO_TRUNCATED);
-        uint64_t byte = *d->at++;
-        x |= (byte & 0x7f) << (7 * i);
-        if (byte < 0x80) {
-            if (i == KR_AVRO_VARINT_BYTES - 1 && byte > 1) break;
-            *value = x;
-            return 1;
-        }
-    }
-    return kr_avro_fail(d, KR_AVRO_VARINT);
+    const uint8_t *p = kr_uvarint(d->at, d->end, KR_VARLONG_MAX, value);
+    if (!p) return kr_avro_fail(d, d->end - d->at < KR_VARLONG_MAX ? KR_AVRO_TRUNCATED : KR_AVRO_VARINT);
+    if (p - d->at == KR_VARLONG_MAX && p[-1] > 1) return kr_avro_fail(d, KR_AVRO_VARINT); /* surplus bits */
+    d->at = p;
+    return 1;
 }
 
 KR_ALWAYS_INLINE int kr_avro_varint(kr_avro_decoder *d, int64_t *value) {
@@ -78,20 +71,6 @@ KR_ALWAYS_INLINE int kr_avro_end_row(kr_avro_decoder *d, kr_avro_column *c, int6
     return kr_avro_ended(&d->table, c) || kr_avro_fail(d, KR_AVRO_MEMORY);
 }
 
-static int kr_avro_is_utf8(const uint8_t *p, const uint8_t *end) {
-    uint64_t high = 0;
-    const uint8_t *q = p;
-    for (; end - q >= 8; q += 8) high |= kr_load_word(q);
-    for (; q < end; q++) high |= *q;
-    if (KR_LIKELY(!(high & KR_NOT_ASCII))) return 1;
-    while (p < end) {
-        int length = kr_utf8_sequence(p, end);
-        if (length < 0) return 0;
-        p += length;
-    }
-    return 1;
-}
-
 /* The next `size` bytes, which are within the value; NULL when they are not. */
 KR_ALWAYS_INLINE const uint8_t *kr_avro_take(kr_avro_decoder *d, int64_t size, int status) {
     if (KR_UNLIKELY(size < 0 || size > d->end - d->at)) {
@@ -106,7 +85,7 @@ KR_ALWAYS_INLINE const uint8_t *kr_avro_take(kr_avro_decoder *d, int64_t size, i
 KR_ALWAYS_INLINE int kr_avro_bytes(kr_avro_decoder *d, int64_t column, int64_t size, int status, int is_text) {
     const uint8_t *bytes = kr_avro_take(d, size, status);
     if (KR_UNLIKELY(!bytes)) return 0;
-    if (is_text && KR_UNLIKELY(!kr_avro_is_utf8(bytes, d->at))) return kr_avro_fail(d, KR_AVRO_UTF8);
+    if (is_text && KR_UNLIKELY(!kr_is_utf8(bytes, size))) return kr_avro_fail(d, KR_AVRO_UTF8);
     if (column < 0) return 1;
     kr_avro_column *c = &d->table.columns[column];
     if (KR_UNLIKELY(!kr_avro_reserve(&d->table, &c->data, size))) return kr_avro_fail(d, KR_AVRO_MEMORY);

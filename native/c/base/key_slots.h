@@ -10,9 +10,9 @@
 #endif
 
 #include "base/copy.h"
-#include "base/growing.h"
+#include "base/hash_index.h"
 
-enum { KR_NO_SLOT = -1, KR_NOT_IN_TRANSACTION = -1, KR_NO_RECORD = -1, KR_LEAST_KEYS = 64, KR_LEAST_GARBAGE = 1 << 20 };
+enum { KR_NOT_IN_TRANSACTION = -1, KR_NO_RECORD = -1, KR_SPARSE_KEYS = 2, KR_LEAST_GARBAGE = 1 << 20 };
 enum kr_slot_kind { KR_SLOT_FREE, KR_SLOT_KEY, KR_SLOT_PENDING, KR_SLOT_PRODUCER };
 
 typedef struct {
@@ -29,9 +29,9 @@ typedef struct {
 _Static_assert(sizeof(kr_key_slot) == 64, "a line of the cache");
 
 typedef struct {
-    kr_growing slots, entries, text;
-    int64_t mask, used; /* of the entries: a hash's upper half, and the slot */
-    int64_t garbage;    /* bytes of the text that no slot has */
+    kr_growing slots, text;
+    kr_hash_index index; /* by the upper halves of hashes */
+    int64_t garbage;     /* bytes of the text that no slot has */
     int32_t free_slot, last_producer;
     uint64_t seed;
     int no_memory;
@@ -41,12 +41,9 @@ static inline kr_key_slot *kr_key_slot_at(const kr_key_slots *s, int32_t slot) {
     return (kr_key_slot *)(void *)s->slots.bytes + slot;
 }
 static inline int64_t kr_key_slots_end(const kr_key_slots *s) { return s->slots.size / (int64_t)sizeof(kr_key_slot); }
-static inline int64_t *kr_key_entries(const kr_key_slots *s) { return (int64_t *)(void *)s->entries.bytes; }
-static inline int32_t kr_entry_slot(int64_t entry) { return (int32_t)(uint32_t)(uint64_t)entry; }
-static inline int64_t kr_key_home(uint64_t hash, int64_t mask) { return (int64_t)(hash >> 32) & mask; }
-static inline int64_t kr_key_entry_of(uint64_t hash, int32_t slot) {
-    return (int64_t)((hash >> 32) << 32 | (uint32_t)slot);
-}
+
+/* The half of a hash that the index has. */
+static inline uint32_t kr_upper_half(uint64_t hash) { return (uint32_t)(hash >> 32); }
 
 __extension__ typedef unsigned __int128 kr_double_word;
 
@@ -70,36 +67,16 @@ static inline uint64_t kr_key_hash(const kr_key_slots *s, int32_t type, const ui
     return kr_mixed(hash, s->seed);
 }
 
-/* Entries for so many slots; 0 when memory is short. */
-static int kr_key_entries_resize(kr_key_slots *s, int64_t count) {
-    kr_growing made = {0, 0, 0};
-    if (!kr_reserve(&made, count * 8)) return 0;
-    made.size = count * 8;
-    memset(made.bytes, 0xFF, (size_t)made.size);
-    int64_t *entries = (int64_t *)(void *)made.bytes;
-    for (int64_t slot = 0; slot < kr_key_slots_end(s); slot++) {
-        const kr_key_slot *one = kr_key_slot_at(s, (int32_t)slot);
-        if (one->kind == KR_SLOT_FREE) continue;
-        int64_t at = kr_key_home(one->hash, count - 1);
-        while (entries[at] != KR_NO_SLOT) at = (at + 1) & (count - 1);
-        entries[at] = kr_key_entry_of(one->hash, (int32_t)slot);
-    }
-    kr_growing_free(&s->entries);
-    s->entries = made;
-    s->mask = count - 1;
-    return 1;
-}
-
 static inline int kr_key_slots_open(kr_key_slots *s, uint64_t seed) {
     memset(s, 0, sizeof *s);
     s->seed = seed;
     s->free_slot = s->last_producer = KR_NO_SLOT;
-    return kr_key_entries_resize(s, KR_LEAST_KEYS);
+    return kr_index_open(&s->index);
 }
 
 static inline void kr_key_slots_close(kr_key_slots *s) {
     kr_growing_free(&s->slots);
-    kr_growing_free(&s->entries);
+    kr_growing_free(&s->index.entries);
     kr_growing_free(&s->text);
 }
 
@@ -148,9 +125,11 @@ KR_ALWAYS_INLINE int kr_is_slot_of(const kr_key_slots *s, const kr_key_slot *one
 /* The slot of a key. */
 KR_ALWAYS_INLINE int32_t kr_find_key(const kr_key_slots *s, uint64_t hash, int32_t type, const uint8_t *key,
                                      int64_t n) {
-    const int64_t *entries = kr_key_entries(s);
-    for (int64_t at = kr_key_home(hash, s->mask); entries[at] != KR_NO_SLOT; at = (at + 1) & s->mask) {
-        if ((uint64_t)entries[at] >> 32 != hash >> 32) continue;
+    const kr_hash_index *x = &s->index;
+    const int64_t *entries = kr_index_entries(x);
+    const uint32_t half = kr_upper_half(hash);
+    for (int64_t at = kr_index_seek(x, half, kr_index_home(x, half)); entries[at] != KR_NO_SLOT;
+         at = kr_index_seek(x, half, kr_index_next(x, at))) {
         int32_t slot = kr_entry_slot(entries[at]);
         if (kr_is_slot_of(s, kr_key_slot_at(s, slot), hash, type, key, n)) return slot;
     }
@@ -159,18 +138,19 @@ KR_ALWAYS_INLINE int32_t kr_find_key(const kr_key_slots *s, uint64_t hash, int32
 
 /* The slot that a hash most likely has, by the half of it that entries hold: for callers that fetch it ahead. */
 KR_ALWAYS_INLINE int32_t kr_likely_slot(const kr_key_slots *s, uint64_t hash) {
-    const int64_t *entries = kr_key_entries(s);
-    int64_t at = kr_key_home(hash, s->mask);
-    while (entries[at] != KR_NO_SLOT && (uint64_t)entries[at] >> 32 != hash >> 32) at = (at + 1) & s->mask;
-    return kr_entry_slot(entries[at]);
+    const kr_hash_index *x = &s->index;
+    const uint32_t half = kr_upper_half(hash);
+    return kr_entry_slot(kr_index_entries(x)[kr_index_seek(x, half, kr_index_home(x, half))]);
 }
 
 /* The slot of a pending record, or of a producer, for which `of_key` is KR_NO_SLOT. */
 static inline int32_t kr_find_pending(const kr_key_slots *s, uint64_t hash, int32_t of_key, int64_t producer_id) {
-    const int64_t *entries = kr_key_entries(s);
+    const kr_hash_index *x = &s->index;
+    const int64_t *entries = kr_index_entries(x);
+    const uint32_t half = kr_upper_half(hash);
     int32_t kind = of_key == KR_NO_SLOT ? KR_SLOT_PRODUCER : KR_SLOT_PENDING;
-    for (int64_t at = kr_key_home(hash, s->mask); entries[at] != KR_NO_SLOT; at = (at + 1) & s->mask) {
-        if ((uint64_t)entries[at] >> 32 != hash >> 32) continue;
+    for (int64_t at = kr_index_seek(x, half, kr_index_home(x, half)); entries[at] != KR_NO_SLOT;
+         at = kr_index_seek(x, half, kr_index_next(x, at))) {
         int32_t slot = kr_entry_slot(entries[at]);
         const kr_key_slot *one = kr_key_slot_at(s, slot);
         if (one->hash == hash && one->kind == kind && one->of_key == of_key && one->producer_id == producer_id)
@@ -194,9 +174,8 @@ static inline int32_t kr_find_producer(const kr_key_slots *s, int64_t producer_i
 
 /* A slot that is not there yet; KR_NO_SLOT when memory is short. */
 static int32_t kr_add_slot(kr_key_slots *s, uint64_t hash, int16_t kind) {
-    int64_t count = s->entries.size / 8;
     int32_t slot = s->free_slot;
-    if ((2 * (s->used + 1) > count && !kr_key_entries_resize(s, 2 * count)) ||
+    if (!kr_index_reserve(&s->index, KR_SPARSE_KEYS) ||
         (slot == KR_NO_SLOT && !kr_reserve(&s->slots, (int64_t)sizeof(kr_key_slot)))) {
         s->no_memory = 1;
         return KR_NO_SLOT;
@@ -214,26 +193,17 @@ static int32_t kr_add_slot(kr_key_slots *s, uint64_t hash, int16_t kind) {
     one->producer_id = KR_NOT_IN_TRANSACTION;
     one->value_size = KR_NO_RECORD;
     one->of_key = one->next = one->previous = one->next_of_producer = KR_NO_SLOT;
-    int64_t *entries = kr_key_entries(s), at = kr_key_home(hash, s->mask);
-    while (entries[at] != KR_NO_SLOT) at = (at + 1) & s->mask;
-    entries[at] = kr_key_entry_of(hash, slot);
-    s->used++;
+    kr_index_put(&s->index, kr_entry_of(kr_upper_half(hash), slot));
     return slot;
 }
 
-/* Empties a slot and its entry, and moves entries behind it where they can be found. */
+/* Empties a slot and takes its entry out. */
 static void kr_remove_slot(kr_key_slots *s, int32_t slot) {
     kr_key_slot *one = kr_key_slot_at(s, slot);
-    int64_t *entries = kr_key_entries(s), at = kr_key_home(one->hash, s->mask);
-    while (kr_entry_slot(entries[at]) != slot) at = (at + 1) & s->mask;
-    for (int64_t behind = (at + 1) & s->mask; entries[behind] != KR_NO_SLOT; behind = (behind + 1) & s->mask) {
-        int64_t home = kr_key_home((uint64_t)entries[behind], s->mask);
-        if (((behind - home) & s->mask) < ((behind - at) & s->mask)) continue;
-        entries[at] = entries[behind];
-        at = behind;
-    }
-    entries[at] = KR_NO_SLOT;
-    s->used--;
+    const int64_t *entries = kr_index_entries(&s->index);
+    int64_t at = kr_index_home(&s->index, kr_upper_half(one->hash));
+    while (kr_entry_slot(entries[at]) != slot) at = kr_index_next(&s->index, at);
+    kr_index_remove(&s->index, at);
     s->garbage += one->key_size + one->room;
     one->kind = KR_SLOT_FREE;
     one->of_key = s->free_slot;

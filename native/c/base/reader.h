@@ -63,14 +63,20 @@ static inline int64_t kr_read_int64(kr_reader *r) {
 }
 
 static inline uint64_t kr_read_groups(kr_reader *r, int max) {
-    uint64_t x = 0;
-    for (int i = 0; i < max; i++) {
-        const uint8_t *p = kr_take(r, 1);
-        if (!p) return 0;
-        x |= (uint64_t)(*p & 0x7f) << (7 * i);
-        if (*p < 0x80) return x;
+    uint64_t x;
+    const uint8_t *p = kr_uvarint(r->pos, r->end, max, &x);
+    if (KR_LIKELY(p != 0)) {
+        r->pos = p;
+        return x;
     }
-    kr_reader_fail(r, KR_VARINT_TOO_LONG, max, max);
+    if (r->error.status != KR_OK) return 0;
+    if (kr_left(r) < max) {
+        r->pos = r->end;
+        kr_take(r, 1);
+    } else {
+        r->pos += max;
+        kr_reader_fail(r, KR_VARINT_TOO_LONG, max, max);
+    }
     return 0;
 }
 

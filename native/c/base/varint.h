@@ -67,6 +67,20 @@ KR_ALWAYS_INLINE const uint8_t *kr_varlong_unchecked(const uint8_t *p, int64_t *
     return 0;
 }
 
+/* Reads at most `most` groups out of [p, end), not folded. Returns the byte behind, or NULL: the bytes end within the
+ * number when there are fewer than `most`, else it is too long. */
+static inline const uint8_t *kr_uvarint(const uint8_t *p, const uint8_t *end, int most, uint64_t *out) {
+    uint64_t x = 0;
+    for (int i = 0; i < most && p < end; i++) {
+        x |= (uint64_t)(*p & 0x7f) << (7 * i);
+        if (*p++ < 0x80) {
+            *out = x;
+            return p;
+        }
+    }
+    return 0;
+}
+
 static inline uint8_t *kr_put_uvarint64(uint8_t *p, uint64_t x) {
     if (x < 0x80) {
         *p = (uint8_t)x;

@@ -110,12 +110,13 @@ enum {
 static inline void kr_control_load(const uint8_t *p, const uint8_t *end, kr_batch_header *h) {
     kr_record r;
     int32_t length, value_length;
-    uint8_t padded[KR_CONTROL_PREFIX + KR_VARLONG_MAX] = {0};
+    uint8_t padded[KR_CONTROL_PREFIX + KR_VARLONG_MAX];
     if (end - p < KR_SMALLEST_RECORD + 4) return;
     if (end - p < KR_CONTROL_PREFIX) {
-        memcpy(padded, p, (size_t)(end - p));
-        end = padded + (end - p);
+        const int64_t size = end - p;
+        kr_copy_before_zeros(padded, p, size, (int64_t)sizeof padded - size);
         p = padded;
+        end = padded + size;
     }
     if (!(p = kr_varint_unchecked(p, &length)) || !(p = kr_record_begin(p, &r)) || r.key_length < 4) return;
     h->control_type = kr_load_int16(p + 2);

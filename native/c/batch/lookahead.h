@@ -3,7 +3,8 @@
  * A transaction of a producer begins with its first transactional batch and ends with its next marker. Nothing needs to
  * be known of the files before: a marker of a producer without data in front of it is put out as well, since its
  * transaction may have begun there. Positions rise along the file whatever offsets say. Open transactions are kept in a
- * table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters full.
+ * table by producer id: open addressing, linear probing, a power of two of slots, at most three quarters full. It is no
+ * base/hash_index.h: transactions lie in the slots themselves, in memory of the caller, who shows them as rows.
  *
  * The crc of markers is compared always.
  */

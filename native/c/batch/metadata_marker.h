@@ -7,23 +7,14 @@
 
 enum { KR_FRAME_VERSION = 1, KR_FEATURE_LEVEL_KEY = 12, KR_FIRST_MARKER_KEY = 23, KR_LAST_MARKER_KEY = 25 };
 
-static inline const uint8_t *kr_uvarint_read(const uint8_t *p, const uint8_t *end, uint32_t *out) {
-    *out = 0;
-    for (unsigned shift = 0; shift < 7 * KR_VARINT_MAX && p < end; shift += 7, p++) {
-        *out |= (uint32_t)(*p & 0x7f) << shift;
-        if (*p < 0x80) return p + 1;
-    }
-    return 0;
-}
-
 KR_ALWAYS_INLINE int kr_is_marker_key(uint32_t key) { return key >= KR_FIRST_MARKER_KEY && key <= KR_LAST_MARKER_KEY; }
 
 /* The api key of a metadata record whose varints are longer than needed; 0, which is that of no record of use here, for
  * what is no metadata record. */
 static inline uint32_t kr_odd_api_key(const uint8_t *p, const uint8_t *end) {
-    uint32_t frame, key;
-    return (p = kr_uvarint_read(p, end, &frame)) && frame == KR_FRAME_VERSION && kr_uvarint_read(p, end, &key) ? key
-                                                                                                               : 0;
+    uint64_t frame, key;
+    if (!(p = kr_uvarint(p, end, KR_VARINT_MAX, &frame)) || (uint32_t)frame != KR_FRAME_VERSION) return 0;
+    return kr_uvarint(p, end, KR_VARINT_MAX, &key) ? (uint32_t)key : 0;
 }
 
 KR_ALWAYS_INLINE uint32_t kr_api_key(const uint8_t *value, int64_t length) {

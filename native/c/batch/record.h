@@ -29,6 +29,11 @@ typedef struct {
     const uint8_t *end;
 } kr_record;
 
+/* Bytes of a key, a value or a part of a header, its length included; below 0 it is null. */
+KR_ALWAYS_INLINE int64_t kr_field_size(int64_t length) {
+    return kr_varint_size((int32_t)length) + (length > 0 ? length : 0);
+}
+
 /* The fields between length and key, without a bounds check: the caller has made sure that they can be read, however
  * long they are. Returns where the key starts, or NULL. */
 KR_ALWAYS_INLINE const uint8_t *kr_record_begin(const uint8_t *p, kr_record *r) {

@@ -5,8 +5,8 @@
 #ifndef KRAFTLOG_CLEANING_OFFSET_MAP_H
 #define KRAFTLOG_CLEANING_OFFSET_MAP_H
 
+#include "arrow/lent.h"
 #include "base/key_slots.h"
-#include "message/frame.h"
 
 typedef struct {
     kr_key_slots slots;
@@ -32,29 +32,29 @@ static inline void kr_offset_map_close(kr_offset_map *m) { kr_key_slots_close(&m
 /* Whether one more key has room. */
 static inline int kr_offset_map_has_room(const kr_offset_map *m, int64_t key_size) {
     const kr_key_slots *s = &m->slots;
-    if (!s->used) return 1;
-    int64_t entries = s->entries.size;
-    if (2 * (s->used + 1) > entries / 8) entries *= 2;
+    if (!s->index.used) return 1;
+    int64_t entries = s->index.entries.size;
+    if (KR_SPARSE_KEYS * (s->index.used + 1) > entries / 8) entries *= 2;
     int64_t slots = s->slots.size + (int64_t)sizeof(kr_key_slot);
     return slots + entries + s->text.size + key_size <= m->most_bytes && kr_key_slots_end(s) < INT32_MAX;
 }
 
 /* The keys of up to KR_MAP_BLOCK rows from *row on that are not null and, where `wanted` is given, wanted; *row is then
  * behind them. What will be touched is fetched: most keys are in no cache. */
-static __attribute__((noinline)) int kr_map_keys(const kr_offset_map *m, const kr_values *keys, const uint8_t *wanted,
-                                                 int64_t *row, int64_t end, kr_map_key *found) {
-    const int64_t *entries = kr_key_entries(&m->slots);
+static __attribute__((noinline)) int kr_map_keys(const kr_offset_map *m, const kr_lent_binary *keys,
+                                                 const uint8_t *wanted, int64_t *row, int64_t end, kr_map_key *found) {
+    const kr_hash_index *x = &m->slots.index;
     static const uint8_t none = 0;
     int32_t likely[KR_MAP_BLOCK];
     int count = 0;
     for (; *row < end && count < KR_MAP_BLOCK; ++*row) {
-        if ((wanted && !wanted[*row]) || kr_value_is_null(keys, *row)) continue;
+        if ((wanted && !wanted[*row]) || kr_lent_is_null(keys, *row)) continue;
         kr_map_key *one = &found[count++];
         one->size = keys->ends[*row + 1] - keys->ends[*row];
         one->key = one->size ? keys->data + keys->ends[*row] : &none; /* data may be NULL */
         one->row = *row;
         one->hash = kr_key_hash(&m->slots, KR_MAP_TYPE, one->key, one->size);
-        __builtin_prefetch(entries + kr_key_home(one->hash, m->slots.mask));
+        __builtin_prefetch(kr_index_entries(x) + kr_index_home(x, kr_upper_half(one->hash)));
     }
     for (int i = 0; i < count; i++) {
         likely[i] = kr_likely_slot(&m->slots, found[i].hash);
@@ -71,8 +71,8 @@ static inline int32_t kr_map_find(const kr_offset_map *m, const kr_map_key *k) {
 
 /* Takes the keys of rows from `row` on, in the order of the log. Returns the row at which it stops: its key has no
  * room, or memory is short; or `end`. */
-static int64_t kr_offset_map_put(kr_offset_map *m, const kr_values *keys, const int64_t *offsets, const uint8_t *wanted,
-                                 int64_t row, int64_t end) {
+static int64_t kr_offset_map_put(kr_offset_map *m, const kr_lent_binary *keys, const int64_t *offsets,
+                                 const uint8_t *wanted, int64_t row, int64_t end) {
     kr_map_key block[KR_MAP_BLOCK];
     kr_key_slots *s = &m->slots;
     while (row < end) {
@@ -93,8 +93,8 @@ static int64_t kr_offset_map_put(kr_offset_map *m, const kr_values *keys, const 
 }
 
 /* Says of each of n rows whether the map has its key at a later offset. */
-static void kr_offset_map_superseded(const kr_offset_map *m, const kr_values *keys, const int64_t *offsets, int64_t n,
-                                     uint8_t *is_superseded) {
+static void kr_offset_map_superseded(const kr_offset_map *m, const kr_lent_binary *keys, const int64_t *offsets,
+                                     int64_t n, uint8_t *is_superseded) {
     kr_map_key block[KR_MAP_BLOCK];
     memset(is_superseded, 0, (size_t)n);
     for (int64_t row = 0; row < n;) {

@@ -14,6 +14,7 @@
 
 #include "base/endian.h"
 #include "base/status.h"
+#include "base/varint.h"
 
 enum {
     KR_XERIAL_MAGIC_SIZE = 8,
@@ -34,16 +35,11 @@ static inline int kr_is_xerial(const uint8_t *data, int64_t size) {
 
 /* Reads the plain size that a block starts with; returns what follows, or NULL when there is none. */
 static inline const uint8_t *kr_snappy_size(const uint8_t *p, const uint8_t *end, int64_t *plain) {
-    uint64_t n = 0;
-    for (int shift = 0; shift < 35; shift += 7) {
-        if (p == end) return 0;
-        n |= (uint64_t)(*p & 0x7F) << shift;
-        if (*p++ < 0x80) {
-            *plain = (int64_t)n;
-            return n <= UINT32_MAX ? p : 0;
-        }
-    }
-    return 0;
+    uint64_t n;
+    p = kr_uvarint(p, end, KR_VARINT_MAX, &n);
+    if (!p || n > UINT32_MAX) return 0;
+    *plain = (int64_t)n;
+    return p;
 }
 
 /* The next block of xerial framing, or all of the data without it. 0 at the end, -1 when the framing is broken. As in
@@ -183,9 +179,7 @@ static inline uint8_t *kr_snappy_compress_block(const uint8_t *start, int64_t si
     uint16_t table[1 << KR_SNAPPY_HASH_BITS];
     const uint8_t *end = start + size, *p = start, *written = start;
     int64_t misses = 32; /* the more, the further it steps */
-    uint64_t n = (uint64_t)size;
-    for (; n >= 0x80; n >>= 7) *out++ = (uint8_t)(n | 0x80);
-    *out++ = (uint8_t)n;
+    out = kr_put_uvarint64(out, (uint64_t)size);
     memset(table, 0, sizeof table);
     for (p++; end - p > KR_SNAPPY_TAIL;) {
         uint16_t *slot = &table[kr_snappy_hash(p)];

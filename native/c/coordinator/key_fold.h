@@ -43,7 +43,7 @@ typedef struct {
 } kr_fold_markers;
 
 typedef struct {
-    kr_values keys, values;
+    kr_lent_binary keys, values;
     const int64_t *offsets, *producer_ids;
     int64_t n;
     int is_checked; /* what is odd was left out, or written as it should be */
@@ -218,7 +218,7 @@ typedef struct {
 
 KR_ALWAYS_INLINE kr_fold_value kr_fold_value_of(const kr_fold_rows *r, int64_t row) {
     kr_fold_value v = {r->values.data + r->values.ends[row], r->values.ends[row + 1] - r->values.ends[row]};
-    if (kr_value_is_null(&r->values, row)) v.bytes = 0;
+    if (kr_lent_is_null(&r->values, row)) v.bytes = 0;
     return v;
 }
 
@@ -226,7 +226,7 @@ KR_ALWAYS_INLINE kr_fold_value kr_fold_value_of(const kr_fold_rows *r, int64_t r
 KR_ALWAYS_INLINE int kr_fold_frame(const kr_key_fold *f, const kr_fold_rows *r, int64_t row, kr_fold_record *found) {
     const uint8_t *key = r->keys.data + r->keys.ends[row];
     int32_t key_size = r->keys.ends[row + 1] - r->keys.ends[row];
-    if (KR_UNLIKELY(key_size < KR_PREFIX || kr_value_is_null(&r->keys, row))) return 0;
+    if (KR_UNLIKELY(key_size < KR_PREFIX || kr_lent_is_null(&r->keys, row))) return 0;
     uint32_t api_key = (uint16_t)kr_load_int16(key);
     if (KR_UNLIKELY(api_key >= KR_MOST_FOLD_TYPES)) return 0;
     found->type = &f->types[api_key];
@@ -314,11 +314,11 @@ KR_ALWAYS_INLINE int kr_fold_usual(kr_key_slots *s, const kr_fold_record *r, kr_
 static __attribute__((noinline)) int64_t kr_fold_keys(const kr_key_fold *f, const kr_fold_rows *r, int64_t from,
                                                       int64_t n, kr_fold_record *records) {
     const kr_key_slots *s = &f->slots;
-    const int64_t *entries = kr_key_entries(s), mask = s->mask;
+    const kr_hash_index index = s->index; /* a copy: what is written here may not change it */
     int64_t i = 0;
     for (; i < n && kr_fold_frame(f, r, from + i, &records[i]); i++) {
         records[i].hash = kr_key_hash(s, records[i].type->same_as, records[i].key, records[i].key_size);
-        __builtin_prefetch(entries + kr_key_home(records[i].hash, mask));
+        __builtin_prefetch(kr_index_entries(&index) + kr_index_home(&index, kr_upper_half(records[i].hash)));
     }
     return i;
 }

@@ -27,15 +27,11 @@ KR_ALWAYS_INLINE void kr_body_fixed(const kr_message_decoder *d, kr_column *c, i
 /* ---- lengths, and what is null ---- */
 
 static const uint8_t *kr_body_long_length(const uint8_t *p, const uint8_t *end, int64_t *length) {
-    uint32_t x = 0;
-    for (int k = 0; k < KR_VARINT_MAX && p < end; k++) {
-        x |= (uint32_t)(*p & 0x7f) << (7 * k);
-        if (*p++ < 0x80) {
-            *length = (int64_t)x - 1;
-            return x <= INT32_MAX ? p : 0;
-        }
-    }
-    return 0;
+    uint64_t x;
+    p = kr_uvarint(p, end, KR_VARINT_MAX, &x);
+    if (!p || (uint32_t)x > INT32_MAX) return 0;
+    *length = (int64_t)(uint32_t)x - 1;
+    return p;
 }
 
 /* A length, which has been compared with nothing yet; KR_LENGTH_NULL only where null is allowed. */

@@ -5,6 +5,7 @@
 #ifndef KRAFTLOG_MESSAGE_DECODE_H
 #define KRAFTLOG_MESSAGE_DECODE_H
 
+#include "arrow/lent.h"
 #include "message/values.h"
 
 static void kr_run_struct(kr_message_decoder *d, int32_t field, kr_rows *r);
@@ -282,11 +283,10 @@ static void kr_run_struct(kr_message_decoder *d, int32_t field, kr_rows *r) {
 
 /* ---- the whole ---- */
 
-/* Where the messages are: values of an Arrow binary column, the rows of it that are read, and the byte of each value at
+/* Where the messages are: values of a column, the rows of it that are read, and the byte of each value at
  * which its message starts. */
 typedef struct {
-    const uint8_t *data;
-    const int32_t *ends; /* ends[row] to ends[row + 1] is the value of a row */
+    kr_lent_binary values;
     const int64_t *rows;
     const int32_t *starts; /* for each value, not for each of `rows` */
     int64_t count;
@@ -321,9 +321,9 @@ static void kr_interpret_block(kr_message_decoder *d, const kr_messages *m, int6
     const uint8_t *start[KR_BLOCK_ROWS], *pos[KR_BLOCK_ROWS], *end[KR_BLOCK_ROWS];
     for (int64_t i = 0; i < n; i++) {
         int64_t row = m->rows[from + i];
-        start[i] = m->data + m->ends[row];
+        start[i] = m->values.data + m->values.ends[row];
         pos[i] = start[i] + m->starts[row];
-        end[i] = m->data + m->ends[row + 1];
+        end[i] = m->values.data + m->values.ends[row + 1];
     }
     kr_rows r = {start, pos, end, n, from};
     d->interpreted += n;

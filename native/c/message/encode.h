@@ -2,6 +2,7 @@
 #ifndef KRAFTLOG_MESSAGE_ENCODE_H
 #define KRAFTLOG_MESSAGE_ENCODE_H
 
+#include "arrow/lent.h"
 #include "base/endian.h"
 #include "base/status.h"
 #include "message/columns.h"
@@ -30,8 +31,6 @@ typedef struct {
 enum { KR_STRING_MAX_WRITTEN = 0x7fff };
 
 static void kr_encode_struct(kr_message_encoder *e, int32_t field, int64_t at);
-
-static inline int kr_is_set(const uint8_t *bits, int64_t at) { return !bits || (bits[at >> 3] >> (at & 7)) & 1; }
 
 static void kr_encode_fail(kr_message_encoder *e, int32_t field, int status, int64_t expected, int64_t actual) {
     if (e->error.status != KR_OK) return;
@@ -79,7 +78,7 @@ static inline int64_t kr_field_number(const kr_field_source *s, int kind, int64_
     int64_t x64;
     switch (kind) {
     case KR_KIND_BOOL:
-        return kr_is_set(s->data, s->data_at + at);
+        return kr_has_bit(s->data, s->data_at + at);
     case KR_KIND_INT8:
         return (int8_t)s->data[at];
     case KR_KIND_INT16:
@@ -162,14 +161,14 @@ static void kr_encode_item(kr_message_encoder *e, int32_t field, int64_t at) {
 
 static int kr_source_is_null(const kr_message_encoder *e, int32_t field, int64_t at) {
     const kr_field_source *s = &e->sources[field];
-    return e->program.fields[field].is_array ? !kr_is_set(s->list_valid, s->list_valid_at + at)
-                                             : !kr_is_set(s->valid, s->valid_at + at);
+    return e->program.fields[field].is_array ? !kr_is_valid(s->list_valid, s->list_valid_at + at)
+                                             : !kr_is_valid(s->valid, s->valid_at + at);
 }
 
 /* Whether a struct has tagged fields that its definition does not know. */
 static int kr_source_has_unknown(const kr_message_encoder *e, int32_t field, int64_t at) {
     const kr_field_source *u = &e->sources[e->program.fields[field].unknown];
-    return u->list_ends && kr_is_set(u->list_valid, u->list_valid_at + at) && u->list_ends[at] < u->list_ends[at + 1];
+    return u->list_ends && kr_is_valid(u->list_valid, u->list_valid_at + at) && u->list_ends[at] < u->list_ends[at + 1];
 }
 
 /* Whether a field is what it is when it is absent; of a field that the version lacks, null is that as well. */
@@ -220,7 +219,7 @@ static void kr_encode_field(kr_message_encoder *e, int32_t field, int64_t at) {
         kr_put_length(e, count, 4);
         for (int64_t k = 0; k < count && e->error.status == KR_OK && !e->no_memory; k++) {
             int64_t item = s->list_ends[at] + k;
-            if (kr_is_set(s->valid, s->valid_at + item))
+            if (kr_is_valid(s->valid, s->valid_at + item))
                 kr_encode_item(e, field, item);
             else
                 kr_encode_fail(e, field, KR_UNEXPECTED_NULL, 0, 0);

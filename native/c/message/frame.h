@@ -6,20 +6,13 @@
 #ifndef KRAFTLOG_MESSAGE_FRAME_H
 #define KRAFTLOG_MESSAGE_FRAME_H
 
+#include "arrow/lent.h"
 #include "base/endian.h"
 #include "base/reader.h"
 #include "batch/metadata_marker.h"
 #include "message/columns.h"
 
 enum { KR_NO_TYPE = INT32_MIN, KR_NO_VERSION = INT32_MIN, KR_FRAME_MOST = 32767 };
-
-/* An Arrow column of binary values. */
-typedef struct {
-    const uint8_t *data;
-    const int32_t *ends;
-    const uint8_t *valid; /* NULL: nothing is null */
-    int64_t valid_at;     /* bit of the first value */
-} kr_values;
 
 /* Why the frame of a row cannot be read. */
 typedef struct {
@@ -37,11 +30,7 @@ typedef struct {
     int no_memory;
 } kr_frames;
 
-static inline int kr_value_is_null(const kr_values *v, int64_t i) {
-    return v->valid && !((v->valid[(v->valid_at + i) >> 3] >> ((v->valid_at + i) & 7)) & 1);
-}
-
-static inline kr_reader kr_value_reader(const kr_values *v, int64_t i) {
+static inline kr_reader kr_value_reader(const kr_lent_binary *v, int64_t i) {
     const uint8_t *start = v->data + v->ends[i];
     return kr_reader_make(start, start, v->data + v->ends[i + 1]);
 }
@@ -56,11 +45,11 @@ static inline int32_t kr_frame_number(kr_reader *r) {
     return x > KR_FRAME_MOST ? KR_FRAME_MOST + 1 : (int32_t)x;
 }
 
-static void kr_read_frames(const kr_values *values, int64_t n, kr_frames *f) {
+static void kr_read_frames(const kr_lent_binary *values, int64_t n, kr_frames *f) {
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *p = values->data + values->ends[i];
         int64_t size = values->ends[i + 1] - values->ends[i];
-        if (KR_LIKELY(!values->valid && size >= 3 && p[0] == KR_FRAME_VERSION && (p[1] | p[2]) < 0x80)) {
+        if (KR_LIKELY(!values->validity && size >= 3 && p[0] == KR_FRAME_VERSION && (p[1] | p[2]) < 0x80)) {
             f->types[i] = p[1];
             f->versions[i] = p[2];
             f->starts[i] = 3;
@@ -69,7 +58,7 @@ static void kr_read_frames(const kr_values *values, int64_t n, kr_frames *f) {
         f->types[i] = KR_NO_TYPE;
         f->versions[i] = KR_NO_VERSION;
         f->starts[i] = 0;
-        if (kr_value_is_null(values, i)) {
+        if (kr_lent_is_null(values, i)) {
             kr_frame_fail(f, i, KR_NULL_VALUE, 0, 0);
             continue;
         }
@@ -94,12 +83,12 @@ static void kr_read_frames(const kr_values *values, int64_t n, kr_frames *f) {
 }
 
 /* The int16 at the start of keys, or of values: `numbers` takes them. */
-static void kr_read_int16_prefixes(const kr_values *values, int64_t n, int32_t when_null, kr_frames *f,
+static void kr_read_int16_prefixes(const kr_lent_binary *values, int64_t n, int32_t when_null, kr_frames *f,
                                    int32_t *numbers, int32_t none) {
     for (int64_t i = 0; i < n; i++) {
         numbers[i] = none;
         f->starts[i] = 2;
-        if (kr_value_is_null(values, i)) {
+        if (kr_lent_is_null(values, i)) {
             if (when_null != KR_OK) kr_frame_fail(f, i, when_null, 0, 0);
             continue;
         }

@@ -19,29 +19,29 @@ typedef struct {
 } kr_keyed_type;
 
 /* The type of a key that begins as nearly all do; -1 for any other. */
-KR_ALWAYS_INLINE int kr_keyed_type_of(const kr_values *keys, int64_t row) {
+KR_ALWAYS_INLINE int kr_keyed_type_of(const kr_lent_binary *keys, int64_t row) {
     const uint8_t *p = keys->data + keys->ends[row];
-    if (keys->ends[row + 1] - keys->ends[row] < KR_INT16_PREFIX || kr_value_is_null(keys, row)) return -1;
+    if (keys->ends[row + 1] - keys->ends[row] < KR_INT16_PREFIX || kr_lent_is_null(keys, row)) return -1;
     return p[0] == 0 && p[1] < KR_KEYED_TYPES ? p[1] : -1;
 }
 
 /* Whether a value is null, or begins with a version that there is. */
-static inline int kr_keyed_value_is_usual(const kr_side *value, const kr_values *values, int64_t row) {
-    if (kr_value_is_null(values, row)) return 1;
+static inline int kr_keyed_value_is_usual(const kr_side *value, const kr_lent_binary *values, int64_t row) {
+    if (kr_lent_is_null(values, row)) return 1;
     return values->ends[row + 1] - values->ends[row] >= KR_INT16_PREFIX &&
            kr_side_has(value, kr_load_int16(values->data + values->ends[row]));
 }
 
 /* The first row from `from` on that is of another type, or odd. */
-static int64_t kr_keyed_skip(const kr_keyed_type *t, int number, const kr_values *keys, const kr_values *values,
-                             int64_t from, int64_t to) {
+static int64_t kr_keyed_skip(const kr_keyed_type *t, int number, const kr_lent_binary *keys,
+                             const kr_lent_binary *values, int64_t from, int64_t to) {
     while (from < to && kr_keyed_type_of(keys, from) == number && kr_keyed_value_is_usual(&t->value, values, from))
         from++;
     return from;
 }
 
 /* Reads a row by the interpreter; the row behind it, KR_KEYED_NO_MEMORY or KR_KEYED_FAULT. */
-static int64_t kr_keyed_interpret(kr_side *s, const kr_values *v, int64_t row, int32_t version) {
+static int64_t kr_keyed_interpret(kr_side *s, const kr_lent_binary *v, int64_t row, int32_t version) {
     const uint8_t *p = v->data + v->ends[row], *end = v->data + v->ends[row + 1];
     if (!kr_side_interpret(s, p, end, KR_INT16_PREFIX, version)) return KR_KEYED_NO_MEMORY;
     return s->decoder->faults.size ? KR_KEYED_FAULT : row + 1;
@@ -49,11 +49,11 @@ static int64_t kr_keyed_interpret(kr_side *s, const kr_values *v, int64_t row, i
 
 /* Decodes keys of a type from `from` on. Returns the row at which it stops, which is `to` or begins otherwise;
  * KR_KEYED_NO_MEMORY, or KR_KEYED_FAULT. */
-static int64_t kr_keyed_keys(kr_side *s, int number, const kr_values *keys, int64_t from, int64_t to,
+static int64_t kr_keyed_keys(kr_side *s, int number, const kr_lent_binary *keys, int64_t from, int64_t to,
                              const uint8_t *limit, int64_t most) {
     int64_t null = from;
-    while (keys->valid && null < to && !kr_value_is_null(keys, null)) null++;
-    if (keys->valid) to = null;
+    while (keys->validity && null < to && !kr_lent_is_null(keys, null)) null++;
+    if (keys->validity) to = null;
     while (from >= 0 && from < to && kr_keyed_type_of(keys, from) == number) {
         kr_straight_run run;
         kr_begin_run(&run, number, keys, 0);
@@ -66,12 +66,12 @@ static int64_t kr_keyed_keys(kr_side *s, int number, const kr_values *keys, int6
 }
 
 /* The same of values: it stops at one that begins oddly. */
-static int64_t kr_keyed_values(kr_side *s, uint8_t *is_tombstone, const kr_values *values, int64_t from, int64_t to,
-                               const uint8_t *limit, int64_t most) {
+static int64_t kr_keyed_values(kr_side *s, uint8_t *is_tombstone, const kr_lent_binary *values, int64_t from,
+                               int64_t to, const uint8_t *limit, int64_t most) {
     const int64_t first = from;
     while (from >= 0 && from < to && kr_keyed_value_is_usual(s, values, from)) {
         int64_t absent = from;
-        while (!s->straight->has_shapes && absent < to && kr_value_is_null(values, absent))
+        while (!s->straight->has_shapes && absent < to && kr_lent_is_null(values, absent))
             is_tombstone[absent++ - first] = 1;
         if (absent > from) {
             if (!kr_side_put_absent(s, absent - from)) return KR_KEYED_NO_MEMORY;
@@ -84,7 +84,7 @@ static int64_t kr_keyed_values(kr_side *s, uint8_t *is_tombstone, const kr_value
         from = kr_side_run(s, &run, values, from, to, limit, most, &is_refused);
         if (is_refused < 0) return KR_KEYED_NO_MEMORY;
         if (!is_refused) continue;
-        if (kr_value_is_null(values, from)) return KR_KEYED_NO_MEMORY; /* nothing else refuses one */
+        if (kr_lent_is_null(values, from)) return KR_KEYED_NO_MEMORY; /* nothing else refuses one */
         from = kr_keyed_interpret(s, values, from, kr_load_int16(values->data + values->ends[from]));
     }
     return from;
@@ -93,8 +93,8 @@ static int64_t kr_keyed_values(kr_side *s, uint8_t *is_tombstone, const kr_value
 /* Decodes records from `from` on. Returns the row at which it stops: `to` behind the last one, else one whose key is
  * odd or of a type that has no decoders yet; KR_KEYED_NO_MEMORY; KR_KEYED_FAULT where a message has a fault, or a value
  * begins oddly, and what was decoded is of no use. */
-static int64_t kr_keyed_run(kr_keyed_type *const *types, const kr_values *keys, const kr_values *values, int64_t from,
-                            int64_t to) {
+static int64_t kr_keyed_run(kr_keyed_type *const *types, const kr_lent_binary *keys, const kr_lent_binary *values,
+                            int64_t from, int64_t to) {
     const uint8_t *limits[] = {keys->data + keys->ends[to], values->data + values->ends[to]};
     while (from < to) {
         int number = kr_keyed_type_of(keys, from);

@@ -34,7 +34,7 @@ static int kr_note_rows(kr_growing *rows, int64_t from, int64_t to) {
 }
 
 /* The first row from `from` on that is wanted, or odd. */
-static int64_t kr_pass_skip(kr_pass_type *types, const kr_values *v, int64_t from, int64_t to) {
+static int64_t kr_pass_skip(kr_pass_type *types, const kr_lent_binary *v, int64_t from, int64_t to) {
     const uint8_t *p = v->data + v->ends[from], *end;
     for (; from < to; from++, p = end) {
         end = v->data + v->ends[from + 1];
@@ -46,7 +46,7 @@ static int64_t kr_pass_skip(kr_pass_type *types, const kr_values *v, int64_t fro
 
 /* Decodes values from `from` on. Returns the row at which it stops: `to` behind the last one, else a row of a type that
  * has no decoder yet or is not among these; -1 when memory is short. */
-static int64_t kr_pass_run(kr_pass_type *types, const kr_values *v, int64_t from, int64_t to) {
+static int64_t kr_pass_run(kr_pass_type *types, const kr_lent_binary *v, int64_t from, int64_t to) {
     const uint8_t *limit = v->data + v->ends[to];
     while (from < to) {
         const uint8_t *p = v->data + v->ends[from];

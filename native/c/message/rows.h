@@ -64,23 +64,18 @@ KR_ALWAYS_INLINE int64_t kr_row_uvarint(kr_message_decoder *d, int32_t field, kr
         r->pos[i] = p + 1;
         return *p;
     }
-    uint32_t x = 0;
-    for (int k = 0; k < KR_VARINT_MAX; k++) {
-        if (p == end) {
-            kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, 1, 0);
-            return -1;
-        }
-        x |= (uint32_t)(*p & 0x7f) << (7 * k);
-        if (*p++ < 0x80) {
-            if (x > INT32_MAX) { /* Kafka takes it for a negative number, and writes none */
-                kr_row_fail(d, field, r, i, KR_OUT_OF_RANGE, INT32_MAX, x);
-                return -1;
-            }
-            r->pos[i] = p;
-            return x;
-        }
+    uint64_t x;
+    const uint8_t *next = kr_uvarint(p, end, KR_VARINT_MAX, &x);
+    if (!next && end - p < KR_VARINT_MAX) {
+        kr_row_fail(d, field, r, i, KR_TRUNCATED_FIELD, 1, 0);
+    } else if (!next) {
+        kr_row_fail(d, field, r, i, KR_VARINT_TOO_LONG, KR_VARINT_MAX, KR_VARINT_MAX);
+    } else if ((uint32_t)x > INT32_MAX) { /* Kafka takes it for a negative number, and writes none */
+        kr_row_fail(d, field, r, i, KR_OUT_OF_RANGE, INT32_MAX, (uint32_t)x);
+    } else {
+        r->pos[i] = next;
+        return (int64_t)(uint32_t)x;
     }
-    kr_row_fail(d, field, r, i, KR_VARINT_TOO_LONG, KR_VARINT_MAX, KR_VARINT_MAX);
     return -1;
 }
 

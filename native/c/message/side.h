@@ -71,7 +71,7 @@ static int kr_side_interpret(kr_side *s, const uint8_t *p, const uint8_t *end, i
     kr_message_decoder *d = s->decoder;
     const int32_t ends[] = {0, (int32_t)(end - p)};
     const int64_t first = 0;
-    kr_messages one = {p, ends, &first, &start, 1};
+    kr_messages one = {{.ends = ends, .data = p}, &first, &start, 1};
     int64_t faults = d->faults.size;
     if (!kr_side_settle(s, KR_FILL)) return 0;
     d->program = s->programs[version - s->first];
@@ -91,8 +91,7 @@ static int kr_side_run_copy(kr_side *s, const kr_straight_run *run) {
     const uint8_t *p = run->data + run->ends[run->from], *end = p + ends[1];
     kr_straight_run one = *run;
     if (ends[1] > KR_SIDE_TAIL || run->limit - end >= KR_PADDING) return 0;
-    memcpy(copy, p, (size_t)ends[1]);
-    memset(copy + ends[1], 0, KR_PADDING);
+    kr_copy_before_zeros(copy, p, ends[1], KR_PADDING);
     one.data = copy;
     one.ends = ends;
     one.limit = copy + ends[1] + KR_PADDING;
@@ -120,16 +119,17 @@ static int kr_side_put_absent(kr_side *s, int64_t n) {
 }
 
 /* Begins a run; kr_side_run says the rest of it. All of it is not set to zero first: most runs are of few rows. */
-KR_ALWAYS_INLINE void kr_begin_run(kr_straight_run *run, int32_t number, const kr_values *v, uint8_t *is_tombstone) {
+KR_ALWAYS_INLINE void kr_begin_run(kr_straight_run *run, int32_t number, const kr_lent_binary *v,
+                                   uint8_t *is_tombstone) {
     run->number = number;
-    run->valid = is_tombstone ? v->valid : 0;
-    run->valid_at = v->valid_at;
+    run->valid = is_tombstone ? v->validity : 0;
+    run->valid_at = v->validity_at;
     run->is_tombstone = is_tombstone;
 }
 
 /* Decodes rows [from, to) with the generated decoder, as far as there is room: at least one row fits. `limit` is where
  * the bytes of all rows end. Returns the row at which it stops, and whether the interpreter must read that one. */
-static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_values *v, int64_t from, int64_t to,
+static int64_t kr_side_run(kr_side *s, kr_straight_run *run, const kr_lent_binary *v, int64_t from, int64_t to,
                            const uint8_t *limit, int64_t most, int *is_refused) {
     const uint8_t *p = v->data + v->ends[from];
     int64_t size = v->ends[from + 1] - v->ends[from];

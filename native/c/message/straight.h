@@ -63,7 +63,7 @@ KR_ALWAYS_INLINE int64_t kr_straight_each(kr_message_decoder *d, const kr_versio
     const uint8_t *const limit = d->limit;
     for (int64_t i = from; i < to; i++) {
         int64_t row = m->rows[i];
-        const uint8_t *start = m->data + m->ends[row], *end = m->data + m->ends[row + 1];
+        const uint8_t *start = m->values.data + m->values.ends[row], *end = m->values.data + m->values.ends[row + 1];
         if (KR_UNLIKELY(limit - end < KR_PADDING)) return i - from;
         if (KR_UNLIKELY(one(d, start + m->starts[row], end, v->versions[row], at + i - from) != end)) return i - from;
     }
@@ -207,7 +207,7 @@ KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run 
         end = ends[i + 1];
         const uint8_t *p = data + at;
         kr_fetch_ahead(p);
-        int is_tombstone = valid && !(valid[(valid_at + i) >> 3] >> ((valid_at + i) & 7) & 1);
+        int is_tombstone = !kr_is_valid(valid, valid_at + i);
         tombstones[i] = (uint8_t)is_tombstone;
         if (KR_UNLIKELY(is_tombstone)) {
             is_refused = shaped && !shaped(d, &kr_absent_shape, kr_absent_row, number);
@@ -241,7 +241,7 @@ KR_ALWAYS_INLINE void kr_straight_values(kr_message_decoder *d, kr_straight_run 
 static int64_t kr_straight_block(const kr_messages *m, int64_t from, int64_t *bytes) {
     int64_t to = from, most = m->count - from < KR_STRAIGHT_ROWS ? m->count : from + KR_STRAIGHT_ROWS;
     for (*bytes = 0; to < most; to++) {
-        int64_t size = m->ends[m->rows[to] + 1] - m->ends[m->rows[to]];
+        int64_t size = m->values.ends[m->rows[to] + 1] - m->values.ends[m->rows[to]];
         if (*bytes + size > KR_STRAIGHT_BYTES) break;
         *bytes += size;
     }

@@ -5,22 +5,17 @@
 
 #include "message/decode.h"
 
-enum { KR_WHOLE_NULL = -1, KR_WHOLE_ODD = -2 };
+enum { KR_WHOLE_NULL = -1, KR_WHOLE_ODD = -2, KR_SHORT_VARINT = 4 };
 
 static const uint8_t *kr_pass_struct(const kr_program *program, int32_t field, const uint8_t *p, const uint8_t *end);
 
 /* An unsigned varint of at most four bytes; KR_WHOLE_ODD for any other. */
 KR_ALWAYS_INLINE int64_t kr_pass_uvarint(const uint8_t **at, const uint8_t *end) {
-    const uint8_t *p = *at;
-    uint32_t x = 0;
-    for (int shift = 0; shift < 28 && p < end; shift += 7) {
-        x |= (uint32_t)(*p & 0x7f) << shift;
-        if (*p++ < 0x80) {
-            *at = p;
-            return x;
-        }
-    }
-    return KR_WHOLE_ODD;
+    uint64_t x;
+    const uint8_t *p = kr_uvarint(*at, end, KR_SHORT_VARINT, &x);
+    if (!p) return KR_WHOLE_ODD;
+    *at = p;
+    return (int64_t)x;
 }
 
 /* The length of a string, of bytes or of an array. */
@@ -151,17 +146,6 @@ KR_ALWAYS_INLINE int kr_flat_is_whole(const kr_program *program, const kr_flat *
     at += flat->bytes[flat->texts];
     if (at > size || !program->is_compact) return at == size;
     return kr_pass_tagged(program, &program->fields[0], p + at, end) == end;
-}
-
-static inline int kr_is_utf8(const uint8_t *p, int64_t n) {
-    const uint8_t *end = p + n;
-    for (; end - p >= 8 && !(kr_load_word(p) & KR_NOT_ASCII); p += 8) continue;
-    while (p < end) {
-        int length = kr_utf8_sequence(p, end);
-        if (length <= 0) return 0;
-        p += length;
-    }
-    return 1;
 }
 
 /* Whether a key is whole, and no other bytes say the same: integers and text without what is replaced. */

@@ -161,17 +161,17 @@ static inline int kr_partitions_change(kr_topics *s, kr_topic_chunk *chunk, int6
     int32_t found[KR_CHANGES_AT_ONCE];
     while (row < end) {
         int count = end - row < KR_CHANGES_AT_ONCE ? (int)(end - row) : KR_CHANGES_AT_ONCE;
-        const int64_t *entries = kr_entries_at(s);
+        const int64_t *entries = kr_index_entries(&s->index);
         const kr_topic *topics = kr_topics_at(s);
         kr_partition *slots = kr_slots_at(s); /* a change never adds one */
         for (int i = 0; i < count; i++) {
             uint64_t low, high;
             kr_topic_id_at(rows->topic_ids, row + i, &low, &high);
-            found[i] = (int32_t)(kr_topic_hash(low, high) & s->mask);
+            found[i] = (int32_t)kr_index_home(&s->index, kr_topic_hash(low, high));
             __builtin_prefetch(&entries[found[i]]);
         }
         for (int i = 0; i < count; i++) {
-            found[i] = kr_entry_topic(entries[found[i]]);
+            found[i] = kr_entry_slot(entries[found[i]]);
             if (found[i] != KR_NOWHERE) __builtin_prefetch(&topics[found[i]]);
         }
         for (int i = 0; i < count; i++) {
@@ -224,14 +224,14 @@ static inline int kr_topic_remove(kr_topics *s, kr_topic_chunk *chunk, int64_t r
     uint64_t low, high;
     kr_topic_id_at(chunk->removals.ids, row, &low, &high);
     int64_t entry = kr_topic_entry(s, low, high);
-    int32_t at = kr_entry_topic(kr_entries_at(s)[entry]);
+    int32_t at = kr_entry_slot(kr_index_entries(&s->index)[entry]);
     chunk->removed[row] = KR_NOWHERE;
     if (at == KR_NOWHERE) return KR_UNKNOWN_TOPIC;
     if (!kr_note_topic(s, low, high, at)) return KR_NO_MEMORY_LEFT;
     kr_topic *topic = &kr_topics_at(s)[at];
     chunk->removed[row] = topic->name;
     kr_partitions_drop(s, topic);
-    kr_entry_remove(s, entry);
+    kr_index_remove(&s->index, entry);
     topic->name = KR_NOWHERE;
     topic->next = s->free_topic;
     s->free_topic = at;

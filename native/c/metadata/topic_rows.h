@@ -3,6 +3,7 @@
 #define KRAFTLOG_METADATA_TOPIC_ROWS_H
 
 #include "arrow/array.h"
+#include "arrow/lent.h"
 #include "metadata/topic_slots.h"
 
 /* A column of lists, of which row i is items[ends[i], ends[i + 1]). */
@@ -68,8 +69,7 @@ static inline kr_partition_rows kr_partition_rows_of(const struct ArrowArray *ba
 }
 
 static inline int kr_list_is_given(const kr_list_column *c, int64_t row) {
-    int64_t bit = c->first_bit + row;
-    return c->is_there && (!c->validity || c->validity[bit >> 3] >> (bit & 7) & 1);
+    return c->is_there && kr_is_valid(c->validity, c->first_bit + row);
 }
 
 /* A list that is given; 0 when it is not within the items. */

@@ -6,10 +6,10 @@
 #ifndef KRAFTLOG_METADATA_TOPIC_SLOTS_H
 #define KRAFTLOG_METADATA_TOPIC_SLOTS_H
 
-#include "base/growing.h"
+#include "base/hash_index.h"
 
 enum { KR_ISR, KR_REPLICAS, KR_REMOVING, KR_ADDING, KR_ELR, KR_LAST_KNOWN_ELR, KR_DIRECTORIES, KR_LISTS };
-enum { KR_NOWHERE = -1, KR_SLAB_ORDERS = 31, KR_SPARSE = 4, KR_LEAST_ENTRIES = 64 };
+enum { KR_NOWHERE = -1, KR_SLAB_ORDERS = 31, KR_SPARSE_TOPICS = 4 };
 enum { KR_UNIT = 8, KR_EXACT_UNITS = 64, KR_UNIT_CLASSES = KR_EXACT_UNITS + 32, KR_ID_WORDS = 4 };
 enum { KR_SHORT_ISR = 8, KR_LONG_ISR = 255 };
 
@@ -47,13 +47,13 @@ typedef struct {
 } kr_change_step;
 
 typedef struct {
-    kr_growing topics, slots, words, entries;
+    kr_growing topics, slots, words;
+    kr_hash_index index;     /* of topics, by their ids */
     kr_growing notes, lines; /* what changed, see metadata/topic_notes.h */
     uint32_t round;
     int is_noting;
     const kr_change_step *groups; /* of the records that are being applied, those that have not begun */
     int64_t groups_left, group;
-    int64_t mask; /* of the entries: hash of a topic's id, and the topic */
     int64_t topics_count, partitions_count, with_elr;
     int32_t free_topic;
     int32_t free_slabs[KR_SLAB_ORDERS];
@@ -62,7 +62,6 @@ typedef struct {
 
 static inline kr_topic *kr_topics_at(const kr_topics *s) { return (kr_topic *)(void *)s->topics.bytes; }
 static inline kr_partition *kr_slots_at(const kr_topics *s) { return (kr_partition *)(void *)s->slots.bytes; }
-static inline int64_t *kr_entries_at(const kr_topics *s) { return (int64_t *)(void *)s->entries.bytes; }
 static inline int64_t kr_topics_end(const kr_topics *s) { return s->topics.size / (int64_t)sizeof(kr_topic); }
 static inline uint32_t *kr_words_at(const kr_topics *s, uint32_t unit) {
     return (uint32_t *)(void *)s->words.bytes + (int64_t)KR_UNIT * unit;
@@ -73,30 +72,6 @@ static inline uint32_t kr_topic_hash(uint64_t low, uint64_t high) {
     value = (value ^ (value >> 32)) * 0xD6E8FEB86659FD93ull;
     return (uint32_t)((value ^ (value >> 32)) >> 33);
 }
-static inline int32_t kr_entry_topic(int64_t entry) { return (int32_t)(uint32_t)((uint64_t)entry & 0xFFFFFFFFu); }
-static inline uint32_t kr_entry_hash(int64_t entry) { return (uint32_t)((uint64_t)entry >> 32); }
-static inline int64_t kr_entry_of(uint32_t hash, int32_t topic) {
-    return (int64_t)((uint64_t)hash << 32 | (uint32_t)topic);
-}
-
-/* Entries for so many topics; 0 when memory is short. */
-static inline int kr_entries_resize(kr_topics *s, int64_t count) {
-    kr_growing made = {0, 0, 0};
-    if (!kr_reserve(&made, count * 8)) return 0;
-    made.size = count * 8;
-    memset(made.bytes, 0xFF, (size_t)made.size);
-    int64_t *entries = (int64_t *)(void *)made.bytes, *old = kr_entries_at(s);
-    for (int64_t i = 0; i < s->entries.size / 8; i++) {
-        if (old[i] == KR_NOWHERE) continue;
-        int64_t at = kr_entry_hash(old[i]) & (count - 1);
-        while (entries[at] != KR_NOWHERE) at = (at + 1) & (count - 1);
-        entries[at] = old[i];
-    }
-    kr_growing_free(&s->entries);
-    s->entries = made;
-    s->mask = count - 1;
-    return 1;
-}
 
 /* An empty image; 0 when memory is short. */
 static inline int kr_topics_open(kr_topics *s) {
@@ -105,20 +80,20 @@ static inline int kr_topics_open(kr_topics *s) {
     for (int i = 0; i < KR_SLAB_ORDERS; i++) s->free_slabs[i] = KR_NOWHERE;
     if (!kr_reserve(&s->words, KR_UNIT * 4)) return 0;
     s->words.size = KR_UNIT * 4; /* unit 0 is no block */
-    return kr_entries_resize(s, KR_LEAST_ENTRIES);
+    return kr_index_open(&s->index);
 }
 
 static inline void kr_topics_close(kr_topics *s) {
-    kr_growing *all[] = {&s->topics, &s->slots, &s->words, &s->entries, &s->notes, &s->lines};
+    kr_growing *all[] = {&s->topics, &s->slots, &s->words, &s->index.entries, &s->notes, &s->lines};
     for (int i = 0; i < 6; i++) kr_growing_free(all[i]);
 }
 
 /* The same in memory of its own; 0 when memory is short. */
 static inline int kr_topics_copy(kr_topics *to, const kr_topics *from) {
     *to = *from;
-    const kr_growing *sources[] = {&from->topics,  &from->slots, &from->words,
-                                   &from->entries, &from->notes, &from->lines};
-    kr_growing *targets[] = {&to->topics, &to->slots, &to->words, &to->entries, &to->notes, &to->lines};
+    const kr_growing *sources[] = {&from->topics,        &from->slots, &from->words,
+                                   &from->index.entries, &from->notes, &from->lines};
+    kr_growing *targets[] = {&to->topics, &to->slots, &to->words, &to->index.entries, &to->notes, &to->lines};
     for (int i = 0; i < 6; i++) *targets[i] = (kr_growing){0, 0, 0};
     for (int i = 0; i < 6; i++) {
         if (!sources[i]->size) continue;
@@ -131,38 +106,23 @@ static inline int kr_topics_copy(kr_topics *to, const kr_topics *from) {
 
 /* The entry of a topic, or the empty one where it would be. */
 static inline int64_t kr_topic_entry(const kr_topics *s, uint64_t low, uint64_t high) {
-    const int64_t *entries = kr_entries_at(s);
+    const kr_hash_index *x = &s->index;
     const kr_topic *topics = kr_topics_at(s);
-    uint32_t hash = kr_topic_hash(low, high);
-    int64_t at = hash & s->mask;
-    for (; entries[at] != KR_NOWHERE; at = (at + 1) & s->mask) {
-        if (kr_entry_hash(entries[at]) != hash) continue;
-        const kr_topic *topic = &topics[kr_entry_topic(entries[at])];
-        if (topic->low == low && topic->high == high) break;
+    const uint32_t hash = kr_topic_hash(low, high);
+    for (int64_t at = kr_index_seek(x, hash, kr_index_home(x, hash));;
+         at = kr_index_seek(x, hash, kr_index_next(x, at))) {
+        int32_t topic = kr_entry_slot(kr_index_entries(x)[at]);
+        if (topic == KR_NO_SLOT || (topics[topic].low == low && topics[topic].high == high)) return at;
     }
-    return at;
 }
 
 static inline int32_t kr_topic_find(const kr_topics *s, uint64_t low, uint64_t high) {
-    return kr_entry_topic(kr_entries_at(s)[kr_topic_entry(s, low, high)]);
-}
-
-/* Empties an entry, and moves what stands behind it where it can be found. */
-static inline void kr_entry_remove(kr_topics *s, int64_t at) {
-    int64_t *entries = kr_entries_at(s);
-    for (int64_t behind = (at + 1) & s->mask; entries[behind] != KR_NOWHERE; behind = (behind + 1) & s->mask) {
-        int64_t home = kr_entry_hash(entries[behind]) & s->mask;
-        if (((behind - home) & s->mask) < ((behind - at) & s->mask)) continue;
-        entries[at] = entries[behind];
-        at = behind;
-    }
-    entries[at] = KR_NOWHERE;
+    return kr_entry_slot(kr_index_entries(&s->index)[kr_topic_entry(s, low, high)]);
 }
 
 /* A topic that is not there yet; KR_NOWHERE when memory is short. */
 static inline int32_t kr_topic_add(kr_topics *s, uint64_t low, uint64_t high) {
-    int64_t count = s->entries.size / 8;
-    if (KR_SPARSE * (s->topics_count + 1) > count && !kr_entries_resize(s, 2 * count)) return KR_NOWHERE;
+    if (!kr_index_reserve(&s->index, KR_SPARSE_TOPICS)) return KR_NOWHERE;
     int32_t topic = s->free_topic;
     if (topic == KR_NOWHERE) {
         if (!kr_reserve(&s->topics, (int64_t)sizeof(kr_topic))) return KR_NOWHERE;
@@ -172,7 +132,7 @@ static inline int32_t kr_topic_add(kr_topics *s, uint64_t low, uint64_t high) {
         s->free_topic = kr_topics_at(s)[topic].next;
     }
     kr_topics_at(s)[topic] = (kr_topic){.low = low, .high = high};
-    kr_entries_at(s)[kr_topic_entry(s, low, high)] = kr_entry_of(kr_topic_hash(low, high), topic);
+    kr_index_put(&s->index, kr_entry_of(kr_topic_hash(low, high), topic));
     s->topics_count++;
     return topic;
 }

@@ -7,30 +7,22 @@
 #ifndef KRAFTLOG_RECORD_ENCODER_H
 #define KRAFTLOG_RECORD_ENCODER_H
 
+#include "arrow/lent.h"
 #include "batch/batch.h"
 #include "batch/metadata_marker.h"
 #include "record/columns.h"
-
-/* A column as Arrow holds it: value i lies in data[ends[i], ends[i + 1]). `ends` NULL: every value is null. */
-typedef struct {
-    const int32_t *ends;
-    const uint8_t *data;
-    int64_t data_size;
-    const uint8_t *validity; /* NULL: nothing is null */
-    int64_t validity_offset; /* in bits */
-} kr_binary_source;
 
 enum kr_time_unit { KR_MILLISECONDS, KR_MICROSECONDS, KR_NANOSECONDS };
 
 typedef struct {
     int64_t rows;
-    kr_binary_source key, value;
+    kr_lent_binary key, value;
     const int64_t *timestamp; /* NULL: that of the encoder when the batch was opened */
     enum kr_time_unit timestamp_unit;
     const int32_t *header_ends;     /* NULL: no headers; row i has headers [header_ends[i], header_ends[i + 1]) */
     const uint8_t *header_validity; /* NULL: no list is null; one that is has no headers, whatever its ends are */
     int64_t header_validity_offset; /* in bits */
-    kr_binary_source header_key, header_value;
+    kr_lent_binary header_key, header_value;
 } kr_source;
 
 typedef struct {
@@ -64,23 +56,13 @@ enum {
     KR_USUAL_FRAME = 8       /* for most, without the length in front */
 };
 
-KR_ALWAYS_INLINE int64_t kr_source_length(const kr_binary_source *s, int64_t i) {
-    if (!s->ends) return -1;
-    if (s->validity) {
-        int64_t bit = s->validity_offset + i;
-        if (!(s->validity[bit >> 3] >> (bit & 7) & 1)) return -1;
-    }
-    return (int64_t)s->ends[i + 1] - s->ends[i];
-}
-
 /* Bytes of the data of values [first, last). */
-static inline int64_t kr_source_bytes(const kr_binary_source *s, int64_t first, int64_t last) {
+static inline int64_t kr_source_bytes(const kr_lent_binary *s, int64_t first, int64_t last) {
     return s->ends ? (int64_t)s->ends[last] - s->ends[first] : 0;
 }
 
 static inline int kr_headers_are_null(const kr_source *s, int64_t i) {
-    int64_t bit = s->header_validity_offset + i;
-    return s->header_validity && !(s->header_validity[bit >> 3] >> (bit & 7) & 1);
+    return !kr_is_valid(s->header_validity, s->header_validity_offset + i);
 }
 
 KR_ALWAYS_INLINE int64_t kr_divide_down(int64_t a, const int64_t b) { return a / b - (a % b < 0); }
@@ -92,11 +74,7 @@ KR_ALWAYS_INLINE int64_t kr_source_milliseconds(const kr_source *s, int64_t i) {
     return s->timestamp_unit == KR_NANOSECONDS ? kr_divide_down(timestamp, 1000000) : timestamp;
 }
 
-KR_ALWAYS_INLINE int64_t kr_field_size(int64_t length) {
-    return kr_varint_size((int32_t)length) + (length > 0 ? length : 0);
-}
-
-KR_ALWAYS_INLINE uint8_t *kr_put_field(uint8_t *p, const kr_binary_source *s, int64_t i, int64_t length) {
+KR_ALWAYS_INLINE uint8_t *kr_put_field(uint8_t *p, const kr_lent_binary *s, int64_t i, int64_t length) {
     p = kr_put_varint(p, (int32_t)length);
     if (length <= 0) return p;
     int64_t begin = s->ends[i];
@@ -110,16 +88,15 @@ KR_ALWAYS_INLINE uint8_t *kr_put_field(uint8_t *p, const kr_binary_source *s, in
 static inline int64_t kr_headers_size(const kr_source *s, int64_t first, int64_t last) {
     int64_t size = kr_varint_size((int32_t)(last - first));
     for (int64_t i = first; i < last; i++)
-        size +=
-            kr_field_size(kr_source_length(&s->header_key, i)) + kr_field_size(kr_source_length(&s->header_value, i));
+        size += kr_field_size(kr_lent_length(&s->header_key, i)) + kr_field_size(kr_lent_length(&s->header_value, i));
     return size;
 }
 
 static inline uint8_t *kr_put_headers(uint8_t *p, const kr_source *s, int64_t first, int64_t last) {
     p = kr_put_varint(p, (int32_t)(last - first));
     for (int64_t i = first; i < last; i++) {
-        p = kr_put_field(p, &s->header_key, i, kr_source_length(&s->header_key, i));
-        p = kr_put_field(p, &s->header_value, i, kr_source_length(&s->header_value, i));
+        p = kr_put_field(p, &s->header_key, i, kr_lent_length(&s->header_key, i));
+        p = kr_put_field(p, &s->header_value, i, kr_lent_length(&s->header_value, i));
     }
     return p;
 }
@@ -174,8 +151,8 @@ KR_ALWAYS_INLINE int64_t kr_record_measure(const kr_encoder *w, const kr_source 
     int32_t offset_delta = is_first ? 0 : w->count;
     m->timestamp = s->timestamp ? kr_source_milliseconds(s, i) : is_first ? w->timestamp : w->default_timestamp;
     m->timestamp_delta = is_first ? 0 : (int64_t)((uint64_t)m->timestamp - (uint64_t)w->base_timestamp);
-    m->key_length = kr_source_length(&s->key, i);
-    m->value_length = kr_source_length(&s->value, i);
+    m->key_length = kr_lent_length(&s->key, i);
+    m->value_length = kr_lent_length(&s->value, i);
     m->first_header = m->last_header = 0;
     if (s->header_ends) kr_find_headers(s, i, m);
     m->body = 1 + kr_varlong_size(m->timestamp_delta) + kr_varint_size(offset_delta) + kr_field_size(m->key_length) +
@@ -201,9 +178,9 @@ KR_ALWAYS_INLINE void kr_record_write(kr_encoder *w, const kr_source *s, int64_t
     if (m->timestamp > w->max_timestamp) w->max_timestamp = m->timestamp;
 }
 
-static inline int kr_source_is_marker(const kr_binary_source *s, int64_t i) {
+static inline int kr_source_is_marker(const kr_lent_binary *s, int64_t i) {
     kr_record r;
-    int64_t length = kr_source_length(s, i);
+    int64_t length = kr_lent_length(s, i);
     if (length < 2) return 0;
     r.value = s->data + s->ends[i];
     r.value_length = (int32_t)length;
@@ -233,7 +210,7 @@ KR_ALWAYS_INLINE int kr_heads_may_be_marker(const kr_heads *h) {
  * memory is short, or there are headers: nothing is written then, as far as the encoder knows. */
 KR_ALWAYS_INLINE uint8_t *kr_record_try(const kr_encoder *w, const kr_source *s, int64_t i, int64_t timestamp,
                                         kr_heads *heads) {
-    int64_t key_length = kr_source_length(&s->key, i), value_length = kr_source_length(&s->value, i);
+    int64_t key_length = kr_lent_length(&s->key, i), value_length = kr_lent_length(&s->value, i);
     int64_t data = (key_length > 0 ? key_length : 0) + (value_length > 0 ? value_length : 0);
     int64_t full = w->batch_at + w->max_batch_bytes;
     if (s->header_ends || w->written + data + KR_SMALLEST_RECORD > full ||
@@ -276,7 +253,7 @@ static inline int kr_is_values_alone(const kr_source *s) {
 
 /* The same source, of which the compiler knows that it is so. */
 KR_ALWAYS_INLINE kr_source kr_values_of(const kr_source *s) {
-    const kr_binary_source values = {.ends = s->value.ends, .data = s->value.data, .data_size = s->value.data_size};
+    const kr_lent_binary values = {.ends = s->value.ends, .data = s->value.data, .data_size = s->value.data_size};
     return (kr_source){.rows = s->rows, .value = values, .timestamp_unit = KR_MILLISECONDS};
 }
 

@@ -32,6 +32,21 @@ static inline int kr_utf8_sequence(const uint8_t *p, const uint8_t *end) {
     return first == 0xed && p[1] > 0x9f ? -3 : more + 1;
 }
 
+#define KR_NOT_ASCII 0x8080808080808080ull
+
+/* Whether n bytes are UTF-8, for text that is nearly always ASCII. */
+static inline int kr_is_utf8(const uint8_t *p, int64_t n) {
+    const uint8_t *end = p + n;
+    uint64_t high = 0;
+    int64_t i = 0;
+    for (; n - i >= 8; i += 8) high |= kr_load_word(p + i);
+    for (; i < n; i++) high |= p[i];
+    if (KR_LIKELY(!(high & KR_NOT_ASCII))) return 1;
+    for (int length; p < end; p += length)
+        if ((length = kr_utf8_sequence(p, end)) < 0) return 0;
+    return 1;
+}
+
 /* Copies n bytes as valid UTF-8 and returns the bytes written, at most KR_UTF8_GROWTH * n. */
 static inline int64_t kr_copy_utf8(uint8_t *to, const uint8_t *from, int64_t n) {
     const uint8_t *p = from, *end = from + n;
@@ -50,8 +65,6 @@ static inline int64_t kr_copy_utf8(uint8_t *to, const uint8_t *from, int64_t n) 
     }
     return to - start;
 }
-
-#define KR_NOT_ASCII 0x8080808080808080ull
 
 /* The same, for text that is nearly always ASCII and, when `padded`, has KR_PADDING bytes behind it on both sides. */
 KR_ALWAYS_INLINE int64_t kr_copy_text(uint8_t *to, const uint8_t *from, int64_t n, const int padded) {

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "base/endian.h"
+#include "text/base64.h"
 
 #define KR_ZERO_UUID_TEXT "AAAAAAAAAAAAAAAAAAAAAA"
-
-static const char kr_base64_url[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-static const char kr_base64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 static char kr_base64_url_pairs[4096][2]; /* both characters of each 12 bits */
 

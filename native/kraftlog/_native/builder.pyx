@@ -15,12 +15,12 @@ from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport KR_NEEDS_ROOM, KR_OK, KR_RECORD_BATCH_OVERHEAD
 from kraftlog._native.c_encoder cimport (
     KR_RECORD_TOO_LARGE,
-    kr_binary_source,
     kr_encoder,
     kr_encoder_close_batch,
     kr_encoder_run,
     kr_source,
 )
+from kraftlog._native.c_lent cimport kr_lent_binary
 from kraftlog._native.c_memory cimport kr_busy_leave
 from kraftlog._native.encoder cimport Encoder, Source
 from kraftlog._native.memory cimport enter
@@ -44,7 +44,7 @@ cdef int64_t timestamp_of(object given) except? -2:
     return stamp
 
 
-cdef bint lend(object given, kr_binary_source *c, int32_t *ends, Py_buffer *view) except -1:
+cdef bint lend(object given, kr_lent_binary *c, int32_t *ends, Py_buffer *view) except -1:
     """Makes a column of one value. Returns whether there is a buffer to be given back."""
     cdef bint is_viewed = False
     cdef Py_ssize_t size
@@ -86,7 +86,7 @@ cdef class Values:
         return 0
 
     cdef int add(self, given) except -1:
-        cdef kr_binary_source one
+        cdef kr_lent_binary one
         cdef int32_t[2] ends
         cdef Py_buffer view
         cdef uint8_t *valid = <uint8_t *>PyByteArray_AS_STRING(self.validity) + self.count // 8
@@ -110,12 +110,12 @@ cdef class Values:
         (<int32_t *>PyByteArray_AS_STRING(self.ends))[self.count] = <int32_t>self.size
         return 0
 
-    cdef void show(self, kr_binary_source *c) noexcept:
+    cdef void show(self, kr_lent_binary *c) noexcept:
         c.ends = <const int32_t *>PyByteArray_AS_STRING(self.ends)
         c.data = <const uint8_t *>PyByteArray_AS_STRING(self.data)
         c.data_size = PyByteArray_GET_SIZE(self.data)
         c.validity = <const uint8_t *>PyByteArray_AS_STRING(self.validity)
-        c.validity_offset = 0
+        c.validity_at = 0
 
 
 cdef class Fields:

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint8_t
 
-from kraftlog._native.c_hash cimport kr_large_values
+from kraftlog._native.c_lent cimport kr_lent_large
 
 
 cdef extern from "arrow/cell_text.h" nogil:
@@ -11,6 +11,6 @@ cdef extern from "arrow/cell_text.h" nogil:
         KR_CELL_CSV
     enum:
         KR_MOST_TIMESTAMP
-    int64_t kr_cells_measure(kr_cell_form form, const kr_large_values *v, int64_t *text_ends)
-    void kr_cells_write(kr_cell_form form, const kr_large_values *v, uint8_t *text)
+    int64_t kr_cells_measure(kr_cell_form form, const kr_lent_large *v, int64_t *text_ends)
+    void kr_cells_write(kr_cell_form form, const kr_lent_large *v, uint8_t *text)
     int64_t kr_timestamps_write(const int64_t *us, int64_t cells, int64_t *text_ends, uint8_t *text)

@@ -1,6 +1,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
 
 from kraftlog._native.c_decoder cimport kr_batch_header, kr_error
+from kraftlog._native.c_lent cimport kr_lent_binary
 from kraftlog._native.memory cimport kr_input
 
 
@@ -9,13 +10,6 @@ cdef extern from "record/encoder.h" nogil:
         KR_RECORD_OVERHEAD
         KR_RECORD_TOO_LARGE
 
-    ctypedef struct kr_binary_source:
-        const int32_t *ends
-        const uint8_t *data
-        int64_t data_size
-        const uint8_t *validity
-        int64_t validity_offset
-
     enum kr_time_unit:
         KR_MILLISECONDS
         KR_MICROSECONDS
@@ -23,13 +17,13 @@ cdef extern from "record/encoder.h" nogil:
 
     ctypedef struct kr_source:
         int64_t rows
-        kr_binary_source key, value
+        kr_lent_binary key, value
         const int64_t *timestamp
         kr_time_unit timestamp_unit
         const int32_t *header_ends
         const uint8_t *header_validity
         int64_t header_validity_offset
-        kr_binary_source header_key, header_value
+        kr_lent_binary header_key, header_value
 
     ctypedef struct kr_encoder:
         int64_t base_offset, producer_id, max_batch_bytes
@@ -45,7 +39,7 @@ cdef extern from "record/encoder.h" nogil:
         int64_t row
         kr_error error
 
-    int64_t kr_source_bytes(const kr_binary_source *s, int64_t first, int64_t last)
+    int64_t kr_source_bytes(const kr_lent_binary *s, int64_t first, int64_t last)
     int kr_encoder_run(kr_encoder *w, const kr_source *s)
     void kr_encoder_close_batch(kr_encoder *w)
     void kr_seal_batch(uint8_t *p, int64_t size)

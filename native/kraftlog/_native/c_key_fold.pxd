@@ -2,7 +2,8 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 
-from kraftlog._native.c_message cimport kr_program, kr_values
+from kraftlog._native.c_lent cimport kr_lent_binary
+from kraftlog._native.c_message cimport kr_program
 
 
 cdef extern from "base/key_slots.h" nogil:
@@ -47,8 +48,8 @@ cdef extern from "coordinator/key_fold.h" nogil:
         int64_t next
 
     ctypedef struct kr_fold_rows:
-        kr_values keys
-        kr_values values
+        kr_lent_binary keys
+        kr_lent_binary values
         const int64_t *offsets
         const int64_t *producer_ids
         int64_t n

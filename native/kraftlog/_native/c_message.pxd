@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from kraftlog._native.c_arrow cimport ArrowArray
 from kraftlog._native.c_decoder cimport kr_error
+from kraftlog._native.c_lent cimport kr_lent_binary
 
 
 cdef extern from "message/program.h" nogil:
@@ -73,8 +74,7 @@ cdef extern from "message/decode.h" nogil:
         int64_t interpreted
 
     ctypedef struct kr_messages:
-        const uint8_t *data
-        const int32_t *ends
+        kr_lent_binary values
         const int64_t *rows
         const int32_t *starts
         int64_t count
@@ -113,11 +113,11 @@ cdef extern from "message/arrays.h" nogil:
 
 
 cdef extern from "message/json.h" nogil:
-    ctypedef struct kr_json:
+    ctypedef struct kr_json_printer:
         kr_message_decoder *d
         kr_growing *out
 
-    void kr_message_json(kr_json *j, const uint8_t *start, const uint8_t *pos, const uint8_t *end, int64_t row)
+    void kr_print_message(kr_json_printer *j, const uint8_t *start, const uint8_t *pos, const uint8_t *end, int64_t row)
 
 
 cdef extern from "message/encode.h" nogil:
@@ -161,12 +161,6 @@ cdef extern from "message/frame.h" nogil:
         KR_NO_VERSION
         KR_FRAME_VERSION
 
-    ctypedef struct kr_values:
-        const uint8_t *data
-        const int32_t *ends
-        const uint8_t *valid
-        int64_t valid_at
-
     ctypedef struct kr_frame_fault:
         int64_t row
         int32_t status
@@ -190,8 +184,8 @@ cdef extern from "message/frame.h" nogil:
         KR_MOST_GROUPS
         KR_MANY_GROUPS
 
-    void kr_read_frames(const kr_values *values, int64_t n, kr_frames *f)
-    void kr_read_int16_prefixes(const kr_values *values, int64_t n, int32_t when_null, kr_frames *f, int32_t *numbers,
+    void kr_read_frames(const kr_lent_binary *values, int64_t n, kr_frames *f)
+    void kr_read_int16_prefixes(const kr_lent_binary *values, int64_t n, int32_t when_null, kr_frames *f, int32_t *numbers,
                                 int32_t none)
     int kr_group_rows(const int32_t *types, const int32_t *versions, int64_t n, kr_group *groups, uint8_t *ids,
                       int64_t *rows)
@@ -226,7 +220,7 @@ cdef extern from "message/pass.h" nogil:
         int is_skipped
         kr_growing rows
 
-    int64_t kr_pass_run(kr_pass_type *types, const kr_values *v, int64_t start, int64_t end)
+    int64_t kr_pass_run(kr_pass_type *types, const kr_lent_binary *v, int64_t start, int64_t end)
 
 
 cdef extern from "message/keyed_pass.h" nogil:
@@ -243,5 +237,5 @@ cdef extern from "message/keyed_pass.h" nogil:
         int is_skipped
 
     int kr_keyed_end(kr_keyed_type *t)
-    int64_t kr_keyed_run(kr_keyed_type **types, const kr_values *keys, const kr_values *values, int64_t start,
+    int64_t kr_keyed_run(kr_keyed_type **types, const kr_lent_binary *keys, const kr_lent_binary *values, int64_t start,
                          int64_t end)

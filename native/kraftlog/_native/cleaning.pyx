@@ -3,10 +3,12 @@
 import numpy as np
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from kraftlog._native.c_cleaning cimport (
+    kr_content,
     kr_filter,
     kr_kept,
     kr_kept_measure,
@@ -16,8 +18,13 @@ from kraftlog._native.c_cleaning cimport (
     kr_offset_map_open,
     kr_offset_map_put,
     kr_offset_map_superseded,
+    kr_record_rewrite,
+    kr_whole_record,
+    kr_whole_record_read,
 )
 from kraftlog._native.c_memory cimport kr_pool_use
+from kraftlog._native.c_message cimport kr_growing, kr_growing_free, kr_reserve
+from kraftlog._native.c_record cimport bytes_or_none, kr_header_fast
 from kraftlog._native.memory cimport shared_pool
 from kraftlog._native.message cimport Values
 
@@ -95,3 +102,81 @@ def kept_records(const uint8_t[::1] records not None, const uint8_t[::1] keeps n
     with nogil:
         kr_kept_write(&f, &k, to)
     return out, k.kept, k.base_timestamp, k.max_timestamp
+
+
+cdef tuple _fields_of(const kr_whole_record *r):
+    """Key, value, and names and values of headers."""
+    cdef const uint8_t *p = r.fields.headers
+    cdef const uint8_t *name = NULL
+    cdef const uint8_t *value = NULL
+    cdef int32_t name_size = 0, value_size = 0
+    headers = []
+    for _ in range(r.fields.headers_count):
+        p = kr_header_fast(p, r.fields.end, &name, &name_size, &value, &value_size)
+        headers.append((bytes_or_none(name, name_size), bytes_or_none(value, value_size)))
+    key = bytes_or_none(r.fields.key, r.fields.key_length)
+    return key, bytes_or_none(r.fields.value, r.fields.value_length), headers
+
+
+cdef int _add_content(kr_growing *contents, bytes given) except -1:
+    cdef kr_content *c
+    if not kr_reserve(contents, sizeof(kr_content)):
+        raise MemoryError("no memory for a record")
+    c = <kr_content *>(contents.bytes + contents.size)
+    c.bytes = NULL if given is None else <const uint8_t *>PyBytes_AS_STRING(given)
+    c.size = -1 if given is None else PyBytes_GET_SIZE(given)
+    contents.size += sizeof(kr_content)
+    return 0
+
+
+cdef int _rewrite(kr_growing *out, kr_growing *contents, const kr_whole_record *r, fields) except -1:
+    key, value, headers = fields
+    if len(headers) > INT32_MAX:
+        raise ValueError(f"a record cannot have {len(headers)} headers")
+    contents.size = 0
+    _add_content(contents, key)
+    _add_content(contents, value)
+    for name, content in headers:
+        _add_content(contents, name)
+        _add_content(contents, content)
+    if not kr_record_rewrite(out, r, <kr_content *>contents.bytes, <int32_t>len(headers)):
+        raise MemoryError("no memory for records, or they are too large for a batch")
+    return 0
+
+
+def rewritten_records(const uint8_t[::1] records not None, change, int64_t room):
+    """The records of a batch behind ``room`` bytes, with the keys, values and headers that ``change`` returns for those
+    that they have: a list of (key, value, [(name, value)]). All else of them stays."""
+    cdef kr_whole_record r
+    cdef kr_growing out, contents
+    cdef const uint8_t *start = &records[0] if records.shape[0] else NULL
+    cdef const uint8_t *end = start + records.shape[0]
+    cdef const uint8_t *p = start
+    cdef const uint8_t *behind
+    if room < 0:
+        raise ValueError(f"room of {room} bytes")
+    before = []
+    while p < end:
+        behind = kr_whole_record_read(p, end, &r)
+        if behind == NULL:
+            raise ValueError(f"no sound record at byte {p - start} of {end - start}")
+        before.append(_fields_of(&r))
+        p = behind
+    after = change(before)
+    if len(after) != len(before):
+        raise ValueError(f"{len(before)} records became {len(after)}")
+    memset(&out, 0, sizeof(out))
+    memset(&contents, 0, sizeof(contents))
+    try:
+        if not kr_reserve(&out, room):
+            raise MemoryError("no memory for records")
+        memset(out.bytes, 0, room)
+        out.size = room
+        p = start
+        for fields in after:
+            p = kr_whole_record_read(p, end, &r)
+            _rewrite(&out, &contents, &r, fields)
+        return PyByteArray_FromStringAndSize(<const char *>out.bytes, out.size)
+    finally:
+        kr_growing_free(&out)
+        kr_growing_free(&contents)

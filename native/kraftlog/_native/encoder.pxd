@@ -1,6 +1,7 @@
 from libc.stdint cimport int32_t, int64_t
 
-from kraftlog._native.c_encoder cimport kr_binary_source, kr_encoder, kr_source
+from kraftlog._native.c_encoder cimport kr_encoder, kr_source
+from kraftlog._native.c_lent cimport kr_lent_binary
 from kraftlog._native.c_memory cimport kr_busy
 from kraftlog._native.memory cimport Arena, Input
 from kraftlog._native.text_column cimport TextColumn
@@ -10,7 +11,7 @@ cdef class Source:
     cdef kr_source state
     cdef list held
 
-    cdef int _binary(self, kr_binary_source *c, TextColumn column, int64_t first, int64_t count) except -1
+    cdef int _binary(self, kr_lent_binary *c, TextColumn column, int64_t first, int64_t count) except -1
     cdef int64_t size(self) noexcept
 
 

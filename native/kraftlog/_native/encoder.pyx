@@ -20,7 +20,6 @@ from kraftlog._native.c_encoder cimport (
     KR_MILLISECONDS,
     KR_NANOSECONDS,
     KR_RECORD_OVERHEAD,
-    kr_binary_source,
     kr_changes,
     kr_changes_apply,
     kr_changes_check,
@@ -31,6 +30,7 @@ from kraftlog._native.c_encoder cimport (
     kr_source_bytes,
     kr_time_unit,
 )
+from kraftlog._native.c_lent cimport kr_lent_binary
 from kraftlog._native.c_memory cimport kr_busy, kr_busy_leave
 from kraftlog._native.memory cimport Arena, Input, enter, kr_input, kr_input_make
 from kraftlog._native.text_column cimport ListColumn, TextColumn
@@ -53,7 +53,7 @@ cdef class Source:
         self.state.rows = rows
         self.held = []
 
-    cdef int _binary(self, kr_binary_source *c, TextColumn column, int64_t first, int64_t count) except -1:
+    cdef int _binary(self, kr_lent_binary *c, TextColumn column, int64_t first, int64_t count) except -1:
         self.held.append(column.fill(c, first, count))
         return 0
 

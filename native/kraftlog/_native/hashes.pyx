@@ -9,8 +9,8 @@ from kraftlog._native.c_hash cimport (
     kr_crc32c_column,
     kr_hash_code_column,
     kr_murmur2_column,
-    kr_values_out_of_bounds,
 )
+from kraftlog._native.c_lent cimport kr_lent_out_of_bounds
 from kraftlog._native.memory cimport Input
 
 kr_crc_init()
@@ -30,7 +30,7 @@ cdef class Values:
         self.state.data_size = self.data.size
         cdef int64_t bad
         with nogil:
-            bad = kr_values_out_of_bounds(&self.state)
+            bad = kr_lent_out_of_bounds(&self.state)
         if bad >= 0:
             raise ValueError(f"value {bad} is from byte {ends[bad]} to {ends[bad + 1]}, but the data has "
                              f"{self.data.size} bytes")

@@ -1,7 +1,8 @@
 from libc.stdint cimport int32_t, int64_t
 
 from kraftlog._native.c_memory cimport kr_busy
-from kraftlog._native.c_message cimport kr_growing, kr_message_decoder, kr_program, kr_straight, kr_values
+from kraftlog._native.c_lent cimport kr_lent_binary
+from kraftlog._native.c_message cimport kr_growing, kr_message_decoder, kr_program, kr_straight
 from kraftlog._native.memory cimport Input
 
 
@@ -28,7 +29,7 @@ cdef class Programs:
 
 cdef class Values:
     cdef Input data, ends, valid
-    cdef kr_values values
+    cdef kr_lent_binary values
     cdef readonly int64_t count
 
 

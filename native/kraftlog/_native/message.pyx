@@ -182,15 +182,16 @@ cdef class Values:
         self.count = count
         self.ends = Input(ends)
         self.values.ends = <const int32_t *>self.ends.data + offset
-        self.values.valid_at = offset
+        self.values.validity_at = offset
         if (offset + count + 1) * 4 > self.ends.size:
             raise ValueError("the offsets end early")
         if data is not None:
             self.data = Input(data)
             self.values.data = self.data.data
+            self.values.data_size = self.data.size
         if valid is not None:
             self.valid = Input(valid)
-            self.values.valid = self.valid.data
+            self.values.validity = self.valid.data
 
 
 cdef list _frame_faults(kr_frames *frames):
@@ -315,8 +316,7 @@ cdef class Columns:
             return []
         if not kr_rows_within(&rows[0], rows.shape[0], values.count):
             raise ValueError("a row is not one of the values")
-        of_rows.messages.data = values.values.data
-        of_rows.messages.ends = values.values.ends
+        of_rows.messages.values = values.values
         of_rows.messages.rows = &rows[0]
         of_rows.messages.starts = &starts[0]
         of_rows.messages.count = rows.shape[0]

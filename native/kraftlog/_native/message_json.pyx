@@ -10,8 +10,8 @@ from kraftlog._native.c_memory cimport kr_pool_use
 from kraftlog._native.c_message cimport (
     kr_growing,
     kr_growing_free,
-    kr_json,
-    kr_message_json,
+    kr_json_printer,
+    kr_print_message,
     kr_program,
     kr_uuid_text_init,
 )
@@ -29,7 +29,7 @@ def write_json(list programs, int columns, Values values, const int32_t[::1] num
     """
     cdef Columns scratch = Columns(columns, True)
     cdef kr_growing out
-    cdef kr_json json
+    cdef kr_json_printer json
     cdef int64_t i, n = values.count
     cdef int32_t number, last = -1
     cdef const uint8_t *begin
@@ -62,7 +62,7 @@ def write_json(list programs, int columns, Values values, const int32_t[::1] num
                     if number != last:
                         scratch.state.program = of_numbers[number]
                         last = number
-                    kr_message_json(&json, begin, begin + starts[i], end, i)
+                    kr_print_message(&json, begin, begin + starts[i], end, i)
                     if scratch.state.no_memory:
                         break
                 ends_view[i + 1] = <int32_t>out.size

@@ -77,7 +77,7 @@ cdef class Pass:
         cdef int64_t at = 0, n = values.count
         cdef int ok = 1
         cdef uint8_t api_key
-        if values.values.valid != NULL:
+        if values.values.validity != NULL:
             return None
         types[:] = self.types
         if wanted is not None:

@@ -9,6 +9,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
 from kraftlog._native.c_crc cimport kr_crc_init
 from kraftlog._native.c_decoder cimport kr_aborted, kr_batch_header, kr_decoder
+from kraftlog._native.c_record cimport bytes_or_none, kr_header_fast, kr_record
 from kraftlog._native.memory cimport kr_input, kr_input_make, kr_lent
 
 kr_crc_init()
@@ -22,13 +23,6 @@ cdef extern from "record/sound_batch.h" nogil:
         KR_SOUND_RECORDS
         KR_SOUND_PASSED
         KR_SOUND_NOT
-
-    ctypedef struct kr_record:
-        int32_t key_length, value_length, headers_count
-        const uint8_t *key
-        const uint8_t *value
-        const uint8_t *headers
-        const uint8_t *end
 
     ctypedef struct kr_sound:
         kr_input input
@@ -47,8 +41,6 @@ cdef extern from "record/sound_batch.h" nogil:
     int64_t kr_record_offset(const kr_batch_header *h, const kr_record *r)
     int64_t kr_record_timestamp(const kr_batch_header *h, const kr_record *r)
     int kr_is_control(const kr_batch_header *h)
-    const uint8_t *kr_header_fast(const uint8_t *p, const uint8_t *end, const uint8_t **key, int32_t *key_length,
-                                  const uint8_t **value, int32_t *value_length)
 
 
 cdef extern from "text/utf8.h" nogil:
@@ -105,10 +97,6 @@ cdef class Record:
             f"Record(offset={self.offset}, timestamp_ms={self.timestamp_ms}, key={self.key!r}, value={self.value!r}, "
             f"headers={self.headers!r}, is_control={self.is_control})"
         )
-
-
-cdef object bytes_or_none(const uint8_t *p, int32_t size):
-    return None if size < 0 else PyBytes_FromStringAndSize(<const char *>p, size)
 
 
 cdef str text_of(const uint8_t *p, int32_t size):

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t, uint8_t
 
-from kraftlog._native.c_encoder cimport kr_binary_source
+from kraftlog._native.c_lent cimport kr_lent_binary
 from kraftlog._native.c_text_column cimport kr_lent_buffer, kr_lent_list, kr_text_column, kr_text_error
 from kraftlog._native.memory cimport Arena
 
@@ -19,7 +19,7 @@ cdef class TextColumn:
 
     cdef int _check(self, int64_t first, int64_t count) except -1
     cdef int64_t _measured(self, int64_t first, int64_t count, int64_t most, int64_t *size, kr_text_error *error) except -2
-    cdef object fill(self, kr_binary_source *c, int64_t first, int64_t count)
+    cdef object fill(self, kr_lent_binary *c, int64_t first, int64_t count)
 
 
 cdef class ListColumn:

@@ -9,7 +9,7 @@ from cython cimport freelist
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
-from kraftlog._native.c_encoder cimport kr_binary_source
+from kraftlog._native.c_lent cimport kr_lent_binary
 from kraftlog._native.c_text_column cimport (
     KR_NOT_LOOKED_AT,
     KR_TEXT_BUFFER_SHORT,
@@ -172,7 +172,7 @@ cdef class TextColumn:
             raise self.error
         return taken
 
-    cdef object fill(self, kr_binary_source *c, int64_t first, int64_t count):
+    cdef object fill(self, kr_lent_binary *c, int64_t first, int64_t count):
         """Lends rows, or copies them; returns what keeps them alive."""
         cdef int64_t taken, size, ends_size
         cdef kr_text_error error
@@ -187,11 +187,11 @@ cdef class TextColumn:
             taken = self._measured(first, count, INT32_MAX, &size, &error)
             if taken != count:
                 raise ValueError(f"rows {first} to {first + count} do not fit a column")
-        c.validity_offset = 0
+        c.validity_at = 0
         if self.is_lent:
             c.ends = <const int32_t *>self.state.values.places.start + self.state.values.offset + first
             c.validity = self.state.values.validity.start
-            c.validity_offset = self.state.values.offset + first
+            c.validity_at = self.state.values.offset + first
             c.data = self.data.start
             c.data_size = self.data.size
             return self
