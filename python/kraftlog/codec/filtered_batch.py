@@ -7,13 +7,13 @@ or, if attribute bit 6 is set, the delete horizon of the batch.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from kraftlog._native.checksum import crc32c
-from kraftlog._native.cleaning import kept_records
+from kraftlog._native.cleaning import kept_records, rewritten_records
 from kraftlog._native.compression import Decompressor
 from kraftlog._native.scanner import DELETE_HORIZON_BIT, LOG_OVERHEAD, RECORD_BATCH_OVERHEAD, TIMESTAMP_TYPE_BIT
 from kraftlog.codec.compression import DEFAULT_LEVELS, compress_batches
@@ -101,16 +101,7 @@ def rewritten_batch(
     header = list(_HEADER.unpack_from(batch))
     plain = _plain(batch, header[5], decompressor)
     header[5] = _with_compression(header[5], compression)
-    rewritten = bytearray(RECORD_BATCH_OVERHEAD)
-    before, fields = [], []
-    for attributes, delta, rest in _records(plain):
-        offset_delta, at = _read_varint(rest, 0)
-        before.append(attributes + _varint(delta) + _varint(offset_delta))
-        fields.append(_read_fields(rest, at))
-    for begin, one in zip(before, change(fields), strict=True):
-        body = begin + _fields_text(one)
-        rewritten += _varint(len(body)) + body
-    return _sealed(header, rewritten)
+    return _sealed(header, rewritten_records(plain, change, RECORD_BATCH_OVERHEAD))
 
 
 def empty_batch(batch: bytes) -> bytes:
@@ -143,63 +134,3 @@ def _sealed(header: list[int], batch: bytearray) -> bytes:
         return bytes(compress_batches(batch, compression, DEFAULT_LEVELS[compression]))
     struct.pack_into(">I", batch, _CRC_AT, crc32c(memoryview(batch)[_BEHIND_CRC:]))
     return bytes(batch)
-
-
-def _records(plain: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Return the attributes, timestamp delta and remaining bytes of each record."""
-    at = 0
-    while at < len(plain):
-        length, at = _read_varint(plain, at)
-        delta, behind = _read_varint(plain, at + 1)
-        yield plain[at : at + 1], delta, plain[behind : at + length]
-        at += length
-
-
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
-        shift += 7
-
-
-def _read_fields(data: bytes, at: int) -> Fields:
-    key, at = _read_bytes(data, at)
-    value, at = _read_bytes(data, at)
-    count, at = _read_varint(data, at)
-    headers = []
-    for _ in range(count):
-        name, at = _read_bytes(data, at)
-        content, at = _read_bytes(data, at)
-        headers.append((name or b"", content))
-    return key, value, headers
-
-
-def _read_bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
-    length, at = _read_varint(data, at)
-    return (None, at) if length < 0 else (data[at : at + length], at + length)
-
-
-def _fields_text(fields: Fields) -> bytes:
-    key, value, headers = fields
-    parts = [_with_length(key), _with_length(value), _varint(len(headers))]
-    for name, content in headers:
-        parts += [_with_length(name), _with_length(content)]
-    return b"".join(parts)
-
-
-def _with_length(data: bytes | None) -> bytes:
-    return _varint(-1) if data is None else _varint(len(data)) + data
-
-
-def _varint(value: int) -> bytes:
-    number = value << 1 if value >= 0 else ~(value << 1)
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
