@@ -201,7 +201,7 @@ def test_records_without_keys_are_refused(opened: Opened):
         store.create_topic("t", configs=COMPACT)
         for rows_ in ({"value": ["x"]}, {"key": ["a", None], "value": ["x", "y"]}):
             producer = store.producer()
-            with pytest.raises(InvalidRecordError, match="t-0: a record without a key") as refused:
+            with pytest.raises(InvalidRecordError, match="t-0: a record has no key") as refused:
                 producer.send("t", pa.table(rows_))
             assert refused.value.kafka_code == 87
         put(store, ("a", "1"))

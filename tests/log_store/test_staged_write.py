@@ -297,7 +297,7 @@ def test_an_ended_write_cannot_be_committed(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         stager.write("t", 0, rows(["b"] * 200))
     begin(tmp_path, one)
-    with pytest.raises(WriteEndedError, match="this file of it is gone"):
+    with pytest.raises(WriteEndedError, match="its file is gone"):
         commit(tmp_path, one, staged)
     assert visible(tmp_path) == {}
 
@@ -464,7 +464,7 @@ def test_batches_of_a_transactional_id(tmp_path: Path, caplog: pytest.LogCapture
     assert caplog.messages == []
     assert not write_batch("a", 1, "a1, again")
     assert not write_batch("a", 0, "a0, again")
-    dropped = "batch {} of transactional id a was committed before; what was staged of it is dropped"
+    dropped = "batch {} of transactional id a was committed before; its staged rows are dropped"
     assert caplog.messages == [f"{tmp_path}: {dropped.format(batch_id)}" for batch_id in (1, 0)]
     assert write_batch("b", 0, "b0")
     assert write_batch("a", 5, "a5")
@@ -481,7 +481,7 @@ def test_batches_of_a_transactional_id(tmp_path: Path, caplog: pytest.LogCapture
     assert_sound(tmp_path)
     with pytest.raises(ValueError, match="batch_id -1"):
         write_of_batch("a", -1)
-    with pytest.raises(ValueError, match="at least one character"):
+    with pytest.raises(ValueError, match="expected a nonempty"):
         write_of_batch("", 0)
 
 

@@ -157,15 +157,20 @@ def test_events_that_come_twice_change_nothing():
 @pytest.mark.parametrize(
     ("state", "event", "error", "says"),
     [
-        (None, AddPartitions(7, 0, ORDERS, 1, 2), InvalidProducerIdMappingError, "has no producer id, or expired"),
+        (
+            None,
+            AddPartitions(7, 0, ORDERS, 1, 2),
+            InvalidProducerIdMappingError,
+            "no producer id; it is unknown or expired",
+        ),
         (begun(), AddPartitions(8, 0, ORDERS, 1, 2), InvalidProducerIdMappingError, "belongs to producer 7, not 8"),
         (begun(3), AddPartitions(7, 2, ORDERS, 1, 2), ProducerFencedError, "epoch 2 of producer 7 is fenced"),
         (begun(3), AddPartitions(7, 4, ORDERS, 1, 2), ProducerFencedError, "epoch 4 of producer 7 is fenced"),
         (begun(3), EndTransaction(7, 2, True, 1), ProducerFencedError, "has epoch 3 of producer 7"),
-        (begun(0, EMPTY), EndTransaction(7, 0, True, 1), InvalidTransactionError, "no transaction under way"),
-        (begun(0, COMPLETE_ABORT), Fence(1), InvalidTransactionError, "no transaction under way"),
+        (begun(0, EMPTY), EndTransaction(7, 0, True, 1), InvalidTransactionError, "no open transaction"),
+        (begun(0, COMPLETE_ABORT), Fence(1), InvalidTransactionError, "no open transaction"),
         (begun(0, PREPARE_COMMIT), AddPartitions(7, 0, ORDERS, 1, 2), InvalidTransactionError, "about to end"),
-        (begun(), InitProducerId(1, 1), InvalidTransactionError, "before another producer begins"),
+        (begun(), InitProducerId(1, 1), InvalidTransactionError, "still has an open transaction; end it first"),
     ],
 )
 def test_refusals(state: TransactionState | None, event: Event, error: type[Exception], says: str):

@@ -162,8 +162,8 @@ def test_a_job_that_happens_once(spark, tmp_path: Path):
     [
         ("id value", {"topic": "t"}, "column value is int64, neither binary nor string"),
         ("string(id) value, id offset", {"topic": "t"}, "unknown column offset; there are key, value"),
-        ("string(id) key", {"topic": "t"}, "no column value"),
-        ("string(id) value", {}, "no topic: neither the option topic nor a column topic"),
+        ("string(id) key", {"topic": "t"}, "expected a column value"),
+        ("string(id) value", {}, "expected the option topic or a column topic"),
         ("string(id) value, 'a/b' topic", {}, "topic 'a/b': 1 to 249 characters"),
         ("string(id) value, string(null) topic", {}, "topic is null, and there is no option topic"),
         ("string(id) value, 5 partition", {"topic": "t", "partitions": "5"}, "partition 5 of t is not between 0 and 4"),

@@ -24,18 +24,18 @@ class AbortedTransactions:
         self._rows = list(zip(*(entries[name].tolist() for name in names), strict=True))
 
     def add(self, producer_id: int, first_offset: int, marker_offset: int) -> None:
-        """Take a transaction whose marker is written."""
+        """Add a transaction whose marker is written."""
         self._rows.append((producer_id, first_offset, marker_offset))
 
     def view(self, base_offset: int, end_offset: int) -> ProducerView:
-        """Return what a reader of the last segment leaves out; transactions of earlier segments are forgotten.
+        """Return the transactions that a reader of the last segment leaves out; drop those of earlier segments.
 
         Parameters
         ----------
         base_offset : int
-            Of the last segment.
+            Base offset of the last segment.
         end_offset : int
-            Which the reader does not come to.
+            The reader stops before it.
         """
         if self._rows and self._rows[0][2] < base_offset:
             self._rows = [row for row in self._rows if row[2] >= base_offset]

@@ -1,4 +1,4 @@
-"""The cluster that a store is: one node whose topics stand in ``__cluster_metadata-0``, as a KRaft broker has them."""
+"""A store as a cluster of one node, whose topics are in ``__cluster_metadata-0``, as on a KRaft broker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kraftlog.write.metadata_writer import MetadataLogWriter
 
 META_PROPERTIES = "meta.properties"
 FEATURES = {"metadata.version": metadata_version_level("4.0"), "group.version": 1, "transaction.version": 2}
-PRODUCER_ID_BLOCK = 1000  # as many ids as a broker takes at once
+PRODUCER_ID_BLOCK = 1000  # a broker's block size
 
 Row: TypeAlias = dict[str, object]
 
@@ -45,9 +45,9 @@ class Cluster:
     new_uuid : callable
         Returns 16 bytes.
     node_id : int
-        Of a new log directory.
+        Node id of a new log directory.
     was_clean : bool
-        Whether the log directory was closed in order; else the metadata log is recovered.
+        Whether the log directory was closed cleanly; otherwise the metadata log is recovered.
     adopts_partitions : bool
         Whether partitions of a log directory without a metadata log are taken over.
 
@@ -102,7 +102,7 @@ class Cluster:
         return self._topics
 
     def new_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> Topic:
-        """Return a topic that is not written yet."""
+        """Return a new topic without writing it."""
         return Topic(name, self._new_uuid(), (0,) * partitions, configs)
 
     def create(self, topics: Iterable[Topic]) -> None:
@@ -133,7 +133,7 @@ class Cluster:
             del self._topics[topic.name]
 
     def next_producer_id(self) -> int:
-        """Return a producer id that was never used; a block of them is written before its first one is."""
+        """Return an unused producer id; its block is written before the first id of the block is returned."""
         if self._first_free_id >= self._end_of_ids:
             with self._step():
                 self._first_free_id, end = self._end_of_ids, self._end_of_ids + PRODUCER_ID_BLOCK
@@ -157,7 +157,7 @@ class Cluster:
         lines = disk().read_bytes(path).decode().splitlines()
         found = {key.strip(): value.strip() for key, is_row, value in (line.partition("=") for line in lines) if is_row}
         if "node.id" not in found:
-            raise ValueError(f"{path}: no node.id; a log directory of KRaft expected")
+            raise ValueError(f"{path}: expected node.id of a KRaft log directory, found none")
         return found
 
     def _format(self, node_id: int) -> dict[str, str]:
@@ -181,7 +181,7 @@ class Cluster:
         return disk().entry(self._folder) is not None and bool(PartitionFolder.of(self._folder).segments)
 
     def _recover(self) -> None:
-        """Cut what a crash has left behind the end of the metadata log, as a controller that takes it over."""
+        """Truncate what a crash left after the end of the metadata log, as a new controller does."""
         if self._is_there():
             self._open_writer()
 
@@ -214,7 +214,7 @@ class Cluster:
 
     @contextmanager
     def _step(self) -> Iterator[None]:
-        """Change the metadata log, and topics and ids in memory, in one step, as ``Partition`` does it."""
+        """Change the metadata log, and topics and ids in memory, in one step, as ``Partition`` does."""
         with self._lock:
             self._make_whole()
             self._is_halfway = True
@@ -222,9 +222,9 @@ class Cluster:
             self._is_halfway = False
 
     def _make_whole(self) -> None:
-        """Read the metadata log again, when an exception such as that of Ctrl-C has left a step halfway.
+        """Read the metadata log again after an exception such as KeyboardInterrupt has interrupted a step.
 
-        What the disk refused stays refused until the store is opened again.
+        After an error of the disk, every call fails until the store is reopened.
         """
         with self._lock, storage_errors():
             writer = self._writer
@@ -238,7 +238,7 @@ class Cluster:
             self._is_halfway = False
 
     def _append(self, records: list[pa.Array]) -> None:
-        """Append records in one transaction, or in one batch where they fit it."""
+        """Append records in one transaction, or in one batch if they fit."""
         writer = self._open_writer()
         filled = [array for array in records if len(array)]
         if sum(map(len, filled)) <= 16:
@@ -248,7 +248,7 @@ class Cluster:
             transaction.append(filled)
 
     def _open_writer(self) -> MetadataLogWriter:
-        """Open the metadata log for writing: under a new epoch, as a controller that takes it over."""
+        """Open the metadata log for writing under a new epoch, as a new controller does."""
         if self._writer is None:
             self._writer = MetadataLogWriter(
                 self._folder,

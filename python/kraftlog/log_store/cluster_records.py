@@ -1,4 +1,4 @@
-"""What the metadata log of a store says of its cluster: topics with their configs, features, producer ids."""
+"""The cluster in the metadata log of a store: topics with their configs, features, producer ids."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from kraftlog.log_store.topics import Topic
 from kraftlog.metadata_log.files import MetadataLog
 from kraftlog.metadata_log.image import image_at
 
-TOPIC_RESOURCE = 2  # the type of ConfigRecords of topics
+TOPIC_RESOURCE = 2  # resource type of a topic in ConfigRecord
 _TYPES = ("TopicRecord", "PartitionRecord", "ConfigRecord", "ProducerIdsRecord", "FeatureLevelRecord")
 
 
 @dataclass(frozen=True)
 class ClusterRecords:
-    """What is known at the end of a metadata log.
+    """The cluster at the end of a metadata log.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class ClusterRecords:
     features : tuple of (str, int)
         Names and levels.
     next_producer_id : int
-        The first one of no block that was taken.
+        The first id after all allocated blocks.
     """
 
     topics: tuple[Topic, ...]
@@ -40,7 +40,7 @@ def read_cluster(folder: Path, node_id: int) -> ClusterRecords:
     RecordError
         When it is damaged.
     ValueError
-        When a partition is on another node than this one.
+        When a partition is on another node.
     """
     faults: list[Fault] = []
     at = image_at(MetadataLog.open(folder), None, faults)

@@ -34,7 +34,7 @@ MAX_POLL_INTERVAL_MS = 300_000  # max.poll.interval.ms
 
 _THREAD = "thread"
 
-_PAUSE = 0.005  # seconds between two looks for new records
+_PAUSE = 0.005  # seconds between two checks for new records
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 def _alone(
     method: Callable[Concatenate[Consumer, _Arguments], _Result],
 ) -> Callable[Concatenate[Consumer, _Arguments], _Result]:
-    """Refuse a call while another thread is inside of the consumer, as Kafka's does, and in a child process."""
+    """Raise while another thread is in a method of the consumer, as Kafka's does, and in a child process."""
 
     @wraps(method)
     def checked(self: Consumer, /, *args: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
@@ -58,10 +58,10 @@ def _alone(
 
 
 class Consumer:
-    """Reads partitions of a store. ``LogStore.consumer`` makes it; it refuses a thread while another one uses it.
+    """Reads partitions of a store. ``LogStore.consumer`` makes it. Concurrent use by two threads raises.
 
-    Positions move when ``poll`` returns. When an exception such as that of Ctrl-C has come out of it, the next ``poll``
-    returns the same records.
+    Positions move when ``poll`` returns. If it raises an exception such as KeyboardInterrupt, the next ``poll`` returns
+    the same records.
 
     Attributes
     ----------
@@ -81,19 +81,19 @@ class Consumer:
         if reset not in (EARLIEST, LATEST):
             raise ValueError(f"auto_offset_reset {reset!r} is neither earliest nor latest")
         if max_poll_interval_ms <= 0:
-            raise ValueError(f"max_poll_interval_ms {max_poll_interval_ms} is less than 1")
+            raise ValueError(f"max_poll_interval_ms {max_poll_interval_ms} is not positive")
         self.group = group
         self._store = store
         self._isolation_level: IsolationLevel = isolation_level
         self._reset = reset
-        self._user: dict[str, int] = {}  # the thread that is inside of a method
-        self._moved: dict[TopicPartition, int] = {}  # the positions when what is being read will be returned
-        self._is_halfway = False  # while iterators may be behind the positions
+        self._user: dict[str, int] = {}  # the thread in a method
+        self._moved: dict[TopicPartition, int] = {}  # positions after the records that are being read
+        self._is_halfway = False  # while iterators may be ahead of the positions
         self._positions: dict[TopicPartition, int] = {}
         self._reading: dict[TopicPartition, tuple[Iterator[pa.RecordBatch], int]] = {}
-        self._changes: dict[TopicPartition, int] = {}  # of partitions when their reading began
+        self._changes: dict[TopicPartition, int] = {}  # topic ids when reading of partitions began
         self._topic_ids: dict[TopicPartition, bytes] = {}
-        self._unstable: list[TopicPartition] = []  # whose committed offsets wait for the end of a transaction
+        self._unstable: list[TopicPartition] = []  # partitions whose committed offsets depend on an open transaction
         self._member: GroupMetadata | None = None
         self._max_poll_interval_ms = max_poll_interval_ms
         self._leaves_at_end: finalize[..., Consumer] | None = None
@@ -101,7 +101,7 @@ class Consumer:
 
     @_alone
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions; those that were read before keep their positions.
+        """Read these partitions; partitions that were assigned before keep their positions.
 
         Raises
         ------
@@ -118,18 +118,18 @@ class Consumer:
     def subscribe(self, topics: Iterable[str] | re.Pattern[str]) -> None:
         """Read all partitions of topics. Consumers of one group share them, as Kafka's range assignor does.
 
-        When members of the group come or go, or a topic is created or deleted, the next ``poll`` takes what is this
-        consumer's then; with a group it goes on at the offsets that the group has committed.
+        When members join or leave the group, or a topic is created or deleted, the next ``poll`` takes the consumer's
+        new partitions; with a group it continues at the group's committed offsets.
 
         Parameters
         ----------
         topics : str or iterable of str, or Pattern
-            Names of topics; or a pattern, which matches whole names, also of topics that are created later.
+            Names of topics; or a pattern for whole names, including topics that are created later.
 
         Raises
         ------
         UnknownTopicOrPartitionError
-            When the store has no topic of a name.
+            When the store has no topic with one of the names.
         """
         wanted = topics if isinstance(topics, re.Pattern) else tuple(names(topics))
         for name in wanted if isinstance(wanted, tuple) else ():
@@ -140,13 +140,13 @@ class Consumer:
         self._rebalance()
 
     def _join(self) -> None:
-        """Join the group; a consumer that nobody has any more leaves it, else its partitions would be read no more."""
+        """Join the group. A garbage-collected consumer leaves it; otherwise nobody would read its partitions."""
         members = self._store.members
         self._member = members.join(self.group, self._subscription, self._max_poll_interval_ms)
         if self._leaves_at_end is not None:
             self._leaves_at_end.detach()
         self._leaves_at_end = finalize(self, members.dropped, self._member)
-        self._leaves_at_end.atexit = False  # a store that is still open then is not closed in order either
+        self._leaves_at_end.atexit = False  # a store that is still open at exit is not closed cleanly either
 
     @_alone
     def assignment(self) -> list[TopicPartition]:
@@ -156,11 +156,11 @@ class Consumer:
 
     @property
     def subscription(self) -> tuple[str, ...] | re.Pattern[str]:
-        """What ``subscribe`` was given."""
+        """The argument of ``subscribe``."""
         return self._subscription
 
     def group_metadata(self) -> GroupMetadata:
-        """Return who this consumer is in its group, for ``send_offsets_to_transaction``.
+        """Return this consumer's membership in its group, for ``send_offsets_to_transaction``.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class Consumer:
         Parameters
         ----------
         max_records : int
-            About how many at most: a record batch of Arrow is returned whole.
+            Approximate maximum: an Arrow record batch is returned whole.
         timeout : float
             Seconds to wait for records when there are none.
 
@@ -189,12 +189,12 @@ class Consumer:
         RecordError
             When a log is damaged.
         UnknownTopicOrPartitionError
-            Once, when a topic of the subscription was deleted; the next call reads the others.
+            Once, after a topic of the subscription was deleted; the next call reads the others.
         """
         self._enter()
         try:
             table = self._polled(max_records, time.monotonic() + timeout)
-            self._positions, self._is_halfway = self._moved, False  # nothing behind it lets a signal's handler run
+            self._positions, self._is_halfway = self._moved, False  # after it no signal handler can run
             return table
         finally:
             self._user = {}
@@ -205,7 +205,7 @@ class Consumer:
         user = self._user.setdefault(_THREAD, own)
         if user != own:
             raise ConcurrentModificationError(
-                f"a consumer is for one thread at a time: thread {user} uses it, and thread {own} wants to"
+                f"a consumer is for one thread at a time: thread {own} called it while thread {user} uses it"
             )
 
     def _polled(self, max_records: int, deadline: float) -> pa.Table:
@@ -226,16 +226,16 @@ class Consumer:
                 except Exception:
                     if not batches:
                         raise
-                    break  # what was read counts as consumed; the next call meets the error again
+                    break  # records before the error count as consumed; the next call raises it again
             if batches or time.monotonic() >= deadline:
                 return pa.Table.from_batches(batches, RECORDS.select())
             self._positions, self._is_halfway = self._moved, False
             time.sleep(_PAUSE)
 
     def _begin_moving(self) -> None:
-        """Let positions move without effect: they count when what lies before them is returned."""
+        """Move positions tentatively: they take effect when the records before them are returned."""
         if self._is_halfway:
-            self._reading = {}  # an exception has left iterators that are ahead of the positions
+            self._reading = {}  # after an exception, iterators are ahead of the positions
         self._is_halfway = True
         self._moved = dict(self._positions)
 
@@ -246,7 +246,7 @@ class Consumer:
 
     @_alone
     def seek(self, key: TopicPartition, offset: int) -> None:
-        """Go on at an offset.
+        """Continue at an offset.
 
         Raises
         ------
@@ -260,21 +260,21 @@ class Consumer:
 
     @_alone
     def commit(self, offsets: OffsetsToCommit | None = None) -> None:
-        """Commit offsets of the group, by default the positions; they are on disk then.
+        """Commit offsets of the group, by default the positions, and wait until they are on disk.
 
         Raises
         ------
         ValueError
             When the consumer has no group.
         IllegalGenerationError, UnknownMemberIdError
-            When the partitions may be another member's by now. The next ``poll`` takes what is this consumer's.
+            When another member may have the partitions now. The next ``poll`` takes this consumer's partitions.
         UnknownTopicOrPartitionError
             When a topic was deleted since its position was taken.
         """
         member = self.group_metadata()
         for key in self._positions if offsets is None else ():
             if self._store.topic_of(key[0]).topic_id != self._topic_ids[key]:
-                raise UnknownTopicOrPartitionError(f"topic {key[0]!r} is another one than that which was read")
+                raise UnknownTopicOrPartitionError(f"topic {key[0]!r} was recreated since its position was taken")
         self._store.groups.commit(member, with_metadata(self._positions if offsets is None else offsets))
 
     @_alone
@@ -284,12 +284,12 @@ class Consumer:
 
     @_alone
     def lag(self) -> dict[TopicPartition, int]:
-        """Return how many offsets lie between each position and the end that the consumer can see."""
+        """Return, for each partition, the offsets between its position and the end that the consumer can see."""
         starts = {key: self._store.partition_of(key).log_start_offset for key in self._positions}
         return {key: max(0, self._end_of(key) - max(at, starts[key])) for key, at in self._positions.items()}
 
     def close(self) -> None:
-        """Leave the group; nothing is committed. In a child process that has inherited the consumer it does nothing."""
+        """Leave the group without a commit. In a child process that has inherited the consumer it does nothing."""
         if self._store.owner.is_here:
             self._close()
 
@@ -319,25 +319,25 @@ class Consumer:
                 self._leaves_at_end.detach()
 
     def _rebalance(self) -> None:
-        """Take the partitions that are this consumer's when members of its group, or topics, have come or gone.
+        """Take this consumer's new partitions after members of its group, or topics, have changed.
 
-        With a group it goes on where the group is: another member may have had them meanwhile.
+        With a group it continues at the group's offsets: another member may have had the partitions since.
         """
         if self._member is None:
             return
         try:
             generation, partitions = self._store.members.assignment(self._member)
-        except UnknownMemberIdError:  # it has not polled for too long, and joins again, as Kafka's does
+        except UnknownMemberIdError:  # it exceeded max.poll.interval.ms, and joins again, as Kafka's does
             self._join()
             generation, partitions = self._store.members.assignment(self._member)
         if partitions is not None:
             self._take(partitions, {} if self.group is not None else self._positions)
-            self._member = replace(self._member, generation=generation)  # last: an exception lets it be taken again
+            self._member = replace(self._member, generation=generation)  # last, so that an exception repeats the step
 
     def _tell_deleted(self) -> None:
         deleted = self._store.members.deleted(self._member) if self._member is not None else []
         if deleted:
-            raise UnknownTopicOrPartitionError(f"{', '.join(deleted)}: deleted; other topics are read on")
+            raise UnknownTopicOrPartitionError(f"{', '.join(deleted)}: deleted; the next poll reads the other topics")
 
     def _forget_positions(self) -> None:
         self._positions.clear()
@@ -345,7 +345,7 @@ class Consumer:
         self._unstable.clear()
 
     def _take(self, partitions: list[TopicPartition], known: dict[TopicPartition, int] | None = None) -> None:
-        """Read these partitions: where they were read, at the committed offset, or where ``auto_offset_reset`` says.
+        """Read these partitions: from their position, the committed offset, or as ``auto_offset_reset`` says.
 
         At read_committed a partition waits while a transaction is open that would commit another offset for it, as
         Kafka's consumer does (``requireStable``).
@@ -375,7 +375,7 @@ class Consumer:
         return self._store.partition_of(key).changes != self._changes[key]
 
     def _check_position(self, key: TopicPartition) -> None:
-        """Begin anew in a partition of a topic that was created again, or that does not reach to the position."""
+        """Reset the position in a partition whose topic was created again, or that ends before the position."""
         partition, topic_id = self._store.partition_of(key), self._store.topic_of(key[0]).topic_id
         is_in_range = partition.log_start_offset <= self._moved[key] <= partition.next_offset
         if not is_in_range or topic_id != self._topic_ids[key]:
@@ -388,7 +388,7 @@ class Consumer:
         return partition.last_stable_offset if self._isolation_level == READ_COMMITTED else partition.next_offset
 
     def _next(self, key: TopicPartition) -> pa.RecordBatch | None:
-        """Return the next rows of a partition, and move its position behind them."""
+        """Return the next rows of a partition, and move its position after them."""
         self._check_position(key)
         end = self._end_of(key)
         while key in self._reading or self._moved[key] < end:
@@ -398,23 +398,23 @@ class Consumer:
             try:
                 batch = next(batches, None)
             except BaseException as error:
-                del self._reading[key]  # an iterator that has failed would seem to be at its end
+                del self._reading[key]  # a failed iterator would seem to be exhausted
                 if isinstance(error, OSError | RecordError) and self._has_changed(key):
                     self._check_position(key)
-                    continue  # the segments were cleaned or removed meanwhile
+                    continue  # the segments were cleaned or removed since
                 raise
             if batch is None:
                 del self._reading[key]
-                self._moved[key] = reached  # what lies before it are markers, and what is not shown
+                self._moved[key] = reached  # before it are only markers and invisible records
             elif batch.num_rows:
                 self._moved[key] = batch.column("offset")[-1].as_py() + 1
                 return batch
         return None
 
     def _read(self, key: TopicPartition, end: int) -> tuple[Iterator[pa.RecordBatch], int]:
-        """Return rows of a partition from its position on, and the offset before which they end.
+        """Return rows of a partition from its position on, and their end offset.
 
-        The last segment is read from where the partition knows a batch to be; earlier ones by their index files.
+        The last segment is read from a batch whose place is in memory; earlier ones through their index files.
         """
         start, partition = self._moved[key], self._store.partition_of(key)
         self._changes[key] = partition.changes

@@ -1,8 +1,8 @@
-"""What the coordinators knew when a store was closed, in a file: the next store need not read their topics again.
+"""The state of the coordinators when a store was closed, in a file: the next store need not read their topics.
 
-``__transaction_state`` and ``__consumer_offsets`` grow with each transaction. The file holds what they add up to, and
-the offsets at which they ended. It is taken only while they end there, and when the log directory was closed in order:
-a broker that wrote to them meanwhile has moved their recovery points. It can be removed at any time.
+``__transaction_state`` and ``__consumer_offsets`` grow with each transaction. The file holds their aggregate state and
+their end offsets. It is used only while they still end there, and when the log directory was closed cleanly: a broker
+that wrote to them since has moved their recovery points. It can be removed at any time.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _VERSION = 1
 
 GroupsOffsets = Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
 Ends = Mapping[TopicPartition, tuple[str, int]]
-"""Of each partition its topic id, as text, and the offset at which it ends."""
+"""The topic id of each partition, as text, and its end offset."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the coordinators know."""
+    """The state of the coordinators."""
 
     transactions: list[TransactionState]
     groups: GroupsOffsets
 
 
 def write_known(log_directory: Path, ends: Ends, known: Known) -> None:
-    """Write the file, unless it says the same already."""
+    """Write the file, unless it has the same content already."""
     rows = {
         "version": _VERSION,
         "ends": [[*key, *end] for key, end in sorted(ends.items())],
@@ -51,13 +51,13 @@ def write_known(log_directory: Path, ends: Ends, known: Known) -> None:
 
 
 def read_known(log_directory: Path, ends: Ends | None = None) -> Known | None:
-    """Return what the file says; None when there is no such file, or none of this form.
+    """Return the content of the file; None without a file, or with one of another form.
 
     Parameters
     ----------
     log_directory : Path
     ends : mapping of (str, int) to (str, int), optional
-        Where the topics of the coordinators end; None is returned unless the file was written when they ended there.
+        End offsets of the coordinators' topics; the result is None unless the file has the same ones.
     """
     path = log_directory / COORDINATORS_FILE
     try:

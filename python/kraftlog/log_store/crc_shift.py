@@ -1,8 +1,8 @@
-"""The CRC32C of data of which four bytes are changed, from the crc before, without a look at the data.
+"""The CRC32C of data after a change of four bytes, from the earlier CRC, without reading the data.
 
-A crc is linear: what the change adds to it depends on the changed bits and on how many bytes lie behind them. As
-polynomials over GF(2): (change) * x^32 * x^(8 * bytes behind), modulo the polynomial of CRC32C. Bits are in the
-reversed order, as the crc has them: the highest bit is x^0.
+A CRC is linear: the effect of a change depends on the changed bits and on the number of bytes after them. As
+polynomials over GF(2): (change) * x^32 * x^(8 * bytes after), modulo the polynomial of CRC32C. Bits are in reversed
+order, as in the CRC: the highest bit is x^0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Words = npt.NDArray[np.uint32]
 
 
 def changed_crcs(crcs: Words, changes: Words, bytes_behind: npt.NDArray[np.int64]) -> Words:
-    """Return each crc as it is after four bytes of its data have changed.
+    """Return each CRC after a change of four bytes in its data.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def changed_crcs(crcs: Words, changes: Words, bytes_behind: npt.NDArray[np.int64
     changes : uint32[n]
         The four bytes before, xor the four bytes after; read in little endian.
     bytes_behind : int64[n]
-        How much of the data lies behind the four bytes.
+        Number of bytes after these four.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def changed_crcs(crcs: Words, changes: Words, bytes_behind: npt.NDArray[np.int64
 
 
 def _product(left: Words, right: Words) -> Words:
-    """Multiply polynomials, modulo that of CRC32C."""
+    """Multiply polynomials, modulo the polynomial of CRC32C."""
     total = np.zeros_like(right)
     for bit in range(31, -1, -1):
         total ^= np.where(left >> np.uint32(bit) & np.uint32(1), right, np.uint32(0))
@@ -57,7 +57,7 @@ def _product(left: Words, right: Words) -> Words:
 
 
 def _power_of_bytes(counts: npt.NDArray[np.int64]) -> Words:
-    """Return x^(8 * count): the product of the powers that the bits of the count stand for."""
+    """Return x^(8 * count): the product of one power for each bit of the count."""
     powers = np.full(len(counts), _ONE, np.uint32)
     for bit in range(int(counts.max(initial=0)).bit_length()):
         factor = np.broadcast_to(_factor(bit), powers.shape)

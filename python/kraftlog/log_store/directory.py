@@ -1,4 +1,4 @@
-"""The topics of a log directory that no store has opened, and whether it is one."""
+"""The topics of a log directory that no store has opened, and a check that it is a log directory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kraftlog.topics import CLUSTER_METADATA
 from kraftlog.write.log_end import LogEnd, find_log_end
 from kraftlog.write.recovery_points import read_recovery_points
 
-_NOT_GIVEN_OUT = 1 << 62  # producer ids from here on were made up, by tools that have no controller to ask
-OF_FILE_SYSTEMS = frozenset({"lost+found"})  # what the root of an empty file system holds
+_NOT_GIVEN_OUT = 1 << 62  # tools without a controller make up producer ids from here on
+OF_FILE_SYSTEMS = frozenset({"lost+found"})  # an empty file system has it in its root
 
 
 def partition_folders(log_directory: Path) -> dict[str, list[int]]:
-    """Return the partitions of each topic that have a folder; none when there is no log directory."""
+    """Return the partitions of each topic that have a folder; an empty dict if there is no log directory."""
     found: dict[str, list[int]] = {}
     for entry in disk().entries(log_directory) if disk().entry(log_directory) else ():
         parsed = parse_partition_folder(entry.name)
@@ -32,9 +32,9 @@ def partition_folders(log_directory: Path) -> dict[str, list[int]]:
 
 
 def existing_topics(log_directory: Path) -> dict[str, int]:
-    """Return how many partitions the topics of a log directory have, but for those of Kafka itself.
+    """Return the partition counts of the topics of a log directory, except Kafka's internal topics.
 
-    The metadata log says it where it knows a topic: a partition that nobody has written to may have no folder.
+    The metadata log takes precedence: a partition without records may have no folder.
     """
     folders = partition_folders(log_directory)
     found = {topic: partitions[-1] + 1 for topic, partitions in folders.items()}
@@ -55,13 +55,13 @@ def _topics_of_metadata(folder: Path) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Found:
-    """What the partitions of a log directory show without a metadata log.
+    """The state that partitions of a log directory show without a metadata log.
 
     Attributes
     ----------
     topics : list of Topic
     next_producer_id : int
-        Above those that a broker has given out.
+        Greater than all ids that a broker has allocated.
     """
 
     topics: list[Topic] = field(default_factory=list)
@@ -69,18 +69,18 @@ class Found:
 
 
 def found_partitions(log_directory: Path, new_uuid: Callable[[], bytes]) -> Found:
-    """Return the topics whose partitions a log directory has, without a look at a metadata log.
+    """Return the topics whose partitions a log directory has, without reading a metadata log.
 
     Parameters
     ----------
     log_directory : Path
     new_uuid : callable
-        Returns the id of a topic whose folders say none.
+        Returns an id for a topic without one in its folders.
 
     Raises
     ------
     ValueError
-        When folders of a topic say different ids.
+        When folders of a topic have different ids.
     RecordError
         When a log is damaged before its recovery point.
     """
@@ -102,7 +102,7 @@ def found_partitions(log_directory: Path, new_uuid: Callable[[], bytes]) -> Foun
 
 
 def with_found_epochs(topic: Topic, log_directory: Path) -> Topic:
-    """Return a new topic with the leader epochs of folders that have its name, and no topic id: they become its own."""
+    """Return a new topic with the leader epochs of folders that have its name and no topic id: it adopts them."""
     epochs = list(topic.leader_epochs)
     for partition in partition_folders(log_directory).get(topic.name, ()):
         if partition < len(epochs) and topic_id_of(log_directory / f"{topic.name}-{partition}") is None:
@@ -116,12 +116,12 @@ def _end_of(log_directory: Path, name: str, partition: int) -> LogEnd:
 
 
 def check_log_directory(folder: Path) -> None:
-    """Refuse to make a log directory of a folder that holds other things only.
+    """Raise for a folder that only has other files, so that no log directory is made of it.
 
     Raises
     ------
     FileExistsError
-        When something is in the folder, and nothing of it belongs to a log directory.
+        When the folder is not empty, and nothing in it belongs to a log directory.
     """
     if disk().entry(folder) is None:
         return

@@ -1,4 +1,4 @@
-"""What a store refuses, by the names of Kafka's errors."""
+"""Errors of a store, under the names of Kafka's errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kraftlog.errors import KraftlogError
 
 
 class StoreError(KraftlogError):
-    """A refusal of a store; nothing was written.
+    """A request that a store rejects; nothing was written.
 
     Attributes
     ----------
     is_fatal : bool
-        Whether the producer can do nothing more; else its transaction can be aborted, and the next one begun.
+        Whether the producer is unusable; otherwise its transaction can be aborted, and the next one begun.
     """
 
     is_fatal = False
@@ -26,7 +26,7 @@ class UnknownTopicOrPartitionError(StoreError, kafka_error="UNKNOWN_TOPIC_OR_PAR
 
 
 class InvalidTopicError(StoreError, kafka_error="INVALID_TOPIC_EXCEPTION"):
-    """A name that no topic can have."""
+    """An invalid name of a topic."""
 
 
 class TopicExistsError(StoreError, kafka_error="TOPIC_ALREADY_EXISTS"):
@@ -34,41 +34,41 @@ class TopicExistsError(StoreError, kafka_error="TOPIC_ALREADY_EXISTS"):
 
 
 class InvalidPartitionsError(StoreError, kafka_error="INVALID_PARTITIONS"):
-    """A number of partitions that no topic can have."""
+    """An invalid number of partitions."""
 
 
 class InvalidConfigError(StoreError, kafka_error="INVALID_CONFIG"):
-    """A configuration that is unknown, or has a value that it cannot have."""
+    """An unknown configuration, or an invalid value of one."""
 
 
 class CommitFailedError(StoreError):
-    """Offsets of a consumer whose partitions may be another member's by now: see IllegalGenerationError.
+    """Offsets of a consumer whose partitions another member may have now: see IllegalGenerationError.
 
-    Kafka's consumer raises CommitFailedException. The next ``poll`` takes what is the consumer's then, from the offsets
-    that its group has committed.
+    Kafka's consumer raises CommitFailedException. The next ``poll`` takes the consumer's partitions, at the committed
+    offsets of its group.
     """
 
 
 class IllegalGenerationError(CommitFailedError, kafka_error="ILLEGAL_GENERATION"):
-    """Offsets of an older generation: members of the group have come or gone."""
+    """Offsets of an older generation: members have joined or left the group."""
 
 
 class UnknownMemberIdError(CommitFailedError, kafka_error="UNKNOWN_MEMBER_ID"):
-    """Offsets that no member commits, of a group that has members."""
+    """Offsets from a non-member, for a group that has members."""
 
 
 class OutOfOrderSequenceError(StoreError, kafka_error="OUT_OF_ORDER_SEQUENCE_NUMBER"):
-    """A batch whose sequence does not follow that of the batch before."""
+    """A batch whose sequence does not follow the previous batch."""
 
     is_fatal = True
 
 
 class InvalidProducerEpochError(StoreError, kafka_error="INVALID_PRODUCER_EPOCH"):
-    """A batch of an older epoch than its producer has in the partition."""
+    """A batch with an older epoch than the producer's in the partition."""
 
 
 class InvalidTransactionError(StoreError, kafka_error="INVALID_TXN_STATE"):
-    """Work that the state of the transaction does not allow."""
+    """An operation that the state of the transaction does not allow."""
 
 
 class InvalidProducerIdMappingError(StoreError, kafka_error="INVALID_PRODUCER_ID_MAPPING"):
@@ -78,32 +78,32 @@ class InvalidProducerIdMappingError(StoreError, kafka_error="INVALID_PRODUCER_ID
 
 
 class InvalidTransactionTimeoutError(StoreError, kafka_error="INVALID_TRANSACTION_TIMEOUT"):
-    """A timeout of transactions that the store does not allow."""
+    """A transaction timeout that the store does not allow."""
 
     is_fatal = True
 
 
 class StorageError(StoreError, kafka_error="KAFKA_STORAGE_ERROR"):
-    """A store on which a write has failed; it must be opened again."""
+    """A store in which a write has failed; it must be reopened."""
 
     is_fatal = True
 
 
 class LostRecordsError(StoreError):
-    """Records that ``send`` took one by one, and that could not be written.
+    """Single records from ``send`` that could not be written.
 
-    All others are written. Kafka's producer tells it by the future of each record.
+    All others are written. Kafka's producer reports it in the future of each record.
 
     Attributes
     ----------
     count : int
-        How many there are, since the producer began.
+        Number of such records since the producer began.
     first : Exception
-        What refused the first one.
+        The error of the first one.
     """
 
     def __init__(self, count: int, first: Exception) -> None:
-        super().__init__(f"{count} records that were sent could not be written, of the first one: {first}")
+        super().__init__(f"{count} records that were sent could not be written; error of the first one: {first}")
         self.count = count
         self.first = self.__cause__ = first
 
@@ -112,13 +112,13 @@ class LostRecordsError(StoreError):
 
 
 class ReusedTransactionalIdError(StoreError):
-    """A transactional id of a stream with another checkpoint, whose batches have the numbers of committed ones."""
+    """A transactional id under which a stream with another checkpoint has committed batches with the same numbers."""
 
     is_fatal = True
 
 
 class ForkedStoreError(StoreError):
-    """A store that another process has opened, of which this one is a fork."""
+    """A store that the parent of this forked process has opened."""
 
     is_fatal = True
 
@@ -128,26 +128,26 @@ class ConcurrentModificationError(StoreError):
 
 
 class ProducerFencedError(StoreError, kafka_error="PRODUCER_FENCED"):
-    """A producer after which another one has begun with the same transactional id."""
+    """A producer that a newer one with the same transactional id has fenced."""
 
     is_fatal = True
 
 
 def storage_error(error: OSError) -> StorageError:
-    """Return the error of a store for one of the disk; it says what to do where files run out."""
+    """Return the store's error for an error of the disk, with advice when the limit of open files is reached."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return StorageError(
-            f"{error}: a store keeps the log files of up to open_files partitions open, and needs some more; lower "
+            f"{error}: a store keeps log files of up to open_files partitions open, and needs a few others; lower "
             "open_files, or raise the limit of open files (ulimit -n)"
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-        return StorageError(f"{error}; meanwhile kraftlog.open reads the log directory, and writes nothing")
+        return StorageError(f"{error}; kraftlog.open can still read the log directory, and writes nothing")
     return StorageError(str(error))
 
 
 @contextmanager
 def storage_errors() -> Iterator[None]:
-    """Raise errors of the disk as those of a store."""
+    """Raise errors of the disk as errors of the store."""
     try:
         yield
     except OSError as error:

@@ -13,20 +13,20 @@ from itertools import count
 from kraftlog.log_store.errors import IllegalGenerationError, UnknownMemberIdError
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 
-_ALONE = "\0"  # begins the name of the group of a consumer that has none
+_ALONE = "\0"  # prefix of the group name of a consumer without a group
 
 Subscription = tuple[str, ...] | re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """Who commits offsets, as Kafka's ``ConsumerGroupMetadata``.
+    """The committer of offsets, as Kafka's ``ConsumerGroupMetadata``.
 
     Attributes
     ----------
     group : str
     generation : int
-        Of the group when the member got its partitions; -1 without a membership.
+        Generation of the group when the member got its partitions; -1 without a membership.
     member_id : str
         Empty without a membership.
     """
@@ -43,11 +43,11 @@ class _Member:
     Attributes
     ----------
     polled_at : int
-        When it asked last for its partitions, in milliseconds.
+        Time of its last poll, in milliseconds.
     max_poll_interval_ms : int
-        After which another one may have them.
+        After this time without a poll another member may take its partitions.
     deleted : list of str
-        Topics of its subscription that were deleted since it asked last.
+        Topics of its subscription that were deleted since its last poll.
     """
 
     subscription: Subscription
@@ -56,7 +56,7 @@ class _Member:
     deleted: list[str] = field(default_factory=list)
 
     def subscribes(self, topic: str) -> bool:
-        """Whether a topic is one of those that it reads."""
+        """Whether it subscribes to a topic."""
         if isinstance(self.subscription, re.Pattern):
             return self.subscription.fullmatch(topic) is not None
         return topic in self.subscription
@@ -64,19 +64,19 @@ class _Member:
 
 @dataclass
 class _Group:
-    """A group; each change of its members or of their topics begins a generation."""
+    """A group; each change of its members or their topics begins a generation."""
 
-    members: dict[str, _Member] = field(default_factory=dict)  # in the order in which they came
+    members: dict[str, _Member] = field(default_factory=dict)  # in the order in which they joined
     generation: int = 0
 
 
 class GroupMembers:
-    """Which members a group has, and which partitions are theirs; its methods are for any thread.
+    """The members of groups, and their partitions; its methods are thread-safe.
 
     Parameters
     ----------
     topics : callable
-        Returns how many partitions each topic has that a consumer may read, by name.
+        Returns the partition counts of topics that a consumer may read, by name.
     clock : callable
         Returns the time in milliseconds.
     """
@@ -90,7 +90,7 @@ class GroupMembers:
         self._lock = threading.Lock()
 
     def join(self, group: str | None, subscription: Subscription, max_poll_interval_ms: int) -> GroupMetadata:
-        """Add a member; return it in no generation yet. Without a group it gets one of its own."""
+        """Add a member; return it without a generation. Without a group it gets its own."""
         with self._locked():
             member_id = f"consumer-{next(self._numbers)}"
             name = _ALONE + member_id if group is None else group
@@ -107,12 +107,12 @@ class GroupMembers:
             pass
 
     def dropped(self, member: GroupMetadata) -> None:
-        """Note that nobody has a member any more: it leaves before the next one asks. For finalizers; takes no lock."""
+        """Note that a member was garbage-collected: it leaves at the next request. For finalizers; takes no lock."""
         self._dropped.append(member)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock, when those that were dropped have left."""
+        """Remove dropped members, and hold the lock."""
         with self._lock:
             while self._dropped:
                 self._remove(self._dropped[0])
@@ -122,14 +122,14 @@ class GroupMembers:
     def _remove(self, member: GroupMetadata) -> None:
         left = self._groups.get(member.group)
         if left is None or left.members.pop(member.member_id, None) is None:
-            return  # it has left; an exception came out of what it did next
+            return  # it has left; an exception interrupted its next step
         left.generation += 1
         if member.group.startswith(_ALONE):
             del self._groups[member.group]
 
     @staticmethod
     def _remove_late(group: _Group, now: int) -> None:
-        """Remove members that have not polled for max.poll.interval.ms, as another one is there to read on."""
+        """Remove members that have not polled for max.poll.interval.ms if another member can take their partitions."""
         late = [key for key, each in group.members.items() if now - each.polled_at > each.max_poll_interval_ms]
         for key in late:
             del group.members[key]
@@ -138,8 +138,8 @@ class GroupMembers:
     def check(self, member: GroupMetadata, *, is_transactional: bool) -> None:
         """Raise when offsets must not be committed, as Kafka's coordinator does.
 
-        Somebody who is no member may commit for a group without members, and in a transaction, where the epoch of the
-        producer is what fences.
+        A non-member may commit for a group without members, and in a transaction, where the epoch of the producer
+        fences.
 
         Raises
         ------
@@ -150,15 +150,15 @@ class GroupMembers:
             if not member.member_id and member.generation < 0:
                 if group.members and not is_transactional:
                     raise UnknownMemberIdError(
-                        f"group {member.group!r} has {len(group.members)} members that share its partitions; offsets "
-                        "that no member commits are not taken"
+                        f"group {member.group!r} has {len(group.members)} members that share its partitions; only "
+                        "members may commit offsets"
                     )
                 return
             if member.member_id not in group.members:
-                raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no member any more")
+                raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no longer a member")
             if member.generation != group.generation:
                 raise IllegalGenerationError(
-                    f"group {member.group!r}: generation {member.generation} of {member.member_id!r}, but "
+                    f"group {member.group!r}: generation {member.generation} of {member.member_id!r} is stale; "
                     f"{group.generation} has begun; its partitions may be another member's"
                 )
 
@@ -168,35 +168,35 @@ class GroupMembers:
             self._touch(topic)
 
     def topic_deleted(self, topic: str) -> None:
-        """Begin a generation of the groups that subscribe to a topic, and note it for those that named the topic."""
+        """Begin a generation of the groups that subscribe to a topic; members that named the topic learn of it."""
         with self._locked():
             for member in self._touch(topic):
                 if not isinstance(member.subscription, re.Pattern):
                     member.deleted.append(topic)
 
     def deleted(self, member: GroupMetadata) -> list[str]:
-        """Return the topics that a member named and that were deleted since it asked last."""
+        """Return the topics that a member named and that were deleted since its last poll."""
         with self._locked():
             found = self._groups[member.group].members[member.member_id]
             topics, found.deleted = found.deleted, []
             return topics
 
     def assignment(self, member: GroupMetadata) -> tuple[int, list[TopicPartition] | None]:
-        """Return the generation, and a member's partitions in it; None where the generation is the member's own.
+        """Return the generation, and a member's partitions in it; None if the member is already in that generation.
 
-        The partitions of a topic are shared among the members that subscribe to it, in the order in which they came,
-        as Kafka's ``RangeAssignor`` does it.
+        The partitions of a topic are shared among the members that subscribe to it, in the order in which they joined,
+        as by Kafka's ``RangeAssignor``.
 
         Raises
         ------
         UnknownMemberIdError
-            When it has not asked for so long that another one has its partitions.
+            When it has not polled for so long that another member has its partitions.
         """
         with self._locked():
             group = self._groups[member.group]
             own = group.members.get(member.member_id)
             if own is None:
-                raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no member any more")
+                raise UnknownMemberIdError(f"group {member.group!r}: {member.member_id!r} is no longer a member")
             own.polled_at = self._clock()
             self._remove_late(group, own.polled_at)
             if group.generation == member.generation:
@@ -222,7 +222,7 @@ def _subscribed(group: _Group, topic: str) -> list[_Member]:
 
 
 def _share(member: _Member, sharing: list[_Member], partitions: int) -> range:
-    """Return the partitions of a topic that are a member's."""
+    """Return a member's partitions of a topic."""
     at = next(place for place, each in enumerate(sharing) if each is member)
     each_has, more = divmod(partitions, len(sharing))
     start = at * each_has + min(at, more)

@@ -1,4 +1,4 @@
-"""Committed offsets of groups: what ``__consumer_offsets`` holds, and the records that change it."""
+"""Committed offsets of groups: the state of ``__consumer_offsets``, and the records that change it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from kraftlog.log_store.transaction_state import NONE, TopicPartition
 from kraftlog.messages.api import encode_messages
 
-_VERSION = 3  # of values: the last that releases before 4.1 can read (KIP-915)
+_VERSION = 3  # version of values: the last that releases before 4.1 can read (KIP-915)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class OffsetAndMetadata:
     Attributes
     ----------
     offset : int
-        Of the record that is read next.
+        Offset of the next record to read.
     metadata : str
     leader_epoch : int
-        Of the last record that was read; -1 where it is not known.
+        Leader epoch of the last record that was read; -1 if unknown.
     """
 
     offset: int
@@ -43,7 +43,7 @@ def offset_records(group: str, offsets: Offsets, timestamp_ms: int) -> pa.Record
     group : str
     offsets : mapping of (str, int) to OffsetAndMetadata
     timestamp_ms : int
-        When it was committed.
+        Time of the commit.
     """
     count = len(offsets)
     values = pa.record_batch(
@@ -85,9 +85,9 @@ class Commit:
     Attributes
     ----------
     producer_id, producer_epoch : int
-        Of the transaction that they wait for; -1 of those that wait for the disk alone.
+        Producer of the transaction that they depend on; -1 for offsets that only wait for the disk.
     record_offset : int
-        Of the first of their records; -1 as long as these are not in the log.
+        Offset of their first record; -1 until it is in the log.
     """
 
     group: str
@@ -100,8 +100,8 @@ class Commit:
 class GroupOffsets:
     """The committed offsets of all groups of a store, and those that wait for the disk or the end of a transaction.
 
-    Of two commits of an offset the one counts whose record comes later in the log, whichever came into effect later:
-    so it is when the log is read again, by a store or by a broker.
+    Of two commits of an offset the one with the later record in the log wins, regardless of which took effect later: a
+    store or broker that reads the log again gets the same result.
     """
 
     def __init__(self) -> None:
@@ -109,23 +109,23 @@ class GroupOffsets:
         self._waiting: list[Commit] = []
 
     def begin(self, commit: Commit) -> None:
-        """Take a commit that waits; its record may be in the log from now on."""
+        """Add a pending commit; its record may be in the log from now on."""
         self._waiting.append(commit)
 
     def drop(self, commit: Commit) -> None:
-        """Forget a commit that waits."""
+        """Drop a pending commit."""
         self._waiting = [each for each in self._waiting if each is not commit]
 
     def finish(self, commit: Commit) -> None:
-        """Let a commit count."""
+        """Apply a commit."""
         known = self._committed.setdefault(commit.group, {})
         for key, offset in commit.offsets.items():
             if key not in known or known[key][1] <= commit.record_offset:
                 known[key] = offset, commit.record_offset
-        self.drop(commit)  # last: it counts in all partitions then, or an exception leaves it to be finished again
+        self.drop(commit)  # last: an exception before it leaves the commit pending, to be applied again
 
     def end(self, producer_id: int, producer_epoch: int, *, is_commit: bool) -> None:
-        """Commit or drop what waits for the transactions of a producer up to an epoch."""
+        """Apply or drop the pending offsets of a producer's transactions up to an epoch."""
         for commit in self._waiting:
             if commit.producer_id == producer_id and NONE < commit.producer_epoch <= producer_epoch:
                 (self.finish if is_commit else self.drop)(commit)

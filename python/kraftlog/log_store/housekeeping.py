@@ -1,4 +1,4 @@
-"""Retention and compaction of a store's partitions, when it is asked for them; a broker does it by itself."""
+"""Retention and compaction of a store's partitions, on request; a broker runs them by itself."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Freed:
-    """What retention or compaction has made of a partition.
+    """The effect of retention or compaction on a partition.
 
     Attributes
     ----------
     topic, partition : str, int
     size_before, size_after : int
-        In bytes, of its log files.
+        Bytes of its log files.
     """
 
     topic: str
@@ -37,7 +37,7 @@ class Freed:
 
 
 def clean(partition: Partition, log_directory: Path, now: int, *, roll: bool) -> Freed | None:
-    """Clean a partition, if its topic is compacted: its closed segments up to the last stable offset.
+    """Clean a partition of a compacted topic: its closed segments up to the last stable offset.
 
     Parameters
     ----------
@@ -74,19 +74,19 @@ def clean(partition: Partition, log_directory: Path, now: int, *, roll: bool) ->
 
 
 def apply_retention(partition: Partition, now: int) -> Freed | None:
-    """Remove segments that are older, or more, than the topic keeps; never the last one, nor what is not stable."""
+    """Remove segments by retention time and size; never the last one, nor unstable records."""
     topic = partition.topic
     with partition.housekeeping():
         before = _size(partition)
         doomed = _doomed(partition, now)
         for segment, following in doomed:
-            partition.move_log_start(following)  # first: no reader begins there any more
+            partition.move_log_start(following)  # first, so that no reader starts there
             remove_segment(partition.folder, segment.base_offset or 0)
         return Freed(*partition.key, before, _size(partition)) if doomed or "delete" in topic.cleanup_policy else None
 
 
 def _doomed(partition: Partition, now: int) -> list[tuple[Segment, int]]:
-    """Return the segments to be removed, each with the base offset of the one behind it."""
+    """Return the segments to be removed, each with the base offset of the next one."""
     topic, segments = partition.topic, _stable(partition)
     if not segments:
         return []
@@ -112,7 +112,7 @@ def _stable(partition: Partition) -> list[Segment]:
 
 
 def _end(partition: Partition, segments: list[Segment]) -> int:
-    """Return the base offset of what follows segments."""
+    """Return the base offset of the segment after a list of segments."""
     last = segments[-1].base_offset or 0
     bases = [segment.base_offset or 0 for segment in PartitionFolder.of(partition.folder).segments]
     return min((base for base in bases if base > last), default=partition.last_base_offset)
@@ -129,7 +129,7 @@ def _within(segments: Iterable[Segment], newest: int) -> list[Segment]:
 
 
 def _holds_the_same(one: Path, other: Path) -> bool:
-    """Whether two files have the same bytes; a piece of each is in memory."""
+    """Whether two files have the same bytes, comparing piece by piece."""
     files = disk().open(one), disk().open(other)
     try:
         size = files[0].size

@@ -1,7 +1,7 @@
-"""Compaction of the topics that the coordinators write: a store does it by itself, as a broker does.
+"""Compaction of the topics that the coordinators write: a store runs it by itself, as a broker does.
 
-A commit writes three records of its id and one for each offset, and only the last of each key counts: without it the
-topics would grow for ever, and opening a store that was not closed in order would read all of them.
+A commit writes three records of its id and one for each offset, and only the last record of each key counts. Without
+compaction the topics would grow for ever, and opening a store after a crash would read all of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kraftlog.log_store.partition import Partition
 from kraftlog.log_store.threads import Threads
 from kraftlog.log_store.transaction_state import TopicPartition
 
-_LEAST_DIRTY = 0.5  # min.cleanable.dirty.ratio: of the bytes of closed segments
+_LEAST_DIRTY = 0.5  # min.cleanable.dirty.ratio, a fraction of the bytes of closed segments
 
 _LOGGER = logging.getLogger("kraftlog.log_store")
 
 
 class InternalCompaction:
-    """Cleans a partition of a coordinator when half of its closed segments was written since it was cleaned last.
+    """Cleans a coordinator's partition when half of its closed segments is newer than its last cleaning.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ class InternalCompaction:
     clock : callable
         Returns the time in milliseconds.
     threads : Threads or None
-        Which do it; None: that of the caller.
+        Threads that run it; None runs it in the caller's.
     """
 
     def __init__(self, log_directory: Path, clock: Callable[[], int], threads: Threads | None) -> None:
         self._log_directory = log_directory
         self._clock = clock
         self._threads = threads
-        self._seen: dict[TopicPartition, int] = {}  # where the last segment began when it was looked at
+        self._seen: dict[TopicPartition, int] = {}  # base offset of the last segment at the last check
         self._is_closed = False
         self._one_cleans = threading.Lock()
 
     def written(self, partition: Partition) -> None:
-        """Look at a partition that was written to, if a segment of it was closed since. No caller fails by it."""
+        """Check a partition after a write, if one of its segments was closed since the last check. It never raises."""
         last = partition.last_base_offset
         if self._seen.get(partition.key, 0) == last:
             return
@@ -60,7 +60,7 @@ class InternalCompaction:
             self._threads.submit(self._clean, partition)
 
     def close(self) -> None:
-        """Wait for what is under way, and begin nothing more."""
+        """Wait for running work, and start no more."""
         self._is_closed = True
         with self._one_cleans:
             pass
@@ -70,7 +70,7 @@ class InternalCompaction:
             with self._one_cleans:
                 if not self._is_closed and self._is_dirty(partition):
                     clean(partition, self._log_directory, self._clock(), roll=False)
-        except (StoreError, RecordError, OSError) as error:  # what is written next meets a disk that fails itself
+        except (StoreError, RecordError, OSError) as error:  # the next write reports a failing disk itself
             _LOGGER.warning("%s: it could not be compacted: %s", partition.folder, error)
 
     def _is_dirty(self, partition: Partition) -> bool:

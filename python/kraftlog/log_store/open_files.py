@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Resting(Protocol):
-    """What can close its file and opens it again when it is used."""
+    """An object that can close its file and reopens it when it is used."""
 
     def rest(self) -> None:
         """Close the file."""
 
 
 class OpenFiles:
-    """The partitions whose log files are open; those that were used least recently close them. For any thread.
+    """The partitions whose log files are open; the least recently used ones close them. Thread-safe.
 
     Parameters
     ----------
@@ -23,11 +23,11 @@ class OpenFiles:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._used: dict[Resting, None] = {}  # in the order in which they were used last
+        self._used: dict[Resting, None] = {}  # least recently used first
         self._lock = threading.Lock()
 
     def use(self, partition: Resting) -> None:
-        """Note that a partition is about to be written; it holds no lock that ``rest`` of another one takes."""
+        """Note that a partition is about to be written; the caller holds no lock that ``rest`` of another one takes."""
         with self._lock:
             self._used.pop(partition, None)
             self._used[partition] = None
@@ -38,6 +38,6 @@ class OpenFiles:
         oldest.rest()
 
     def forget(self, partition: Resting) -> None:
-        """Forget a partition that is closed."""
+        """Remove a closed partition."""
         with self._lock:
             self._used.pop(partition, None)

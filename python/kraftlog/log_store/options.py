@@ -1,4 +1,4 @@
-"""How a store is kept."""
+"""Options of a store."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kraftlog.write.log_options import FSYNC, Fsync
 
 
 def milliseconds_now() -> int:
-    """Return the time, as Kafka counts it."""
+    """Return the time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def random_uuid() -> bytes:
-    """Return a random uuid of version 4, as Kafka makes them."""
+    """Return a random UUID of version 4, under Kafka's restrictions."""
     made = bytearray(os.urandom(16))
     made[6], made[8] = made[6] & 0x0F | 0x40, made[8] & 0x3F | 0x80
     return bytes(made)
@@ -25,24 +25,24 @@ def random_uuid() -> bytes:
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How a store is kept.
+    """Options of a store.
 
     Attributes
     ----------
     fsync : {"commit", "batch", "close"}
-        When to wait for the disk: before a commit, a flush or a committed offset counts; behind each batch as well; or
-        when a segment is closed, so that a loss of power may lose what was acknowledged.
+        When to wait for the disk: before a commit, a flush or a committed offset returns; after each batch as well; or
+        only when a segment is closed, so that a power failure may lose acknowledged records.
     transaction_log_partitions, offsets_partitions : int
-        How many partitions ``__transaction_state`` and ``__consumer_offsets`` get when they are made. Kafka's default
+        Number of partitions of new ``__transaction_state`` and ``__consumer_offsets`` topics. Kafka's default
         of 50 spreads them over brokers; a store is one.
     sync_threads : int
-        Threads that wait for files together; 0: each caller waits for one behind the other.
+        Threads that sync files in parallel; 0: each caller syncs one after the other.
     open_files : int
-        How many partitions keep their log file open for writing; those that were written least recently close it.
+        Maximum number of partitions with an open log file; the least recently written ones close it.
     node_id : int
-        Of a new store.
+        Node id of a new store.
     adopts_partitions : bool
-        Whether a folder that has partitions, and no metadata log, becomes a store of their topics; else it is refused.
+        Whether a folder with partitions but no metadata log becomes a store of their topics; otherwise it is an error.
     clock : callable
         Returns the time in milliseconds.
     new_uuid : callable
@@ -64,9 +64,9 @@ class StoreOptions:
             raise ValueError(f"fsync {self.fsync!r} is not one of {', '.join(FSYNC)}")
         for name in ("transaction_log_partitions", "offsets_partitions", "open_files"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} {getattr(self, name)} is less than 1")
+                raise ValueError(f"{name} {getattr(self, name)} is not positive")
         if self.sync_threads < 0:
-            raise ValueError(f"sync_threads {self.sync_threads} is less than 0")
+            raise ValueError(f"sync_threads {self.sync_threads} is negative")
 
 
 class StoreArguments(TypedDict, total=False):

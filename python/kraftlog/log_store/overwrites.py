@@ -1,9 +1,9 @@
-"""Topics that lose what they had when a transaction is committed.
+"""Topics whose records a committed transaction replaces.
 
-The segments before the transaction may go only when it is decided, and must go before its markers show what takes
-their place. So the transaction begins new segments, and a file in the folder of the write says which: the manifest. It
-is on disk before PrepareCommit is. A store that finds the transaction prepared deletes the segments before it writes
-the missing markers.
+The segments before the transaction may be deleted only after its decision, and must be deleted before its markers make
+the new records visible. So the transaction begins new segments, and a file in the folder of the write, the manifest,
+lists them. It is on disk before PrepareCommit. A store that opens with the transaction prepared deletes the old
+segments before it writes the missing markers.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MANIFEST = "overwrite.json"
 
 @dataclass(frozen=True)
 class Overwrite:
-    """What a transaction takes the place of.
+    """The records that a transaction replaces.
 
     Attributes
     ----------
     producer_id, producer_epoch : int
-        Of the transaction's records.
+        Producer of the transaction's records.
     starts : mapping of (str, int) to int
-        Where the segments begin that are kept, by partition.
+        Base offset of the first kept segment, by partition.
     """
 
     transactional_id: str
@@ -53,26 +53,26 @@ class Overwrite:
         write_file(folder / MANIFEST, json.dumps(rows).encode())
 
     def is_decided(self, state: TransactionState | None) -> bool:
-        """Whether a state is that of its transaction, which is to be committed and may lack markers."""
+        """Whether a state is that of this transaction, prepared to commit, with markers that may be missing."""
         if state is None or state.status != PREPARE_COMMIT:
             return False
         raised = state.transaction_version >= EPOCH_BUMP_VERSION
         return (state.producer_id, state.producer_epoch) == (self.producer_id, self.producer_epoch + raised)
 
     def finish(self, partition_of: Callable[[TopicPartition], Partition]) -> None:
-        """Delete what the transaction takes the place of; that can be done again."""
+        """Delete the records that the transaction replaces; it can be repeated."""
         for key, offset in self.starts.items():
             with suppress(UnknownTopicOrPartitionError):  # the topic was deleted
                 partition_of(key).delete_before(offset, self.producer_id)
 
 
 def has_manifest(folder: Path) -> bool:
-    """Whether the write of a folder has come to its decision, or near it."""
+    """Whether the write of a folder may be decided."""
     return disk().entry(folder / MANIFEST) is not None
 
 
 def decided_overwrites(log_directory: Path, states: Iterable[TransactionState]) -> Iterator[Overwrite]:
-    """Return the overwriting transactions of a log directory that are decided, and may not be finished.
+    """Return the overwriting transactions of a log directory that are decided and may be unfinished.
 
     Raises
     ------

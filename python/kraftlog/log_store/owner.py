@@ -1,4 +1,4 @@
-"""Which process a store belongs to: a child that inherits it by ``fork`` must leave it alone."""
+"""The process that owns a store: a child that inherits it by ``fork`` must not use it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class Owner:
-    """The process that has opened a store; its producers, consumers and the store itself ask it at each call.
+    """The process that has opened a store; the store, its producers and consumers check it at each call.
 
     A child has the same files, positions and sequences, and its parent writes on: two would write one log. The lock of
-    the log directory does not keep it out, as it is the parent's, nor does a lock in memory tell the two apart.
+    the log directory does not exclude the child, which inherits it, and neither does a lock in memory.
 
     Parameters
     ----------
     path : Path
-        Of the store.
+        Path of the store.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +36,7 @@ class Owner:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process."""
+        """Whether the current process is the owner."""
         return self.pid == _here
 
     def check(self) -> None:

@@ -46,7 +46,7 @@ class BatchOptions:
     compression : str
     compression_level : int or None
     max_batch_bytes : int
-        Most bytes of a batch before compression; a larger record is refused.
+        Maximum bytes of a batch before compression; a larger record is an error.
     """
 
     compression: str = "none"
@@ -55,28 +55,28 @@ class BatchOptions:
 
 
 class Partition:
-    """A partition that is open for writing; its methods are for any thread.
+    """A partition that is open for writing; its methods are thread-safe.
 
     Parameters
     ----------
     key : (str, int)
     folder : Path
-        Which exists.
+        The folder, which exists.
     topic : Topic
     options : LogOptions
     recovery_points : RecoveryPointFile
     open_files : OpenFiles
     log_start_offset : int
-        As ``log-start-offset-checkpoint`` has it.
+        From ``log-start-offset-checkpoint``.
     was_clean : bool
-        Whether the log directory was closed in order, and the files beside the log say what is in it.
+        Whether the log directory was closed cleanly, so that index and snapshot files are complete.
 
     Attributes
     ----------
     log_start_offset : int
-        Of the first record that a consumer may read.
+        Offset of the first record that a consumer may read.
     changes : int
-        How often segments were removed or replaced: what was opened before may be gone.
+        Number of times that segments were removed or replaced: files opened before may be gone.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Partition:
         self._open_log(was_clean=was_clean)
 
     def _open_log(self, *, was_clean: bool) -> None:
-        """Open the log, and take what it says of producers and transactions."""
+        """Open the log, and read its producers and transactions."""
         point = RecoveryPoint(self.folder, file=self._recovery_points)
         end = clean_log_end(self.folder, point.offset) if was_clean else None
         if end is None:
@@ -125,10 +125,10 @@ class Partition:
 
     @property
     def next_offset(self) -> int:
-        """Of the record that is appended next: Kafka's log end offset."""
+        """Offset of the next record: Kafka's log end offset."""
         log = self._log
         end = log.next_offset
-        if not self._is_halfway and log is self._log:  # looked at behind the end: else that could be one halfway
+        if not self._is_halfway and log is self._log:  # after the end: an append may be interrupted
             return end
         with self._lock:
             self._make_whole()
@@ -136,7 +136,7 @@ class Partition:
 
     @property
     def last_base_offset(self) -> int:
-        """Of the last segment."""
+        """Base offset of the last segment."""
         return self._log.last_base_offset
 
     @property
@@ -149,7 +149,7 @@ class Partition:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a write has failed; the partition must be opened again."""
+        """Whether a write has failed; the partition must be reopened."""
         return self._is_halfway or self._log.failure is not None
 
     @property
@@ -159,11 +159,11 @@ class Partition:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all that was appended is on disk; of a deleted partition nothing is left to wait for."""
+        """Whether everything appended is on disk; true for a deleted partition."""
         return self._is_deleted or self._synced >= self.next_offset
 
     def append_rows(self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int) -> int:
-        """Append rows, which are in the log then, and on disk after ``sync``.
+        """Append rows; they are on disk after ``sync``.
 
         Returns
         -------
@@ -201,17 +201,17 @@ class Partition:
             return base_offset
 
     def append_staged(self, path: Path, staged: Headers, stamp: Stamp, timestamp_ms: int) -> int:
-        """Append a staged file: a large one becomes a segment by a rename, the batches of a small one are copied.
+        """Append a staged file: a large file is renamed to a segment, the batches of a small one are copied.
 
         Parameters
         ----------
         path : Path
         staged : structured array of HEADER_DTYPE
-            Of its batches, as they were staged.
+            Headers of its batches, as staged.
         stamp : Stamp
-            Of its first batch.
+            Stamp of its first batch.
         timestamp_ms : int
-            The time.
+            The current time.
 
         Returns
         -------
@@ -264,7 +264,7 @@ class Partition:
             return self._log.next_offset
 
     def delete_before(self, offset: int, producer_id: int) -> None:
-        """Delete what lies before a segment, with all producers but one, which has written behind it."""
+        """Delete everything before a segment, and all producers except one, which wrote after it."""
         self._open_files.use(self)
         with self._lock, storage_errors():
             self._check_open()
@@ -274,7 +274,7 @@ class Partition:
             self.producers.keep(producer_id)
 
     def append_records(self, encode: Callable[[int, int], Buffer]) -> None:
-        """Append batches that a function makes for an offset and a leader epoch."""
+        """Append batches from a function of an offset and a leader epoch."""
         self._open_files.use(self)
         with self._lock:
             self._check_open()
@@ -287,18 +287,18 @@ class Partition:
     def append_marker(
         self, producer_id: int, producer_epoch: int, *, is_commit: bool, raises_epoch: bool, timestamp_ms: int
     ) -> None:
-        """Append the marker of a transaction, unless it is there; its epoch fences the producer here from then on.
+        """Append the marker of a transaction unless it is there already; its epoch then fences the producer here.
 
         A partition whose topic is deleted needs none.
 
         Parameters
         ----------
         producer_id, producer_epoch : int
-            Of the marker.
+            Producer of the marker.
         is_commit : bool
         raises_epoch : bool
-            Whether the data have an earlier epoch than the marker, as with transaction version 2: data of its epoch are
-            of the next transaction then.
+            Whether the marker's epoch is greater than that of the data, as with transaction version 2 (KIP-890): data
+            with the marker's epoch then belong to the next transaction.
         timestamp_ms : int
         """
         self._open_files.use(self)
@@ -326,7 +326,7 @@ class Partition:
             self._is_halfway = False
 
     def tail(self, offset: int, end: int) -> Range | None:
-        """Return what is to be read of the last segment for offsets [offset, end), aborted transactions left out.
+        """Return the range of the last segment with offsets [offset, end), without aborted transactions.
 
         Returns
         -------
@@ -344,12 +344,12 @@ class Partition:
             )
 
     def sync(self) -> None:
-        """Wait until all that was appended before is on disk; threads that wait at once share the wait.
+        """Wait until everything appended before is on disk; concurrent callers share one sync.
 
         Raises
         ------
         StorageError
-            When the disk fails; the partition must be opened again.
+            When the disk fails; the partition must be reopened.
         """
         if not self._syncs:
             return
@@ -364,7 +364,7 @@ class Partition:
                     end = log.sync(self._lock)
                 with self._lock:
                     self._make_whole()
-                    if log is self._log:  # else the end may be one that was taken back
+                    if log is self._log:  # the end may belong to an append that was undone
                         self._synced = end
                         return
 
@@ -380,37 +380,37 @@ class Partition:
                 self._is_housekeeping = False
 
     def _finish_housekeeping(self) -> None:
-        """Finish what an exception such as that of Ctrl-C has left, as it is done when a log is opened."""
+        """Finish a step that an exception such as KeyboardInterrupt has interrupted, as opening a log does."""
         if self._is_housekeeping:
             finish_replacing(self.folder)
             self.changes += 1
             self._is_housekeeping = False
 
     def producer_states(self) -> list[ProducerState]:
-        """Return the producers as the log has them."""
+        """Return the producers as the log shows them."""
         with self._lock:
             self._make_whole()
             return self._log.producer_states()
 
     def segments_changed(self) -> None:
-        """Note that closed segments are other files now."""
+        """Note that closed segments were replaced."""
         self.changes += 1
 
     def move_log_start(self, offset: int) -> None:
-        """Let the log begin at an offset."""
+        """Set the start offset of the log."""
         self.log_start_offset = max(self.log_start_offset, offset)
         self.changes += 1
 
     def rest(self) -> None:
-        """Close the log file until the next append, when all of it is on disk; else leave it open."""
-        with suppress(StorageError):  # the next append raises it, and a commit
+        """Close the log file until the next append if all of it is on disk."""
+        with suppress(StorageError):  # the next append or commit raises the error
             self.sync()
         with self._one_waits, self._lock:
             if not self._is_closed and not self._is_halfway:
                 self._log.rest()
 
     def close(self) -> None:
-        """Complete the files beside the log."""
+        """Complete index and snapshot files."""
         self._open_files.forget(self)
         with self._housekeeping, self._one_waits, self._lock:
             if not self._is_closed:
@@ -420,35 +420,35 @@ class Partition:
             self._log.close()
 
     def abandon(self) -> None:
-        """Close the files, and leave the rest to the next one that opens the partition."""
+        """Close the files without completing them; the next opening does."""
         self._open_files.forget(self)
         with self._lock:
             self._is_closed = True
             self._log.abandon()
 
     def delete(self) -> None:
-        """Close the files of a partition whose topic is deleted: nobody waits for it any more, nor writes to it."""
+        """Close the files of a partition whose topic is deleted."""
         self._is_deleted = True
-        with self._one_waits:  # else what waits now would say how far the log reaches, and a new topic would inherit it
+        with self._one_waits:  # a waiting sync would write a recovery point that a new topic inherits
             self.abandon()
 
     def next_sequence(self, producer_id: int, producer_epoch: int, otherwise: int) -> int:
-        """Return the sequence of a producer's next batch; ``otherwise`` where nothing is known of the producer."""
+        """Return the sequence of a producer's next batch; ``otherwise`` for an unknown producer."""
         with self._lock:
             self._make_whole()
             entry = self.producers.get(producer_id)
             return otherwise if entry is None else entry.next_sequence(producer_epoch)
 
     def _begin_step(self) -> None:
-        """Begin an append; what an exception leaves of it is taken back, and nothing of the one before."""
+        """Begin an append; an exception undoes it, and nothing before it."""
         self._log.begin_append()
         self._is_halfway = True
 
     def _make_whole(self) -> None:
-        """Take back an append that an exception has left halfway, such as that of Ctrl-C; the lock is held.
+        """Undo an append that an exception such as KeyboardInterrupt has interrupted; the lock is held.
 
         Log and state of the producers change in one step: ``_is_halfway`` says so from before the first byte until the
-        producers have the batch. What the disk refused stays refused until the store is opened again.
+        producers have the batch. After an error of the disk, every call fails until the store is reopened.
         """
         if not self._is_halfway or isinstance(self._log.failure, OSError) or self._is_closed:
             return
@@ -471,15 +471,15 @@ class Partition:
     @staticmethod
     def _check_keys(rows: pa.RecordBatch, where: str) -> None:
         if rows.num_rows and ("key" not in rows.schema.names or rows.column("key").null_count):
-            raise InvalidRecordError(f"{where}: a record without a key, which a compacted topic would lose")
+            raise InvalidRecordError(f"{where}: a record has no key, but the topic is compacted and would lose it")
 
     def _expire(self, now: int) -> None:
-        """Forget producers that were idle for ``producer.id.expiration.ms``."""
+        """Drop producers that were idle for ``producer.id.expiration.ms``."""
         self._log.least_timestamp = now - PRODUCER_EXPIRATION_MS
         self.producers.expire(now - PRODUCER_EXPIRATION_MS)
 
     def _encoded(self, rows: pa.RecordBatch, stamp: Stamp, options: BatchOptions, timestamp_ms: int) -> Buffer:
-        """Return batches for the end of the log; those that are larger than the topic takes are split, as by Kafka."""
+        """Return batches for the end of the log; batches that exceed the topic's limit are split, as in Kafka."""
         limit = max(self.topic.max_message_bytes, RECORD_BATCH_OVERHEAD + 1)
         for max_batch_bytes in (options.max_batch_bytes, min(limit, options.max_batch_bytes)):
             encoder = Encoder(

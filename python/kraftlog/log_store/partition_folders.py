@@ -1,4 +1,4 @@
-"""The folders of partitions: made with their topic id, removed as Kafka removes them."""
+"""Folders of partitions: made with their topic id, removed in Kafka's steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_FOLDER_NAME = 255
 
 
 def topic_id_of(folder: Path) -> bytes | None:
-    """Return the topic id that the folder of a partition says; None when it says none."""
+    """Return the topic id in the folder of a partition; None if it has none."""
     path = folder / PARTITION_METADATA
     if disk().entry(path) is None:
         return None
@@ -21,20 +21,20 @@ def topic_id_of(folder: Path) -> bytes | None:
     try:
         return uuid_bytes(rows["topic_id"].strip())
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{path}: no topic_id in it") from error
+        raise ValueError(f"{path}: expected topic_id, found none") from error
 
 
 def make_partition_folder(folder: Path, topic_id: bytes, *, was_clean: bool = False) -> None:
-    """Make the folder of a partition, and the file that says of which topic it is.
+    """Make the folder of a partition, and the file with its topic id.
 
-    A folder of another topic, which had the name before, is removed: a crash has kept it.
+    A folder of an earlier topic of the same name, which a crash has left, is removed.
 
     Parameters
     ----------
     folder : Path
     topic_id : bytes
     was_clean : bool
-        Whether the log directory was closed in order: a folder that is there is on disk then.
+        Whether the log directory was closed cleanly: an existing folder is then on disk.
     """
     path, content = folder / PARTITION_METADATA, f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
     if disk().entry(path) is not None:
@@ -48,7 +48,7 @@ def make_partition_folder(folder: Path, topic_id: bytes, *, was_clean: bool = Fa
 
 
 def remove_partition_folder(folder: Path, unique: bytes) -> None:
-    """Remove the folder of a partition: first, in one step, under the name of one that is to be deleted."""
+    """Remove the folder of a partition: first rename it, in one step, to a name with the suffix ``-delete``."""
     name, _, number = folder.name.rpartition("-")
     ending = f"-{number}.{unique.hex()}-delete"
     doomed = folder.with_name(f"{name[: LONGEST_FOLDER_NAME - len(ending)]}{ending}")

@@ -1,4 +1,4 @@
-"""What producers and consumers use of a store."""
+"""The parts of a store that producers and consumers use."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from kraftlog.log_store.transaction_state import TopicPartition
 
 
 class HasUnwritten(Protocol):
-    """A producer of which records wait to be written."""
+    """A producer with unwritten records."""
 
     def write_unwritten(self) -> None:
-        """Write them, unless they are of a transaction, which is aborted."""
+        """Write them; in a transaction abort it instead."""
 
 
 @dataclass(frozen=True)
 class StoreParts:
-    """What producers and consumers use of a store.
+    """The parts of a store that producers and consumers use.
 
     Attributes
     ----------
     partition_of, topic_of : callable
-        Return a partition that is open for writing, and a topic; an UnknownTopicOrPartitionError when there is none.
+        Return a partition that is open for writing, and a topic; raise UnknownTopicOrPartitionError without one.
     folder_of : callable
         Returns the folder of a partition.
     new_producer_id, clock : callable
     owner : Owner
         The process that may use the store.
     unwritten : set
-        Producers of which single records wait to be written together.
+        Producers whose single records wait to be written together.
     """
 
     transactions: TransactionCoordinator

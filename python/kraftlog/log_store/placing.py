@@ -1,4 +1,4 @@
-"""A staged file becomes part of a log: its headers get their offsets, producer, sequences and epochs."""
+"""A staged file becomes part of a log: its headers get offsets, producer, sequences and epochs."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _HEADER = np.dtype(
 _PRODUCER_AT = _HEADER.itemsize - np.dtype(_PRODUCER).itemsize
 
 
-_WORDS = 4  # of four bytes, from the producer id on: they hold the producer, its epoch and its sequence
+_WORDS = 4  # of four bytes, from the producer id on: producer id, epoch and sequence
 
 
-LARGE_BYTES = 4 << 20  # a file of so many is renamed; of a smaller one, the batches are copied to the last segment
+LARGE_BYTES = 4 << 20  # a file of this size is renamed; batches of a smaller one are copied to the last segment
 
 
 def is_large(headers: Headers) -> bool:
-    """Whether the file that batches make up becomes a segment of its own."""
+    """Whether the file of these batches becomes a segment of its own."""
     return bool(ends(headers)[-1] >= LARGE_BYTES)
 
 
 def placed_headers(staged: Headers, *, base_offset: int, stamp: Stamp, partition_leader_epoch: int) -> Headers:
-    """Return the headers that a staged file has in its place.
+    """Return the final headers of a staged file.
 
-    The offset and the leader epoch lie outside of what the crc covers; for the producer and its sequence it is worked
-    out from the old one.
+    The CRC does not cover the offset and the leader epoch; for the producer and its sequence it is derived from the old
+    CRC.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def placed_headers(staged: Headers, *, base_offset: int, stamp: Stamp, partition
 
 
 def _words(headers: Headers) -> npt.NDArray[np.uint32]:
-    """Return the fields of the producer as they stand in the file, as words."""
+    """Return the fields of the producer as words, in the byte order of the file."""
     rows = _rows(headers)
     covered = np.zeros((len(rows), _WORDS * _WORD_BYTES), np.uint8)
     bytes_of_rows = rows.view(np.uint8).reshape(len(rows), _HEADER.itemsize)
@@ -110,7 +110,7 @@ def placed_bytes(data: bytes, headers: Headers) -> memoryview:
 
 
 def write_headers(path: Path, headers: Headers) -> None:
-    """Write headers over those of a file, which the log that it becomes a segment of brings to disk.
+    """Overwrite the headers of a file; the log that takes it as a segment syncs it.
 
     Parameters
     ----------

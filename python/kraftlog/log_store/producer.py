@@ -40,7 +40,7 @@ class _Piece:
     Attributes
     ----------
     sequence : int
-        Of its first record; -1 as long as nobody tried to write it. With it the partition knows what it has already.
+        Sequence of its first record; -1 until the first attempt to write it. With it the partition detects duplicates.
     """
 
     key: TopicPartition
@@ -49,14 +49,14 @@ class _Piece:
 
 
 class Producer:
-    """Writes to the topics of a store. ``LogStore.producer`` makes it; it is for any thread, as Kafka's is.
+    """Writes to the topics of a store. ``LogStore.producer`` makes it; it is thread-safe, as Kafka's is.
 
-    An exception such as that of Ctrl-C may come out of any method. What it interrupts is done or not; records that were
-    sent before wait on. In a transaction it can then only be aborted, except behind the decision to commit:
-    ``commit_transaction`` can be called again then, and nothing else, as with Kafka's producer.
+    Any method may raise an exception such as KeyboardInterrupt. The interrupted step is done or not; records that were
+    sent before stay queued. The transaction can then only be aborted, except after the decision to commit: then only
+    ``commit_transaction`` can be called again, as with Kafka's producer.
 
-    What ``send`` is given is in the log at the latest after ``flush``, which waits for the disk. In a transaction it
-    counts when ``commit_transaction`` returns.
+    Rows of ``send`` are in the log after ``flush`` at the latest, which waits for the disk. In a transaction they count
+    once ``commit_transaction`` returns.
 
     Attributes
     ----------
@@ -75,20 +75,20 @@ class Producer:
         self._sequences: dict[TopicPartition, int] = {}
         self._lock = threading.RLock()
         self._waiting = Waiting()
-        self._pieces: deque[_Piece] = deque()  # of what waited, taken to be written
+        self._pieces: deque[_Piece] = deque()  # rows taken from the queue, to be written
         self._spread = 0
         self._written: set[TopicPartition] = set()  # since the last flush
         self._is_in_transaction = self._is_closed = False
         self._failure: StoreError | None = None
         self._abort_needed: BaseException | None = None
         self._lost: LostRecordsError | None = None
-        Encoder(**asdict(options))  # refuses options that are not what they should be
+        Encoder(**asdict(options))  # raises for invalid options
         self.init_transactions()
 
     def init_transactions(self) -> None:
-        """Begin anew: with a transactional id other producers of it are fenced, and an open transaction is aborted.
+        """Start over: with a transactional id, fence its other producers and abort an open transaction.
 
-        ``LogStore.producer`` has done it; a producer that was fenced takes its id back with it.
+        ``LogStore.producer`` calls it; a fenced producer can call it to take its id back.
         """
         self._store.owner.check()
         with self._lock:
@@ -120,28 +120,28 @@ class Producer:
         ----------
         topic : str
         rows : pyarrow.RecordBatch, pyarrow.Table, Stream or any Arrow stream, optional
-            Columns value, and as there are key, headers, timestamp and partition. A row without a partition goes where
-            Kafka's partitioner puts its key.
+            Column value, and optionally key, headers, timestamp and partition. Kafka's partitioner places a row without
+            a partition by its key.
         key, value : bytes or str, optional
-            Of one record, when there are no rows. Such records are written together.
+            Key and value of one record, instead of rows. Such records are written together.
         headers : list of (str, bytes), optional
         partition : int, optional
-            Of all rows.
+            Partition of all rows.
         timestamp_ms : int, optional
-            By default the time at which it is written.
+            By default the time of the write.
 
         Raises
         ------
         UnknownTopicOrPartitionError
             When the store has no such topic or partition.
         InvalidTransactionError
-            With a transactional id, outside of a transaction, or in one of which a record could not be written: it can
-            only be aborted.
+            With a transactional id, outside of a transaction, or in one that failed to write a record: it can only be
+            aborted.
         ProducerFencedError, InvalidProducerEpochError
-            When another producer has begun with the id, or the transaction has timed out.
+            When another producer has taken the id, or the transaction has timed out.
         RecordTooLargeError
-            When a record does not fit a batch; rows of record batches before it are written. Of single records, which
-            are written together, ``flush`` tells it.
+            When a record does not fit a batch; rows of earlier record batches are written. For single records, which
+            are written together, ``flush`` reports it.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class Producer:
                     self._write_waiting()
                 return
             if key is not None or value is not None or headers is not None or timestamp_ms is not None:
-                raise ValueError("key, value, headers and timestamp_ms are of one record; rows have columns for them")
+                raise ValueError("rows cannot be combined with key, value, headers or timestamp_ms: use columns")
             self._write_waiting()
             with self._noted():
                 for batch in arrow_batches(rows):
@@ -174,7 +174,7 @@ class Producer:
                         self._write(piece)
 
     def flush(self) -> None:
-        """Wait until all that was sent is on disk; in a transaction that happens with its commit.
+        """Wait until everything sent is on disk; in a transaction its commit does this.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Producer:
             self._write_waiting()
             if not self._is_in_transaction:
                 for key in sorted(self._written):
-                    with suppress(UnknownTopicOrPartitionError):  # it was deleted since
+                    with suppress(UnknownTopicOrPartitionError):  # deleted since
                         self._store.partition_of(key).sync()
                 self._written.clear()
             self._check_lost()
@@ -198,29 +198,29 @@ class Producer:
         Raises
         ------
         InvalidTransactionError
-            Without a transactional id, or inside of a transaction.
+            Without a transactional id, or inside a transaction.
         """
         self._store.owner.check()
         with self._lock:
             self._check_may_write(outside=True)
             if self.transactional_id is None:
-                raise InvalidTransactionError("a producer without a transactional id has no transactions")
+                raise InvalidTransactionError("transactions require a transactional id")
             if self._is_in_transaction:
-                raise InvalidTransactionError(f"{self._name()} is inside of a transaction")
+                raise InvalidTransactionError(f"{self._name()} is already in a transaction")
             self._is_in_transaction = True
 
     def commit_transaction(self) -> None:
-        """Commit: all that was sent since the beginning counts, in all partitions, or nothing of it does.
+        """Commit: either everything sent since the beginning counts, in all partitions, or nothing does.
 
-        When an exception such as that of Ctrl-C has come out of it, it can be called again; when it returns then, the
-        transaction counts, once. Kafka's producer says so of its InterruptException and TimeoutException.
+        After an exception such as KeyboardInterrupt it can be called again; once it returns, the transaction counts,
+        once. Kafka's producer has the same rule for InterruptException and TimeoutException.
 
         Raises
         ------
         ProducerFencedError
-            When another producer has begun with the id; nothing counts then.
+            When another producer has taken the id; nothing counts then.
         StorageError
-            When the disk fails. Whether the transaction counts is known when the store has been opened again.
+            When the disk fails. Reopening the store decides whether the transaction counts.
         """
         self._store.owner.check()
         with self._lock:
@@ -236,7 +236,7 @@ class Producer:
         Raises
         ------
         InvalidTransactionError
-            When its commit was interrupted behind the decision: then only ``commit_transaction`` can be called again.
+            When its commit was interrupted after the decision: then only ``commit_transaction`` can be called again.
         """
         self._store.owner.check()
         with self._lock:
@@ -248,9 +248,9 @@ class Producer:
 
     @contextmanager
     def transaction(self) -> Iterator[Producer]:
-        """Commit at the end of a ``with`` block, and abort when it raises, or cannot be committed.
+        """Commit at the end of a ``with`` block; abort when the block or the commit raises.
 
-        What interrupts the commit behind the decision aborts nothing: ``commit_transaction`` can be called again.
+        An interruption after the decision to commit aborts nothing: ``commit_transaction`` can be called again.
         """
         try:
             self.begin_transaction()
@@ -271,14 +271,14 @@ class Producer:
         Parameters
         ----------
         offsets : mapping of (str, int) to int or OffsetAndMetadata
-            Of the record that is read next, by partition; ``Consumer.position`` returns them.
+            Offset of the next record to read, by partition; ``Consumer.position`` returns them.
         group : str or GroupMetadata
-            ``Consumer.group_metadata`` returns who commits. By a name alone only the transactional id fences.
+            The committer, from ``Consumer.group_metadata``. With only a name, only the transactional id fences.
 
         Raises
         ------
         IllegalGenerationError, UnknownMemberIdError
-            When the partitions may be another member's by now; the transaction can only be aborted.
+            When another member may have the partitions now; the transaction can only be aborted.
         """
         self._store.owner.check()
         with self._lock:
@@ -287,16 +287,16 @@ class Producer:
                 return
             member = group if isinstance(group, GroupMetadata) else GroupMetadata(group)
             key = self._store.groups.partition_for(member.group)
-            self._store.partition_of(key)  # it is there before a transaction names it
+            self._store.partition_of(key)  # the partition exists before a transaction names it
             with self._noted():
                 self._add({key})
                 stamp = Stamp(self.producer_id, self.producer_epoch, NONE, is_transactional=True)
                 self._store.groups.commit_in_transaction(member, with_metadata(offsets), stamp)
 
     def close(self) -> None:
-        """Flush, or abort an open transaction; a second time does nothing.
+        """Flush, or abort an open transaction; a second call does nothing.
 
-        A transaction whose commit was interrupted behind the decision is committed.
+        A transaction whose commit was interrupted after the decision is committed.
         """
         if not self._store.owner.is_here:
             return
@@ -311,7 +311,7 @@ class Producer:
             except Exception:
                 self._is_closed = True
                 raise
-            self._is_closed = True  # else, such as behind Ctrl-C, it can be closed again
+            self._is_closed = True  # otherwise, such as after Ctrl-C, it can be closed again
 
     def _end_transaction(self) -> None:
         if self._is_decided():
@@ -328,7 +328,7 @@ class Producer:
         self.close()
 
     def write_unwritten(self) -> None:
-        """Write what waits, when the store is closed; a transaction is aborted then, with what waits for it."""
+        """Write queued records when the store is closed; an open transaction is aborted with its queued records."""
         with self._lock:
             if self._is_in_transaction:
                 self._forget_waiting()
@@ -346,9 +346,9 @@ class Producer:
         self._store.unwritten.discard(self)
 
     def _write_waiting(self) -> None:
-        """Write the single records that wait; those that are not in the log stay when an exception interrupts it.
+        """Write the queued single records; after an exception, those that are not in the log stay queued.
 
-        Without a transaction one that is refused is lost alone; in a transaction nothing more of it is written.
+        Without a transaction only the failing record is lost; in a transaction nothing more is written.
         """
         if not self._pieces and self._waiting.is_empty:
             return
@@ -357,27 +357,27 @@ class Producer:
                 self._take_waiting()
                 while self._pieces:
                     self._write_or_lose(self._pieces[0])
-            except (StoreError, RecordError, ValueError):  # refused: they would be refused again
+            except (StoreError, RecordError, ValueError):  # a retry would fail again
                 self._forget_waiting()
                 raise
             self._store.unwritten.discard(self)
 
     def _take_waiting(self) -> None:
-        """Let what waits be pieces of partitions, in one step: an exception leaves it as it was."""
+        """Split the queue into pieces by partition, in one step: an exception leaves it unchanged."""
         if self._waiting.is_empty:
             return
         pieces, lost = list[_Piece](), self._lost
         for topic, rows in self._waiting.batches():
             try:
                 pieces += self._routed(topic, rows, self._store.topic_of(topic).partitions, None)
-            except UnknownTopicOrPartitionError as error:  # it was deleted since
+            except UnknownTopicOrPartitionError as error:  # deleted since
                 if self._is_in_transaction:
                     raise
                 lost = _more_lost(lost, rows.num_rows, error)
         self._pieces, self._waiting, self._lost = deque([*self._pieces, *pieces]), Waiting(), lost
 
     def _write_or_lose(self, piece: _Piece) -> None:
-        """Write the first piece; what refuses it is looked for in halves of it, down to the record that is lost."""
+        """Write the first piece; if it fails, bisect it down to the record that is lost."""
         try:
             self._write(piece)
         except (StoreError, RecordError) as error:
@@ -395,7 +395,7 @@ class Producer:
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
-        """Note what fails: the transaction lacks records then, and a producer that is fenced writes no more."""
+        """Note an error: the transaction lacks records then, and a fenced producer writes no more."""
         try:
             yield
         except BaseException as error:
@@ -406,7 +406,7 @@ class Producer:
             raise
 
     def _routed(self, topic: str, rows: pa.RecordBatch, partitions: int, partition: int | None) -> list[_Piece]:
-        """Return the rows of each partition; in a transaction all of these are in it then."""
+        """Return the rows of each partition, and add the partitions to the transaction."""
         self._spread += 1
         pieces = [
             _Piece((topic, number), part) for number, part in routed(topic, rows, partitions, partition, self._spread)
@@ -417,7 +417,7 @@ class Producer:
 
     def _write(self, piece: _Piece) -> None:
         key, partition = piece.key, self._store.partition_of(piece.key)
-        if piece.sequence == NONE:  # the log knows it better than a producer whose last append was interrupted
+        if piece.sequence == NONE:  # after an interrupted append only the log has the right sequence
             otherwise = self._sequences.get(key, 0)
             piece.sequence = partition.next_sequence(self.producer_id, self.producer_epoch, otherwise)
         stamp = Stamp(self.producer_id, self.producer_epoch, piece.sequence, is_transactional=self._is_in_transaction)
@@ -426,7 +426,7 @@ class Producer:
         self._sequences[key] = (piece.sequence + piece.rows.num_rows) % SEQUENCES
 
     def _add(self, keys: set[TopicPartition]) -> None:
-        """Take partitions into the transaction, before anything of it is written to them."""
+        """Add partitions to the transaction before writing to them."""
         assert self._state is not None
         self._state = self._store.transactions.add_partitions(self._state, frozenset(keys))
 
@@ -437,8 +437,8 @@ class Producer:
         assert self._state is not None
         known = self._store.transactions.state(self._state.transactional_id)
         if known is not None and known.is_ongoing and _producer(known) == _producer(self._state):
-            self._state = known  # what was interrupted may have begun the transaction
-        if self._state.is_ongoing:  # else nothing was written
+            self._state = known  # the interrupted call may have begun the transaction
+        if self._state.is_ongoing:  # otherwise nothing was written
             with self._noted():
                 ended = self._store.transactions.end(self._state, is_commit=is_commit)
             if _producer(ended) != (self.producer_id, self.producer_epoch):
@@ -457,21 +457,19 @@ class Producer:
         if not outside:
             self._check_complete()
         if self.transactional_id is not None and not self._is_in_transaction and not outside:
-            raise InvalidTransactionError(
-                f"{self._name()} writes inside of transactions; begin_transaction comes first"
-            )
+            raise InvalidTransactionError(f"{self._name()}: send requires a transaction; call begin_transaction first")
 
     def _check_complete(self) -> None:
         if self._abort_needed is not None:
             raise InvalidTransactionError(
-                f"{self._name()}: a part of the transaction could not be written, it can only be aborted: "
+                f"{self._name()}: a record of the transaction could not be written; it can only be aborted: "
                 f"{self._abort_needed}"
             )
 
     def _check_in_transaction(self) -> None:
         self._check_may_write(outside=True)
         if not self._is_in_transaction:
-            raise InvalidTransactionError(f"{self._name()} is in no transaction")
+            raise InvalidTransactionError(f"{self._name()} is not in a transaction")
 
     def _name(self) -> str:
         return "the producer" if self.transactional_id is None else f"transactional id {self.transactional_id!r}"

@@ -1,4 +1,4 @@
-"""What a partition knows of its producers when they append: epochs, the last five batches, open transactions.
+"""The state of a partition's producers for appends: epochs, the last five batches, open transactions.
 
 The rules are those of Kafka's ``ProducerStateManager`` for batches that clients send. The files beside the log are
 written by ``kraftlog.write.producers``, which takes what is in the log as it is.
@@ -14,19 +14,19 @@ from itertools import islice
 from kraftlog.log_store.errors import InvalidProducerEpochError, InvalidTransactionError, OutOfOrderSequenceError
 from kraftlog.transactions.producer_state import NONE, SEQUENCES, ProducerState
 
-KEPT_BATCHES = 5  # as many as a Kafka producer has in flight
-_EXPIRED_AT_ONCE = 2  # with each batch: more than one new producer, so that those which are idle go
+KEPT_BATCHES = 5  # a Kafka producer's maximum in flight
+_EXPIRED_AT_ONCE = 2  # producers checked per batch: more than one, so that idle ones go faster than new ones come
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who writes a batch.
+    """The writer of a batch.
 
     Attributes
     ----------
     sequence : int
-        Of its first record; -1 of a producer that is not idempotent, and of a coordinator that writes for one: that
-        sequence is not checked.
+        Sequence of its first record; -1, which is not checked, for a producer that is not idempotent, and for a
+        coordinator that writes for a producer.
     """
 
     producer_id: int = NONE
@@ -36,7 +36,7 @@ class Stamp:
 
     @property
     def base_sequence(self) -> int:
-        """As the batch header has it: Kafka's group coordinator writes 0 for the offsets of a transaction."""
+        """The sequence in the batch header: Kafka's group coordinator writes 0 for the offsets of a transaction."""
         return 0 if self.sequence == NONE != self.producer_id else self.sequence
 
 
@@ -57,11 +57,11 @@ class ProducerEntry:
     Attributes
     ----------
     batches : deque of AppendedBatch
-        The last ones of its epoch.
+        The last batches of its epoch.
     transaction_start : int
-        Offset of the first record of its open transaction; -1 when there is none.
+        Offset of the first record of its open transaction; -1 without one.
     last_timestamp : int
-        When it wrote last, in milliseconds.
+        Time of its last write, in milliseconds.
     """
 
     producer_epoch: int
@@ -75,7 +75,7 @@ class ProducerEntry:
         return self.transaction_start != NONE
 
     def next_sequence(self, producer_epoch: int) -> int:
-        """Return the sequence that a batch of an epoch has to have."""
+        """Return the expected sequence of the next batch of an epoch."""
         if producer_epoch != self.producer_epoch or not self.batches:
             return 0
         return (self.batches[-1].last_sequence + 1) % SEQUENCES
@@ -93,12 +93,12 @@ class ProducerEntries:
     Parameters
     ----------
     states : iterable of ProducerState
-        As the log, or a ``.snapshot``, has them.
+        Producers of the log, or of a ``.snapshot``.
     """
 
     def __init__(self, states: Iterable[ProducerState] = ()) -> None:
-        self._entries: dict[int, ProducerEntry] = {}  # in the order in which they wrote last
-        self._open: dict[int, int] = {}  # where transactions begin, in the order in which they do
+        self._entries: dict[int, ProducerEntry] = {}  # least recent writer first
+        self._open: dict[int, int] = {}  # first offsets of open transactions, in order
         for state in sorted(states, key=lambda each: each.last_timestamp):
             start = state.current_transaction_first_offset
             entry = ProducerEntry(state.producer_epoch, last_timestamp=state.last_timestamp)
@@ -115,11 +115,11 @@ class ProducerEntries:
         return len(self._entries)
 
     def get(self, producer_id: int) -> ProducerEntry | None:
-        """Return what is known of a producer."""
+        """Return the entry of a producer."""
         return self._entries.get(producer_id)
 
     def keep(self, producer_id: int) -> None:
-        """Forget all producers but one."""
+        """Drop all producers but one."""
         self._entries = {key: entry for key, entry in self._entries.items() if key == producer_id}
         self._open = {key: start for key, start in self._open.items() if key == producer_id}
 
@@ -132,7 +132,7 @@ class ProducerEntries:
         return next(iter(self._open.values()), None)
 
     def expire(self, least_timestamp: int) -> None:
-        """Forget producers that wrote nothing since a time, as Kafka does; those with an open transaction stay."""
+        """Drop producers that wrote nothing since a time, as Kafka does, except those with an open transaction."""
         for producer_id, entry in list(islice(self._entries.items(), _EXPIRED_AT_ONCE)):
             if entry.last_timestamp >= least_timestamp:
                 return
@@ -153,7 +153,7 @@ class ProducerEntries:
         Returns
         -------
         AppendedBatch or None
-            The same batch when it is in the log already, and must not be written again.
+            The same batch if it is already in the log and must not be written again.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class ProducerEntries:
         OutOfOrderSequenceError
             When the sequence does not follow the last one.
         InvalidTransactionError
-            When a batch that is not transactional comes within the producer's transaction.
+            When a batch that is not transactional occurs in the producer's transaction.
         """
         entry = self._entries.get(stamp.producer_id)
         if entry is None:
@@ -170,10 +170,10 @@ class ProducerEntries:
         who = f"{where}: producer {stamp.producer_id}"
         if stamp.producer_epoch < entry.producer_epoch:
             raise InvalidProducerEpochError(
-                f"{who}: epoch {stamp.producer_epoch}, but {entry.producer_epoch} has begun"
+                f"{who}: epoch {stamp.producer_epoch} is stale; current epoch is {entry.producer_epoch}"
             )
         if entry.is_in_transaction and not stamp.is_transactional:
-            raise InvalidTransactionError(f"{who}: a batch that is not transactional within a transaction")
+            raise InvalidTransactionError(f"{who}: not a transactional batch, within a transaction")
         if stamp.sequence == NONE:
             return None
         if stamp.producer_epoch > entry.producer_epoch:
@@ -184,10 +184,10 @@ class ProducerEntries:
                 if (batch.first_sequence, batch.last_sequence) == (stamp.sequence, last):
                     return batch
             if not entry.batches:
-                return None  # the log does not say which one is next
+                return None  # the log does not show the next sequence
             expected = (entry.batches[-1].last_sequence + 1) % SEQUENCES
         if stamp.sequence != expected:
-            raise OutOfOrderSequenceError(f"{who}: sequence {stamp.sequence}, but {expected} was expected")
+            raise OutOfOrderSequenceError(f"{who}: expected sequence {expected}, found {stamp.sequence}")
         return None
 
     def add(self, stamp: Stamp, base_offset: int, last_offset: int, timestamp_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""Which partition each row goes to, by the rules of Kafka's producers; the rows of each partition together."""
+"""Distribution of rows to partitions by the rules of Kafka's producers."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _DATA = ("key", "value", "headers", "timestamp")
 
 @dataclass(frozen=True)
 class Routing:
-    """Where rows may go; plain values, which the driver sends to tasks.
+    """The topics and partitions for rows; plain values, which the driver sends to tasks.
 
     Attributes
     ----------
     topic : str or None
-        Of all rows; None when a column says it.
+        Topic of all rows; None if a column has it.
     existing : mapping of str to int
-        How many partitions topics have.
+        Partition counts of existing topics.
     new : int or mapping of str to int or None
-        How many others get: each of them, or those that are named. None: as many as rows ask for, and one to choose
-        from.
+        Partition counts of new topics: of each, or by name. None: as many as the rows' partitions need, and at least
+        one.
     """
 
     topic: str | None
@@ -38,7 +38,7 @@ class Routing:
     new: int | Mapping[str, int] | None = None
 
     def partitions(self, topic: str) -> int | None:
-        """Return how many partitions a topic has or gets; None when that is open."""
+        """Return the partition count of an existing or new topic; None if that is open."""
         if topic in self.existing:
             return self.existing[topic]
         return self.new if isinstance(self.new, int) or self.new is None else self.new.get(topic)
@@ -51,20 +51,20 @@ def check_columns(schema: pa.Schema, topic: str | None) -> None:
     ----------
     schema : pyarrow.Schema
     topic : str or None
-        Of all rows, if there need not be a column.
+        Topic of all rows, which makes the column optional.
 
     Raises
     ------
     ValueError
-        When a column is missing, not known or of another type than it should be.
+        When a column is missing or unknown, or has a wrong type.
     """
     unknown = [name for name in schema.names if name not in COLUMNS]
     if unknown:
         raise ValueError(f"unknown column {', '.join(unknown)}; there are {', '.join(COLUMNS)}")
     if "value" not in schema.names:
-        raise ValueError("no column value")
+        raise ValueError("expected a column value, found none")
     if topic is None and "topic" not in schema.names:
-        raise ValueError("no topic: neither the option topic nor a column topic")
+        raise ValueError("expected the option topic or a column topic, found neither")
     for each in schema:
         if each.name in ("key", "value") and not (_is_text(each.type) or _is_binary(each.type)):
             raise ValueError(f"column {each.name} is {each.type}, neither binary nor string")
@@ -94,28 +94,28 @@ def _is_headers(kind: pa.DataType) -> bool:
 
 
 def rows_by_partition(rows: pa.RecordBatch, routing: Routing, spread: int) -> Iterator[tuple[str, int, pa.RecordBatch]]:
-    """Return the rows of each partition, in the order they have.
+    """Return the rows of each partition, in their order.
 
-    A row without a partition goes where its key says; one without a key goes where ``spread`` says, with all others
-    like it. A row without a timestamp gets the time.
+    A row without a partition is placed by its key; all rows without a key go together to the partition from ``spread``.
+    A row without a timestamp gets the current time.
 
     Parameters
     ----------
     rows : pyarrow.RecordBatch
-        With ``COLUMNS``.
+        Rows with ``COLUMNS``.
     routing : Routing
     spread : int
-        Another one for each record batch, so that rows without keys come to all partitions.
+        A different number for each record batch, so that rows without keys reach all partitions.
 
     Returns
     -------
     iterator of (str, int, pyarrow.RecordBatch)
-        Topic, partition, and what ``Stager.write`` takes.
+        Topic, partition, and rows for ``Stager.write``.
 
     Raises
     ------
     ValueError
-        When a row has no topic, a partition that its topic has not, or a time before 1970.
+        When a row has no topic, a partition that its topic lacks, or a time before 1970.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def rows_by_partition(rows: pa.RecordBatch, routing: Routing, spread: int) -> It
 
 
 def _topics(rows: pa.RecordBatch, routing: Routing) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """Return the topics, and for each row which of them is its own."""
+    """Return the topics, and the index of each row's topic."""
     if routing.topic is not None:
         return [routing.topic], np.zeros(rows.num_rows, np.int64)
     column = rows.column("topic")
@@ -167,7 +167,7 @@ def _explicit(
     bad = np.asarray(column.is_valid()) & ((partitions < 0) | (partitions >= ends))
     for at in np.flatnonzero(bad)[:1]:
         raise ValueError(
-            f"row {at} of {rows.num_rows}: partition {partitions[at]} of {topics[codes[at]]} is not between 0 and "
+            f"row {at} of {rows.num_rows}: partition {partitions[at]} of {topics[codes[at]]} is not in the range 0 to "
             f"{ends[at] - 1}"
         )
     return partitions

@@ -1,4 +1,4 @@
-"""What a producer is given: Arrow in its forms, single records that are written together, and their partitions."""
+"""The input of a producer: Arrow in its forms, single records that are written together, and their partitions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kraftlog.stream import Stream
 
 Sent: TypeAlias = "pa.RecordBatch | pa.Table | Stream | Any"
 
-PIECE_BYTES = 8 << 20  # of rows that are encoded at once
+PIECE_BYTES = 8 << 20  # bytes of rows that are encoded at once
 MOST_WAITING = 10_000
 MOST_WAITING_BYTES = 1 << 20
 LATEST_TIMESTAMP = 2**63 - 1
 
 _HEADERS = schema.RECORDS.shown["headers"]
-_NO_HEADERS: list[dict[str, object]] = []  # of all records without; nobody changes it
+_NO_HEADERS: list[dict[str, object]] = []  # shared by all records without headers; never modified
 _WAITING = pa.schema(
     [
         ("key", pa.binary()),
@@ -34,7 +34,7 @@ _WAITING = pa.schema(
 
 
 def arrow_batches(rows: Sent) -> Iterator[pa.RecordBatch]:
-    """Return record batches of what Arrow knows as rows, none of them much larger than ``PIECE_BYTES``.
+    """Return the rows as Arrow record batches, none of them much larger than ``PIECE_BYTES``.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def arrow_batches(rows: Sent) -> Iterator[pa.RecordBatch]:
     elif hasattr(rows, "__arrow_c_stream__"):
         found = iter(pa.RecordBatchReader.from_stream(rows))
     else:
-        raise TypeError(f"a record batch, a table or a stream of Arrow expected, not {type(rows).__name__}")
+        raise TypeError(f"expected an Arrow record batch, table or stream, found {type(rows).__name__}")
     for batch in found:
         pieces = max(1, -(-batch.nbytes // PIECE_BYTES))
         step = max(1, -(-batch.num_rows // pieces))
@@ -68,18 +68,18 @@ def routed(
     topic : str
     rows : pyarrow.RecordBatch
     partitions : int
-        How many the topic has.
+        Partition count of the topic.
     partition : int or None
-        Of all rows.
+        Partition of all rows.
     spread : int
-        Another one each time, so that rows without keys come to all partitions.
+        A different number for each call, so that rows without keys reach all partitions.
 
     Raises
     ------
     UnknownTopicOrPartitionError
         When the topic has no such partition.
     ValueError
-        When a column is not what it should be.
+        When a column is invalid.
     """
     given = [name for name in rows.schema.names if name in COLUMNS and name != "topic"]
     left_out = [name for name in rows.schema.names if name not in COLUMNS and name not in schema.RECORDS.shown]
@@ -98,7 +98,7 @@ def routed(
 
 
 def _plain(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows with keys and values of plain types, of dictionaries and views."""
+    """Return rows with dictionary and view columns of keys and values as plain types."""
     for at, field in enumerate(rows.schema):
         if field.name in ("key", "value"):
             column = rows.column(at)
@@ -135,7 +135,7 @@ class Waiting:
         partition: int | None,
         timestamp_ms: int | None,
     ) -> None:
-        """Add a record of a topic with so many partitions.
+        """Add a record of a topic with this partition count.
 
         Raises
         ------
@@ -156,17 +156,17 @@ class Waiting:
         rows = self._rows.get(topic)
         if rows is None:
             rows = self._rows[topic] = []
-        rows.append((key, value, pairs, timestamp_ms, partition))  # one step: a signal leaves all of it, or nothing
+        rows.append((key, value, pairs, timestamp_ms, partition))  # one step: a signal leaves all of it or nothing
         self._count += 1
         self._bytes += (len(key) if key else 0) + (len(value) if value else 0)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether the queue is empty."""
         return not self._rows
 
     def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Return topic and rows of all that wait; they wait on."""
+        """Return topic and rows of all queued records, which stay queued."""
         for topic, records in self._rows.items():
             columns = [list(column) for column in zip(*records, strict=True)]
             arrays = [pa.array(column, field.type) for column, field in zip(columns, _WAITING, strict=True)]
@@ -176,7 +176,7 @@ class Waiting:
             yield topic, batch
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Empty the queue."""
         self._rows, self._count, self._bytes = {}, 0, 0
 
 
@@ -190,7 +190,7 @@ def _as_timestamp(timestamp_ms: int) -> int:
 
 def _as_headers(headers: Iterable[tuple[str, bytes]]) -> list[dict[str, object]]:
     pairs: list[dict[str, object]] = [{"key": name, "value": content} for name, content in headers]
-    pa.scalar(pairs, _HEADERS)  # raises what it does not take
+    pa.scalar(pairs, _HEADERS)  # raises for invalid text
     if any(pair["key"] is None for pair in pairs):
         raise TypeError("a header has no name")
     return pairs

@@ -21,20 +21,20 @@ from kraftlog.log_store.write_id import ONCE, WriteId
 from kraftlog.transactions.producer_state import SEQUENCES
 
 BATCHES = ("kraftlog-batches", 0)
-"""What a group's committed offset of says how many batches of a sequence are committed; there is no such topic.
+"""A group's committed offset of this topic, which does not exist, is the number of committed batches of a sequence.
 
-Its metadata is the id of the query."""
+The metadata of the commit is the query id."""
 
 _LOGGER = logging.getLogger("kraftlog.log_store")
 
 
 def last_batch(groups: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]], write: WriteId) -> int | None:
-    """Return the batch that a sequence has come to, if that is the batch of a write or a later one.
+    """Return the last committed batch of a sequence, if that is the batch of a write or a later one.
 
     Raises
     ------
     ReusedTransactionalIdError
-        When another query has come to it.
+        When another query has committed it.
     """
     if write.transactional_id is None or write.batch_id is None:
         return None
@@ -42,14 +42,14 @@ def last_batch(groups: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]],
     if found is not None and found.metadata and write.query_id and found.metadata != write.query_id:
         raise ReusedTransactionalIdError(
             f"transactional id {write.transactional_id!r}: {found.offset} batches of query {found.metadata} are "
-            f"committed under it; batch {write.batch_id} is of query {write.query_id}, which has another checkpoint "
-            "and numbers its batches anew. Give it a transactional id of its own"
+            f"committed under it; batch {write.batch_id} is of query {write.query_id}, whose checkpoint "
+            "is another one and numbers batches from 0. Give it its own transactional id"
         )
     return found.offset - 1 if found is not None and found.offset > write.batch_id else None
 
 
 def committed_batch(store: LogStore, write: WriteId) -> int | None:
-    """Return the same as ``last_batch`` for a store."""
+    """Return ``last_batch`` for a store."""
     if write.transactional_id is None:
         return None
     return last_batch({write.transactional_id: store.committed(write.transactional_id)}, write)
@@ -63,12 +63,12 @@ class StagedTransaction:
     store : LogStore
     write : WriteId
     folder : Path
-        Of the write.
+        Folder of the write.
 
     Attributes
     ----------
     may_be_decided, is_decided : bool
-        Whether the decision has been begun, and whether it is on disk.
+        Whether writing the decision has begun, and whether it is on disk.
     """
 
     def __init__(self, store: LogStore, write: WriteId, folder: Path) -> None:
@@ -87,7 +87,7 @@ class StagedTransaction:
         overwrite: bool,
         segment_bytes: int | None,
     ) -> dict[TopicPartition, int]:
-        """Append files, in order, and what comes with them; return the first offset of each partition."""
+        """Append files in order; return the first offset of each partition."""
         by_partition: dict[TopicPartition, list[StagedFile]] = {}
         for file in files:
             by_partition.setdefault((file.topic, file.partition), []).append(file)
@@ -105,8 +105,8 @@ class StagedTransaction:
         return {key: self._append(key, each, warns=not overwrite) for key, each in sorted(by_partition.items())}
 
     def commit(self) -> None:
-        """Commit: the files and the progress count from then on, or neither does."""
-        if not self._state.is_ongoing:  # a batch without rows and without a number
+        """Commit the files and the progress, or neither."""
+        if not self._state.is_ongoing:  # without rows and a batch number there is nothing to commit
             return
         if self._overwrite is not None:
             self._overwrite.write(self._folder)
@@ -139,12 +139,12 @@ class StagedTransaction:
                 self._parts.partition_of((topic, at))
 
     def _add(self, keys: set[TopicPartition]) -> None:
-        """Take all partitions into the transaction, before anything is written to them."""
+        """Add all partitions to the transaction before writing to them."""
         progress = self._progress()
         if progress is not None:
             group, _ = progress
             offsets = self._parts.groups.partition_for(group)
-            self._parts.partition_of(offsets)  # it is there before a transaction names it
+            self._parts.partition_of(offsets)  # the partition exists before a transaction names it
             keys = {*keys, offsets}
         if keys:
             self._state = self._parts.transactions.add_partitions(self._state, frozenset(keys))
@@ -164,7 +164,7 @@ class StagedTransaction:
         for producer_id, entry in partition.producers.open_transactions().items() if warns else ():
             _LOGGER.warning(
                 "%s: the transaction of producer %d that began at offset %d is open; until it ends, readers at "
-                "read_committed do not see what is written behind it",
+                "read_committed do not see records after it",
                 partition.folder,
                 producer_id,
                 entry.transaction_start,
@@ -179,7 +179,7 @@ class StagedTransaction:
 
 
 def _configs(segment_bytes: int | None) -> dict[str, int]:
-    """Return the configuration of a topic with a size of segments, of which Kafka allows small ones by another name."""
+    """Return the configuration for a segment size; Kafka allows small sizes only under another name."""
     if segment_bytes is None or segment_bytes == DEFAULT_SEGMENT_BYTES:
         return {}
     if segment_bytes >= 1 << 20:

@@ -1,10 +1,10 @@
 """Rows that tasks have staged in files become one transaction of a store: begin, stage, commit or abort.
 
-The commit opens a ``LogStore`` for as long as it takes, so that between two of them a broker, another job or another
-store can have the log directory. Staged batches are appended like those of any producer, before PrepareCommit: when a
+The commit opens a ``LogStore`` for as long as it takes, so that between two commits a broker, another job or another
+store can use the log directory. Staged batches are appended like those of any producer, before PrepareCommit: when a
 driver dies before that, the next store that opens the log directory aborts what was appended; when it dies after that,
-the next store finishes it. Nothing has to be written down about a write for that, but for one that overwrites topics
-(``overwrites``). How far a sequence of batches has come is a committed offset, in the same transaction.
+the next store finishes it. This needs no record of the write, unless it overwrites topics (``overwrites``). The
+progress of a sequence of batches is a committed offset in the same transaction.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from kraftlog.log_store.store import LogStore
 from kraftlog.log_store.transaction_state import TopicPartition
 from kraftlog.log_store.write_id import WriteId, is_earlier
 
-LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock for a moment, a broker holds it for good
+LOCK_PATIENCE = 30.0  # seconds: other writes hold the lock briefly, a broker as long as it runs
 _LOCK_PAUSE = 0.05
-_REMOVED = ".removed"  # what the name of a write's folder ends in when nothing of it is needed
+_REMOVED = ".removed"  # suffix of a write's folder that is no longer needed
 
 _LOGGER = logging.getLogger("kraftlog.log_store")
 _T = TypeVar("_T")
 
 
 class CommitUnfinishedError(KraftlogError, RuntimeError):
-    """A write that is decided and not finished, or of which that is not known, as the disk has failed.
+    """A write that is decided but unfinished, or may be, as the disk has failed.
 
-    The next one that opens the log directory finishes it, or aborts it when it is not decided.
+    The next opening of the log directory finishes it, or aborts it if it is undecided.
     """
 
 
@@ -53,7 +53,7 @@ def begin(log_directory: Path, write: WriteId) -> Path:
     Parameters
     ----------
     log_directory : Path
-        Which the driver and all tasks see under this name. It is made when it is missing.
+        The driver and all tasks see it under this path. It is made if missing.
     write : WriteId
 
     Returns
@@ -66,17 +66,17 @@ def begin(log_directory: Path, write: WriteId) -> Path:
     LogDirectoryLockedError
         When a broker has the log directory.
     FileExistsError
-        When the folder holds other things, and nothing of a log directory.
+        When the folder only holds other files.
     """
     recover(log_directory)
     return make_write_folder(log_directory, write)
 
 
 def make_write_folder(log_directory: Path, write: WriteId) -> Path:
-    """Make the folder of a write, if it is missing, without a look at what others do."""
+    """Make the folder of a write if it is missing, without looking for other writes."""
     folder = write.folder(log_directory)
     while not _is_there(folder):
-        with suppress(FileNotFoundError):  # the folder of all writes goes at the end of another write
+        with suppress(FileNotFoundError):  # another write may remove the parent folder at its end
             disk().make_folder(folder)
     return folder
 
@@ -90,30 +90,30 @@ def commit(
     topics: Mapping[str, int] | None = None,
     segment_bytes: int | None = None,
 ) -> dict[TopicPartition, int] | None:
-    """Make what was staged visible, all of it or nothing.
+    """Make the staged rows visible, all or none.
 
-    A log directory without a metadata log becomes a store with the topics that it has. Behind an open transaction of
-    another producer, readers at read_committed see the rows when that has ended; a warning names the producer and where
-    it began. With ``overwrite`` such transactions go with their rows.
+    A log directory without a metadata log becomes a store with its topics. After an open transaction of another
+    producer, readers at read_committed see the rows once that has ended; a warning names the producer and where it
+    began. ``overwrite`` removes such transactions with their rows.
 
     Parameters
     ----------
     log_directory : Path
     write : WriteId
     staged : iterable of StagedFile
-        Of one attempt at each task.
+        Files of one attempt at each task.
     overwrite : bool
-        Whether the topics lose what they had.
+        Whether the rows replace all records of the topics.
     topics : mapping of str to int, optional
-        How many partitions topics get that do not exist. With ``overwrite`` these lose what they had even if there are
-        no rows for them.
+        Partition counts of topics that do not exist. With ``overwrite`` these topics are emptied even without rows for
+        them.
     segment_bytes : int, optional
-        Of topics that do not exist; by default Kafka's default.
+        Segment size of topics that do not exist; by default Kafka's.
 
     Returns
     -------
     dict of (str, int) to int, or None
-        The offset of the first row of each partition; None when the batch was committed before, and what was staged is
+        The offset of the first row of each partition; None if the batch was committed before, and the staged rows are
         dropped.
 
     Raises
@@ -121,11 +121,11 @@ def commit(
     WriteEndedError
         When the write was aborted, or a recovery has ended it; nothing is written then.
     CommitUnfinishedError
-        When something failed at the decision, or behind it.
+        When something failed at the decision or after it.
     LogDirectoryLockedError
         When a broker has the log directory.
     ReusedTransactionalIdError
-        When the batches of its transactional id are those of another query.
+        When the batches of its transactional id belong to another query.
     StoreError
         When a topic cannot be made or has fewer partitions, or the disk fails; nothing is visible then.
     RecordError
@@ -152,12 +152,12 @@ def commit(
             done = committed_batch(store, write)
             if done is not None:
                 _LOGGER.warning(
-                    "%s: batch %s of transactional id %s was committed before; what was staged of it is dropped",
+                    "%s: batch %s of transactional id %s was committed before; its staged rows are dropped",
                     log_directory,
                     write.batch_id,
                     write.transactional_id,
                 )
-                _remove_row(log_directory, write)  # no later ones: another driver may be at them
+                _remove_row(log_directory, write)  # not later ones: another driver may be using them
                 return None
             _check_staged(write.folder(log_directory), files)
             transaction = StagedTransaction(store, write, write.folder(log_directory))
@@ -165,7 +165,7 @@ def commit(
             try:
                 transaction.commit()
             except BaseException:
-                store._abandon()  # no markers before what is overwritten is gone: the next store sees to it
+                store._abandon()  # no markers before the old records are deleted: the next store does both
                 raise
             _remove_row(log_directory, write)
     except Exception as error:
@@ -180,13 +180,13 @@ def commit(
 
 
 def is_repetition(log_directory: Path, write: WriteId) -> bool:
-    """Whether a write is a batch that was committed before, as far as that is known without opening the store."""
+    """Whether a write is a batch that was committed before, as far as the files show without opening the store."""
     known = read_known(log_directory) if write.transactional_id is not None else None
     return known is not None and last_batch(known.groups, write) is not None
 
 
 def abort(log_directory: Path, write: WriteId) -> None:
-    """Remove what was staged of a write; one that may be decided is finished."""
+    """Remove the staged rows of a write; finish a write that may be decided."""
     folder = write.folder(log_directory)
     if not _is_there(folder):
         return
@@ -196,25 +196,25 @@ def abort(log_directory: Path, write: WriteId) -> None:
         with _locked(log_directory):
             if _is_there(folder):
                 _remove(folder)
-    except LogDirectoryLockedError:  # a broker has it, beside which nobody can decide the write any more
+    except LogDirectoryLockedError:  # a broker holds the lock, so nobody can decide the write any more
         if _is_there(folder) and not has_manifest(folder):
             _remove(folder)
 
 
 def recover(log_directory: Path) -> None:
-    """Finish the writes that are decided and whose drivers ended before they had finished them.
+    """Finish the writes that are decided but whose drivers ended before finishing them.
 
     Parameters
     ----------
     log_directory : Path
-        Which is made when it is missing.
+        It is made if missing.
 
     Raises
     ------
     LogDirectoryLockedError
         When a broker or another writer has the log directory.
     FileExistsError
-        When the folder holds other things, and nothing of a log directory.
+        When the folder only holds other files.
     """
     check_log_directory(log_directory)
     disk().make_folder(log_directory)
@@ -227,7 +227,7 @@ def recover(log_directory: Path) -> None:
 
 
 def abort_unfinished(log_directory: Path) -> list[str]:
-    """Finish the writes that are decided, and remove all others; to be called only when no job runs.
+    """Finish the writes that are decided, and remove all others; call it only when no job is running.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def abort_unfinished(log_directory: Path) -> list[str]:
     Returns
     -------
     list of str
-        Names of the writes that were removed. A broker can start on the log directory then.
+        Names of the removed writes. A broker can then start on the log directory.
 
     Raises
     ------
@@ -255,7 +255,7 @@ def abort_unfinished(log_directory: Path) -> list[str]:
 
 @contextmanager
 def _opened(log_directory: Path) -> Iterator[LogStore]:
-    """Open the store of a log directory, when others have given up its lock."""
+    """Open the store of a log directory once others have released its lock."""
     check_log_directory(log_directory)
 
     def new_store() -> LogStore:
@@ -266,13 +266,13 @@ def _opened(log_directory: Path) -> Iterator[LogStore]:
         _patiently(new_store) as store,
     ):
         for folder in _write_folders(log_directory):
-            if has_manifest(folder):  # of a driver that is dead; the store has finished the write, or aborted it
+            if has_manifest(folder):  # its driver is dead; the store has finished or aborted the write
                 _remove(folder)
         yield store
 
 
 def _patiently(lock: Callable[[], _T]) -> _T:
-    """Return what takes a lock, when others have given it up."""
+    """Return the result of a function that takes a lock, once others have released it."""
     deadline = time.monotonic() + LOCK_PATIENCE
     while True:
         try:
@@ -288,7 +288,7 @@ def _locked(log_directory: Path) -> LogDirectoryLock:
 
 
 def _directories_of_links(log_directory: Path) -> list[Path]:
-    """Return the other log directories that partitions lie in, whose folders here are symbolic links."""
+    """Return the other log directories that symbolic links of partitions point to."""
     folders = [
         log_directory / f"{topic}-{partition}"
         for topic, partitions in partition_folders(log_directory).items()
@@ -308,20 +308,20 @@ def _check_staged(folder: Path, staged: list[StagedFile]) -> None:
         path = folder / file.path
         there = disk().entry(path)
         if there is None or disk().entry(headers_path(path)) is None:
-            raise WriteEndedError(f"{path}: the write was aborted or has ended; this file of it is gone")
+            raise WriteEndedError(f"{path}: the write was aborted or has ended; its file is gone")
         if there.size != file.size_in_bytes:
             raise WriteEndedError(f"{path}: {file.size_in_bytes} bytes expected, {there.size} found")
 
 
 def _remove_row(log_directory: Path, write: WriteId) -> None:
-    """Remove what is left of a write, and of earlier ones of its transactional id, which can do no more."""
+    """Remove the files of a write, and of earlier writes of its transactional id, which can no longer commit."""
     for folder in _write_folders(log_directory):
         if folder.name == write.name or is_earlier(folder.name, write):
             _remove(folder)
 
 
 def _write_folders(log_directory: Path) -> list[Path]:
-    """Return the folders of writes, rid of those that were to be removed already."""
+    """Return the folders of writes, after removing those marked for removal."""
     store = log_directory / STORE_FOLDER
     if not _is_there(store):
         return []
@@ -337,15 +337,15 @@ def _write_folders(log_directory: Path) -> list[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder of a write: first, in one step, from sight."""
-    removed = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}{_REMOVED}")  # an earlier one may still be there
+    """Remove the folder of a write: first rename it, in one step."""
+    removed = folder.with_name(f"{folder.name}-{uuid.uuid4().hex}{_REMOVED}")  # an earlier removal may have left one
     disk().rename(folder, removed)
-    disk().remove_tree(removed)  # a task that nobody waits for may still write to it
+    disk().remove_tree(removed)  # an abandoned task may still write to it
     _remove_store(folder.parent)
 
 
 def _remove_store(store: Path) -> None:
-    """Remove the folder of all writes, which a broker does not like, unless another write is under way."""
+    """Remove the folder of all writes, at which a broker would stop, unless another write is under way."""
     try:
         disk().remove_folder(store)
     except OSError:

@@ -1,6 +1,7 @@
-"""What a task does: it encodes rows into files of its own, of which a commit makes parts of logs.
+"""The work of a task: it encodes rows into its own files, which a commit makes parts of logs.
 
-Offsets and sequences count from 0 through the files of a partition, of no producer: the commit gives them theirs.
+Offsets and sequences count from 0 through the files of a partition, without a producer: the commit sets the final
+values.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from kraftlog.log_store.topics import check_name, check_not_internal
 from kraftlog.write.active_segment import fitting
 
 SEGMENT_BYTES = 1 << 30  # Kafka's default of segment.bytes
-MARKER_BYTES = 78  # of the commit marker, which may come behind the last batch of a segment
+MARKER_BYTES = 78  # size of the commit marker, which may follow the last batch of a segment
 
 
 class WriteEndedError(KraftlogError, RuntimeError, kafka_error="PRODUCER_FENCED"):
-    """A write that was aborted, or ended by a recovery, while its job still ran."""
+    """A write that was aborted, or that a recovery ended, while its job still ran."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class StagingOptions(BatchOptions):
     Attributes
     ----------
     segment_bytes : int
-        Most bytes of a file, as Kafka's ``segment.bytes``.
+        Maximum bytes of a file, as Kafka's ``segment.bytes``.
     """
 
     segment_bytes: int = SEGMENT_BYTES
@@ -57,12 +58,12 @@ class StagingOptions(BatchOptions):
 
 @dataclass(frozen=True)
 class StagedFile:
-    """A file of batches of one partition, that waits for its place; plain values, which a task sends to the driver.
+    """A file of batches of one partition, ready for commit; plain values, which a task sends to the driver.
 
     Attributes
     ----------
     path : str
-        In the write's folder.
+        Path in the write's folder.
     task, number : int
         Files of a partition follow one another by the number of the task, then by their own.
     """
@@ -83,7 +84,7 @@ class Stager:
     Parameters
     ----------
     folder : Path
-        Of the write.
+        Folder of the write.
     options : StagingOptions
     task : int
         Number of the task; attempts at the same one share it, and only one of them may be committed.
@@ -113,14 +114,14 @@ class Stager:
         topic : str
         partition : int
         rows : pyarrow.RecordBatch
-            As ``Encoder.write`` takes them; rows without a column of timestamps get the time.
+            Rows for ``Encoder.write``; without a column of timestamps they get the current time.
 
         Raises
         ------
         RecordTooLargeError
             When a record does not fit a batch.
         ValueError
-            When the topic or the partition is not one that Kafka allows.
+            When Kafka does not allow the topic or the partition.
         """
         files = self._partitions.get((topic, partition))
         if files is None:
@@ -133,12 +134,12 @@ class Stager:
         files.write(rows)
 
     def finish(self) -> list[StagedFile]:
-        """Close all files, and wait until the large ones are on disk: the others are copied.
+        """Close all files, and wait until the large ones are on disk; the others will be copied.
 
         Returns
         -------
         list of StagedFile
-            What the commit needs to know.
+            The files to commit.
         """
         staged = []
         for (topic, partition), files in self._partitions.items():
@@ -150,7 +151,7 @@ class Stager:
 
 
 def check_topic(topic: str) -> None:
-    """Raise a ValueError for a name that no topic of Kafka has, or that is one of Kafka's own."""
+    """Raise a ValueError for an invalid topic name, or for an internal topic."""
     try:
         check_name(topic, ())
         check_not_internal(topic)
@@ -159,7 +160,7 @@ def check_topic(topic: str) -> None:
 
 
 def headers_path(path: Path) -> Path:
-    """Return the file beside a staged one that keeps the headers of its batches, as they were staged."""
+    """Return the companion of a staged file with the headers of its batches, as staged."""
     return path.with_suffix(".headers")
 
 
@@ -214,7 +215,7 @@ class _PartitionFiles:
                     self._start_file(int(headers["base_offset"][0]))
 
     def _fitting(self, headers: Headers) -> int:
-        """Return how many of the next batches go to the file as it is; an empty one takes any batch."""
+        """Return how many of the next batches fit the current file; an empty one takes any batch."""
         if not self._files:
             return 0
         return fitting(

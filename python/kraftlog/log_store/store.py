@@ -232,12 +232,12 @@ class LogStore:
         self._parts.members.topic_created(name)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records, and the offsets that groups have committed for it."""
+        """Delete a topic with all its records and committed offsets."""
         check_not_internal(name)
         with self._guard, storage_errors():
             self._check_open()
             topic = self._topic(name)
-            self._parts.groups.forget_topic(name)  # first: a group would skip records of a new topic of that name
+            self._parts.groups.forget_topic(name)  # first: else a group would skip records of a new topic of that name
             for number in range(topic.partitions):
                 partition = self._partitions.pop((name, number), None)
                 if partition is not None:
@@ -305,7 +305,7 @@ class LogStore:
         """
         self._check_open()
         if transactional_id is not None and not (isinstance(transactional_id, str) and transactional_id):
-            raise ValueError(f"transactional_id {transactional_id!r} is not a text of one character at least")
+            raise ValueError(f"transactional_id {transactional_id!r} is not a nonempty text")
         options = BatchOptions(compression, compression_level, max_batch_bytes)
         return Producer(self._parts, transactional_id, transaction_timeout_ms, options)
 
@@ -408,7 +408,7 @@ class LogStore:
     def close(self) -> None:
         """Abort open transactions, sync all data, and release the lock; a second call does nothing.
 
-        A broker that opens the directory afterwards recovers nothing.
+        A broker that opens the directory afterwards needs no recovery.
 
         In a child process that has inherited the store by ``fork`` it does nothing. If it raises an asynchronous
         exception such as that of Ctrl-C, the next user of the directory recovers it; call it again to release the lock.
@@ -431,7 +431,7 @@ class LogStore:
                 return
             was_open, self._is_open = self._is_open, False
         try:
-            if was_open:  # else an exception, such as that of Ctrl-C, came out of it; what opens it next recovers it
+            if was_open:  # otherwise an exception such as KeyboardInterrupt ended it; the next opening recovers
                 with storage_errors():
                     self._finish()
         finally:
@@ -447,7 +447,7 @@ class LogStore:
         self._cluster.close()
         self._log_directory.recovery_points.close()
         if any(partition.has_failed for partition in self._partitions.values()):
-            return  # what opens the directory next is to recover it
+            return  # the next opening must recover the directory
         self._write_known()
         write_file(self.path / CLEAN_SHUTDOWN, json.dumps({"version": 0, "brokerEpoch": -1}).encode())
 

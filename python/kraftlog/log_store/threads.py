@@ -1,4 +1,4 @@
-"""Threads of a store, and how others wait for them so that an exception such as that of Ctrl-C does no harm."""
+"""Threads of a store, and waiting for them that an exception such as KeyboardInterrupt cannot break."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 
 class Task:
-    """What a thread does."""
+    """A task of a thread."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
@@ -18,7 +18,7 @@ class Task:
         self._is_under_way = _taken()
 
     def run(self) -> None:
-        """Do it, and keep what it raises for who waits."""
+        """Run it, and keep its exception for the waiting caller."""
         try:
             self._call()
         except BaseException as error:
@@ -27,7 +27,7 @@ class Task:
             self._is_under_way.release()
 
     def result(self) -> None:
-        """Wait until it is done, and raise what it has raised."""
+        """Wait until it is done, and raise its exception."""
         with self._is_under_way:
             pass
         if self._error is not None:
@@ -38,17 +38,17 @@ _Given: TypeAlias = "SimpleQueue[Task | None]"
 
 
 class Threads:
-    """Threads that do what they are given, in its order.
+    """Threads that run tasks in order of submission.
 
     An exception such as that of Ctrl-C may come between any two instructions of the caller. The locks of
     ``concurrent.futures`` and ``threading.Thread`` are taken in Python code (``threading.Condition``), and one that is
-    taken just then is never given back: the thread that waits for it does no more, and closing waits for that thread.
-    Locks, queues and threads of C have no such place.
+    taken at that moment is never released: the thread that waits for it hangs, and so does closing. Locks, queues and
+    threads in C do not have this problem.
 
     Parameters
     ----------
     count : int
-        How many there are at most; they begin when there is something to do.
+        Maximum number; they start when there is work.
     """
 
     def __init__(self, count: int) -> None:
@@ -59,19 +59,19 @@ class Threads:
         self._guard = allocate_lock()
 
     def submit(self, call: Callable[..., object], *arguments: object) -> Task:
-        """Let a thread call something.
+        """Submit a call to a thread.
 
         Raises
         ------
         RuntimeError
-            Behind ``shutdown``.
+            After ``shutdown``.
         """
         task = Task(lambda: call(*arguments))
         with self._guard:
             if self._is_shut:
-                raise RuntimeError("these threads do nothing more")
+                raise RuntimeError("the threads were shut down")
             if len(self._running) < self._count:
-                # a process that ends without closing its store leaves what a crash leaves, and waits for none of them
+                # a process that ends without closing its store does not wait for threads, as after a crash
                 running = _taken()
                 start_new_thread(_work, (self._given, running))
                 self._running.append(running)
@@ -79,12 +79,12 @@ class Threads:
         return task
 
     def shutdown(self, *, drops_waiting: bool = False) -> None:
-        """End the threads when all is done that they were given; it can be called again.
+        """End the threads once all submitted tasks are done; it can be called again.
 
         Parameters
         ----------
         drops_waiting : bool
-            Leave out what none of them has begun, for which nobody may wait.
+            Drop tasks that have not started; nobody may wait for them.
         """
         with self._guard:
             self._is_shut = True
@@ -107,7 +107,7 @@ def _taken() -> LockType:
 
 
 def _work(given: _Given, running: LockType) -> None:
-    """Do tasks until there is none: a thread holds nothing of a store while it waits, so that the store can go."""
+    """Run tasks until there is none. A waiting thread holds no reference to a store, so that it can be collected."""
     while True:
         task = given.get()
         if task is None:

@@ -1,4 +1,4 @@
-"""Topics: their names, their configurations, and what a store knows of one."""
+"""Topics: their names, their configurations, and their state in a store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_SEGMENT_BYTES = 1 << 30
 DEFAULT_RETENTION_MS = 7 * 86_400_000
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 DEFAULT_MAX_MESSAGE_BYTES = (1 << 20) + 12
-INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)  # that a store makes when they are needed
+INTERNAL = (CONSUMER_OFFSETS, TRANSACTION_STATE)  # a store makes them on demand
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _LEAST = {"segment.bytes": 1 << 20, "internal.segment.bytes": 1 << 10}
@@ -39,11 +39,11 @@ class Topic:
     Attributes
     ----------
     topic_id : bytes
-        A uuid, 16 bytes.
+        A UUID, 16 bytes.
     leader_epochs : tuple of int
-        Of each partition, as the metadata have it.
+        Leader epoch of each partition, from the metadata.
     configs : mapping of str to str
-        Those that differ from Kafka's defaults.
+        Configurations that differ from Kafka's defaults.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Topic:
 
     @property
     def partitions(self) -> int:
-        """How many partitions it has."""
+        """Number of partitions."""
         return len(self.leader_epochs)
 
     @property
     def max_message_bytes(self) -> int:
-        """Bytes that a batch may have."""
+        """Maximum bytes of a batch."""
         return int(self.configs.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES))
 
     @property
@@ -68,22 +68,22 @@ class Topic:
 
     @property
     def retention_ms(self) -> int:
-        """How old records may be; -1: any."""
+        """Maximum age of records; -1: unlimited."""
         return int(self.configs.get("retention.ms", DEFAULT_RETENTION_MS))
 
     @property
     def retention_bytes(self) -> int:
-        """How large a partition may be; -1: any."""
+        """Maximum size of a partition; -1: unlimited."""
         return int(self.configs.get("retention.bytes", -1))
 
     @property
     def delete_retention_ms(self) -> int:
-        """How long tombstones and markers stay behind the first cleaning that could drop them."""
+        """How long tombstones and markers stay after the first cleaning that could drop them."""
         return int(self.configs.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))
 
     @property
     def min_compaction_lag_ms(self) -> int:
-        """How old records have to be to be cleaned."""
+        """Minimum age of records to be cleaned."""
         return int(self.configs.get("min.compaction.lag.ms", 0))
 
     @property
@@ -94,42 +94,42 @@ class Topic:
 
 
 def check_name(name: str, existing: Iterable[str]) -> None:
-    """Raise when no topic can have a name, as Kafka refuses it.
+    """Raise for a name that Kafka does not allow for a topic.
 
     Raises
     ------
     InvalidTopicError
-        For other characters than ``a-zA-Z0-9._-``, a name that is too long, or one whose metrics would collide with
-        those of an existing topic: Kafka's metrics write a period as an underscore.
+        For characters other than ``a-zA-Z0-9._-``, a name that is too long, or one whose metrics would collide with
+        those of an existing topic: Kafka's metrics replace a period by an underscore.
     """
     if name in (".", "..") or not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise InvalidTopicError(
-            f"topic {name!r}: 1 to {LONGEST_NAME} characters of a-z, A-Z, 0-9, '.', '_' and '-' expected"
+            f"topic {name!r}: expected 1 to {LONGEST_NAME} characters of a-z, A-Z, 0-9, '.', '_' and '-'"
         )
     for other in existing:
         if other != name and other.replace(".", "_") == name.replace(".", "_"):
-            raise InvalidTopicError(f"topic {name!r} collides with {other!r}: they differ in '.' and '_' alone")
+            raise InvalidTopicError(f"topic {name!r} collides with {other!r}: they differ only in '.' and '_'")
 
 
 def check_not_internal(name: str) -> None:
-    """Raise an InvalidTopicError for the topics of Kafka itself, which no client writes, creates or deletes."""
+    """Raise an InvalidTopicError for Kafka's internal topics, which no client writes, creates or deletes."""
     if name in INTERNAL_TOPICS:
-        raise InvalidTopicError(f"topic {name!r} is Kafka's own")
+        raise InvalidTopicError(f"topic {name!r} is internal to Kafka")
 
 
 def check_partitions(name: str, partitions: int) -> None:
     """Raise an InvalidPartitionsError for less than one partition."""
     if partitions < 1:
-        raise InvalidPartitionsError(f"topic {name!r}: {partitions} partitions, at least 1 expected")
+        raise InvalidPartitionsError(f"topic {name!r}: expected at least 1 partition, found {partitions}")
 
 
 def checked_configs(name: str, configs: Mapping[str, object]) -> dict[str, str]:
-    """Return configurations as Kafka keeps them.
+    """Return configurations as texts, as Kafka stores them.
 
     Raises
     ------
     InvalidConfigError
-        For a name that a store does not know, or a value that it cannot have.
+        For an unknown name or an invalid value.
 
     Examples
     --------

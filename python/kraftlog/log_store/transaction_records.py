@@ -1,4 +1,4 @@
-"""Records of ``__transaction_state``: a state of a transactional id to key and value, and the log back to states."""
+"""Records of ``__transaction_state``: from the state of a transactional id to key and value, and back."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from kraftlog.messages.frames import int16_prefix
 from kraftlog.messages.one_message import encode_message
 from kraftlog.tables.coordinator_tables import last_transactional_ids
 
-_FLEXIBLE_VERSION = 1  # from transaction.version 1 on; older releases read version 0 alone (KIP-915)
+_FLEXIBLE_VERSION = 1  # from transaction.version 1 on; older releases read only version 0 (KIP-915)
 
 
 class KeyAndValue(NamedTuple):
-    """A record; without a value a tombstone."""
+    """A record; a tombstone if it has no value."""
 
     key: bytes
     value: bytes | None
 
 
 def transaction_record(state: TransactionState, transaction_version: int) -> KeyAndValue:
-    """Return key and value of the record that holds a state.
+    """Return key and value of the record of a state.
 
     Parameters
     ----------
     state : TransactionState
     transaction_version : int
-        The level of the feature ``transaction.version``, which says in which version the value is written.
+        The level of the feature ``transaction.version``, which sets the version of the value.
     """
     fields: dict[str, object] = {
         "producer_id": state.producer_id,
@@ -57,7 +57,7 @@ def transaction_key(transactional_id: str) -> bytes:
 
 
 def _partitions(state: TransactionState) -> list[dict[str, object]] | None:
-    """Return the partitions by topic; null of an id that has no transaction yet, as Kafka writes it."""
+    """Return the partitions by topic; null for an id without a transaction yet, as in Kafka."""
     if state.start_timestamp == NONE:
         return None
     topics: dict[str, list[int]] = {}
@@ -72,7 +72,7 @@ def transaction_states(segments: list[Segment]) -> Iterator[TransactionState]:
     Raises
     ------
     RecordError
-        When a record cannot be read: what it decided would be lost.
+        When a record cannot be read: its decision would be lost.
     """
     faults: list[Fault] = []
     rows = last_transactional_ids(segments, ReadOptions(strict=True), faults)

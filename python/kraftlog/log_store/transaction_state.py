@@ -18,9 +18,9 @@ TopicPartition = tuple[str, int]
 EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT, DEAD = range(7)
 NAMES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead")
 PREPARED = (PREPARE_COMMIT, PREPARE_ABORT)
-LAST_EPOCH = 2**15 - 1  # ends transactions only; a producer never writes with it
+LAST_EPOCH = 2**15 - 1  # reserved for ending transactions; a producer never writes with it
 NONE = -1
-EPOCH_BUMP_VERSION = 2  # the transaction.version since which each end of a transaction raises the epoch
+EPOCH_BUMP_VERSION = 2  # since this transaction.version each end of a transaction raises the epoch (KIP-890)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class TransactionState:
     Attributes
     ----------
     partitions : frozenset of (str, int)
-        Those that the transaction has written to.
+        Partitions that the transaction has written to.
     start_timestamp, last_update_timestamp : int
-        In milliseconds; -1 where there is no transaction.
+        In milliseconds; -1 without a transaction.
     next_producer_id : int
-        That the producer has when the prepared transaction is complete; -1: the same.
+        Id of the producer after the prepared transaction is complete; -1: unchanged.
     transaction_version : int
-        With which the producer writes; 0 until its first transaction.
+        Version with which the producer writes; 0 until its first transaction.
     """
 
     transactional_id: str
@@ -58,12 +58,12 @@ class TransactionState:
 
     @property
     def is_ongoing(self) -> bool:
-        """Whether a transaction is under way."""
+        """Whether a transaction is open."""
         return self.status == ONGOING
 
     @property
     def is_pending(self) -> bool:
-        """Whether a transaction is under way, or about to end."""
+        """Whether a transaction is open or about to end."""
         return self.status in (ONGOING, *PREPARED)
 
     @property
@@ -74,7 +74,7 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
-    """A producer begins with the id. ``new_producer_id`` is for an id that is new, or whose epochs are exhausted."""
+    """A producer starts with the id. ``new_producer_id`` is for a new id, or one whose epochs are exhausted."""
 
     timeout_ms: int
     timestamp: int
@@ -94,7 +94,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class EndTransaction:
-    """A producer commits or aborts. ``new_producer_id`` is for one whose epochs are exhausted."""
+    """A producer commits or aborts. ``new_producer_id`` is for a producer whose epochs are exhausted."""
 
     producer_id: int
     producer_epoch: int
@@ -105,7 +105,7 @@ class EndTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The transaction that is under way is aborted, and its producer can write no more."""
+    """The open transaction is aborted, and its producer is fenced."""
 
     timestamp: int
 
@@ -121,19 +121,19 @@ Event = InitProducerId | AddPartitions | EndTransaction | Fence | Complete
 
 
 def transition(transactional_id: str, state: TransactionState | None, event: Event) -> TransactionState:
-    """Return the state after an event; the same one when there is nothing to do, as for an event that comes twice.
+    """Return the state after an event; the same state if there is nothing to do, as for a repeated event.
 
     Parameters
     ----------
     transactional_id : str
     state : TransactionState or None
-        None of an id that is not known.
+        None for an unknown id.
     event : Event
 
     Raises
     ------
     InvalidProducerIdMappingError
-        When the id is not known, or belongs to another producer id.
+        When the id is unknown, or belongs to another producer id.
     ProducerFencedError
         When the epoch is not that of the last producer.
     InvalidTransactionError
@@ -152,7 +152,9 @@ def transition(transactional_id: str, state: TransactionState | None, event: Eve
     if isinstance(event, InitProducerId):
         return _begun(transactional_id, state, event)
     if state is None:
-        raise InvalidProducerIdMappingError(f"transactional id {transactional_id!r}: it has no producer id, or expired")
+        raise InvalidProducerIdMappingError(
+            f"transactional id {transactional_id!r}: no producer id; it is unknown or expired"
+        )
     if isinstance(event, Complete):
         return _complete(state, event)
     if isinstance(event, Fence):
@@ -172,7 +174,7 @@ def _begun(transactional_id: str, state: TransactionState | None, event: InitPro
             previous_producer_id=event.new_producer_id,
         )
     if state.status in (ONGOING, *PREPARED):
-        raise InvalidTransactionError(f"{_name(state)} ends its transaction before another producer begins")
+        raise InvalidTransactionError(f"{_name(state)} still has an open transaction; end it first")
     begun = replace(
         state,
         status=EMPTY,
@@ -208,7 +210,7 @@ def _added(state: TransactionState, event: AddPartitions) -> TransactionState:
 
 def _prepared(state: TransactionState, event: EndTransaction) -> TransactionState:
     if state.status != ONGOING:
-        raise InvalidTransactionError(f"{_name(state)} has no transaction under way")
+        raise InvalidTransactionError(f"{_name(state)} has no open transaction")
     prepared = replace(
         state,
         status=PREPARE_COMMIT if event.is_commit else PREPARE_ABORT,
@@ -223,7 +225,7 @@ def _prepared(state: TransactionState, event: EndTransaction) -> TransactionStat
 
 def _fenced(state: TransactionState, event: Fence) -> TransactionState:
     if state.status != ONGOING:
-        raise InvalidTransactionError(f"{_name(state)} has no transaction under way")
+        raise InvalidTransactionError(f"{_name(state)} has no open transaction")
     return replace(
         state,
         status=PREPARE_ABORT,

@@ -1,4 +1,4 @@
-"""What a staged write is called. Its folder and its transactional id follow from that."""
+"""The identity of a staged write. Its folder and its transactional id follow from it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 from kraftlog.layout.names import STORE_FOLDER
 
 LARGEST_BATCH_ID = 2**63 - 1
-ONCE = "kraftlog-once"  # the transactional id of all writes that are tried once: none of them goes on with another
+ONCE = "kraftlog-once"  # the shared transactional id of writes that are tried once: none of them continues another
 
 
 @dataclass(frozen=True)
 class WriteId:
-    """A write, which happens once.
+    """A write that happens once.
 
     Attributes
     ----------
     name : str
-        Of its folder.
+        Name of its folder.
     transactional_id : str or None
-        Of a sequence of micro-batches, each of which is written once however often it is tried; also the group whose
-        committed offset says how far the sequence has come.
+        Id of a sequence of micro-batches, each of which is written once however often it is tried; also the group whose
+        committed offset is the progress of the sequence.
     batch_id : int or None
-        Its number in that sequence.
+        Number of the batch in that sequence.
     query_id : str
-        Of the checkpoint that numbers the batches; empty where that is not known.
+        Query id of the checkpoint that numbers the batches; empty if unknown.
     """
 
     name: str
@@ -37,30 +37,30 @@ class WriteId:
 
     @property
     def spread(self) -> int:
-        """A number that differs from that of other writes: at which partition rows without keys begin."""
+        """A number that differs between writes: the partition at which rows without keys begin."""
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4], "big")
 
     def folder(self, log_directory: Path) -> Path:
-        """Return where it is prepared."""
+        """Return its staging folder."""
         return log_directory / STORE_FOLDER / self.name
 
 
 def new_write() -> WriteId:
-    """Return the name of a write that is tried once."""
+    """Return a new write that is tried once."""
     return WriteId(uuid.uuid4().hex)
 
 
 def write_of_batch(transactional_id: str, batch_id: int, query_id: str = "") -> WriteId:
-    """Return the name of a micro-batch: always the same for one transactional id and batch id.
+    """Return the write of a micro-batch: always the same for one transactional id and batch id.
 
     Parameters
     ----------
     transactional_id : str
-        Of the sequence. Two sequences in one log directory need two of them.
+        Id of the sequence. Two sequences in one log directory need two ids.
     batch_id : int
-        Larger than that of the batch before.
+        Greater than the id of the batch before.
     query_id : str
-        As ``WriteId`` has it.
+        As in ``WriteId``.
 
     Raises
     ------
@@ -73,19 +73,19 @@ def write_of_batch(transactional_id: str, batch_id: int, query_id: str = "") -> 
     True
     """
     if not transactional_id:
-        raise ValueError("a transactional_id has at least one character")
+        raise ValueError("expected a nonempty transactional_id")
     if not 0 <= batch_id <= LARGEST_BATCH_ID:
         raise ValueError(f"batch_id {batch_id} is not between 0 and 2^63 - 1")
     return WriteId(f"{row_name(transactional_id)}-{batch_id}", transactional_id, batch_id, query_id)
 
 
 def row_name(transactional_id: str) -> str:
-    """Return what the names of all writes of a transactional id begin with; it may hold any characters itself."""
+    """Return the common prefix of the names of all writes of a transactional id, which may have any characters."""
     return hashlib.sha256(transactional_id.encode()).hexdigest()[:32]
 
 
 def is_earlier(name: str, write: WriteId) -> bool:
-    """Whether a name is that of an earlier batch of the sequence that a write belongs to.
+    """Whether a name is that of an earlier batch in the sequence of a write.
 
     Examples
     --------
