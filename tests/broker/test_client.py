@@ -47,5 +47,5 @@ def test_a_record_that_is_refused_is_named_also_when_its_report_comes_late(polls
             "headers": pa.array([[], []], pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
         }
     )
-    with pytest.raises(NotDeliveredError, match=r"orders-0 refused the record of offset 41: .*too large"):
+    with pytest.raises(NotDeliveredError, match=r"orders-0 did not accept the record of offset 41: .*too large"):
         Stretch(client, ("orders", 0), is_exact=True).send(rows, np.array([10, 10]))

@@ -1,1 +1,1 @@
-"""Copies of partitions, or of stretches of them, that are log directories of their own."""
+"""Copies of partitions, or of stretches of them, as separate log directories."""

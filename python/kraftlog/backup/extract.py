@@ -32,7 +32,7 @@ from kraftlog.write.extracted_batches import ExtractedBatches
 from kraftlog.write.extracted_log import Written, write_extracted
 from kraftlog.write.recovery_points import record_recovery_points
 
-FIRST_EPOCH = 0  # that leaders of a new topic have
+FIRST_EPOCH = 0  # leader epoch of a new topic
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def extract_log(
     done = Extract(notes=notes)
     note_unreadable(log.found, done.faults, strict=options.strict)
     if disk().entry(temporary) is not None:
-        raise ValueError(f"{temporary} is there: another extract is writing it, or was stopped; remove it then")
+        raise ValueError(f"{temporary} exists: another extract is writing it, or was interrupted; then remove it")
     disk().make_folder(temporary)
     try:
         for (topic, partition), group in groups.items():
@@ -260,24 +260,24 @@ def chosen_partitions(
         if topic is None or partition is None or (topic in INTERNAL_TOPICS and not is_chosen):
             continue
         if topic == CLUSTER_METADATA:
-            raise ValueError(f"{topic}: the metadata log of another cluster is of no use to a broker; leave it out")
+            raise ValueError(f"{topic}: a broker cannot use the metadata log of another cluster; leave it out")
         key = rename.get(topic, topic), partition
         if key in found:
             both = f"{found[key][0].folder} and {group[0].folder}"
             raise ValueError(f"{both} would both be {'-'.join(map(str, key))}; choose one of them")
         found[key] = group
     if not found:
-        raise ValueError("no partition's folder of a topic that is not Kafka's own; topics that are must be named")
+        raise ValueError("expected a partition folder of a topic, found only internal ones, which must be named")
     return found
 
 
 def _check_target(target: Path, log: Log) -> None:
     there = disk().entry(target)
     if there is not None and not there.is_dir:
-        raise ValueError(f"{target} is not a folder; give a new or empty one")
+        raise ValueError(f"{target} is not a folder; choose a new or empty one")
     held = sorted(entry.name for entry in disk().entries(target)) if there is not None else []
     if held:
-        raise ValueError(f"{target} holds {held[0]}; give a new or empty folder")
+        raise ValueError(f"{target} holds {held[0]}; choose a new or empty folder")
     refuse_inside(target, log.folders)
 
 

@@ -1,1 +1,1 @@
-"""A live broker, reached through confluent-kafka: records of a log are produced to it again."""
+"""Replay of a log's records into a live broker, through confluent-kafka."""

@@ -19,29 +19,29 @@ _PRODUCER = {
     "linger.ms": 20,
     "queue.buffering.max.messages": 200_000,
     "queue.buffering.max.kbytes": 128 << 10,
-    "message.max.bytes": 1_000_000_000,  # what the client allows: the broker says what it takes
+    "message.max.bytes": 1_000_000_000,  # the client's maximum; the broker sets the actual limit
     "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
     "message.timeout.ms": TRANSACTION_TIMEOUT_MS,
 }
 _PASSING = {"LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PART"}
 _PAUSE = 0.05  # seconds
 _CLOSING_SECONDS = 5.0
-_AT_ONCE = 1.0  # seconds between two looks at whether records are taken
+_AT_ONCE = 1.0  # seconds between two checks for delivery
 
 Place = tuple[str, int]
 
-_FAILED = "TXNERR"  # what the client logs when a transaction can only be aborted
+_FAILED = "TXNERR"  # the client's log line for a transaction that can only be aborted
 
 
 class _Log(logging.Handler):
-    """Keeps what the client logs of a transaction that has failed; until it is aborted, nothing else says so."""
+    """Keeps the client's log line of a failed transaction; until the abort nothing else reports it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.failure: str | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at a line of the client's log."""
+        """Check a line of the client's log."""
         line = record.getMessage()
         if line.startswith(_FAILED):
             self.failure = line.partition(": ")[2] or line
@@ -53,20 +53,20 @@ class Client:
     Parameters
     ----------
     to : str
-        HOST:PORT, several with commas between them.
+        HOST:PORT; several are comma-separated.
     name : str
-        The transactional id, and the group that keeps how far the replay came.
+        The transactional id, and the group whose offsets are the progress of the replay.
     settings : mapping of str to str
         Properties of librdkafka, such as ``security.protocol``.
     timeout : float
-        Seconds after which a broker that does not answer is given up.
+        Seconds to wait for an answer of the broker.
 
     Raises
     ------
     ImportError
         When confluent-kafka is not installed.
     ValueError
-        For a property that librdkafka does not know, or that the replay sets itself.
+        For a property that is unknown to librdkafka, or that the replay sets itself.
     """
 
     def __init__(self, to: str, name: str, settings: Mapping[str, str], timeout: float) -> None:
@@ -74,7 +74,7 @@ class Client:
         optional_package("confluent_kafka.admin", "replaying", "'kraftlog[replay]'")
         own = sorted(_OWN & settings.keys())
         if own:
-            raise ValueError(f"client setting {own[0]}: a replay sets it itself")
+            raise ValueError(f"client setting {own[0]} cannot be set: the replay sets it itself")
         self.to, self.timeout = to, timeout
         self._kafka, self._name = kafka, name
         self._log = _Log()
@@ -83,7 +83,7 @@ class Client:
         self._settings = {"bootstrap.servers": to, "logger": logger, "error_cb": self._note, **settings}
         self._said = ""
         self._producer: Any = None
-        self._is_open = False  # a transaction
+        self._is_open = False  # milliseconds of a transaction
         self._group: Any = None
         try:
             self._admin = kafka.admin.AdminClient(self._settings)
@@ -92,14 +92,14 @@ class Client:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        """Turn what the client raises into a ReplayError that says what was asked."""
+        """Turn errors of the client into a ReplayError that names the request."""
         try:
             yield
         except self._kafka.KafkaException as error:
             raise self.refusal(what, error.args[0]) from None
 
     def refusal(self, what: str, error: Any) -> ReplayError:
-        """Return what the client said of something, as an error."""
+        """Return an error of the client as a ReplayError."""
         if error.code() == self._kafka.KafkaError._FENCED or error.code() == self._kafka.KafkaError.PRODUCER_FENCED:
             return ReplayError(f"{self.to}: {what}: another replay with the same mapping has taken over")
         said = f" ({self._said})" if self._said and self._said not in error.str() else ""
@@ -110,7 +110,7 @@ class Client:
         self._said = error.str()
 
     def topics(self) -> dict[str, int]:
-        """Return how many partitions each topic has."""
+        """Return the partition count of each topic."""
         with self._asking("reading the list of topics"):
             found = self._admin.list_topics(timeout=self.timeout).topics
         return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
@@ -121,7 +121,7 @@ class Client:
             return str(self._admin.list_topics(timeout=self.timeout).cluster_id)
 
     def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Create topics with the replication factor and the settings that the cluster has by default."""
+        """Create topics with the cluster's default replication factor and settings."""
         new = [self._kafka.admin.NewTopic(name, count) for name, count in partitions.items()]
         for name, done in self._admin.create_topics(new, request_timeout=self.timeout).items():
             with self._asking(f"creating the topic {name}"):
@@ -129,22 +129,22 @@ class Client:
         deadline = time.monotonic() + self.timeout
         while not partitions.keys() <= self.topics().keys():
             if time.monotonic() > deadline:
-                raise ReplayError(f"{self.to}: the new topics are not there after {self.timeout:g} seconds")
+                raise ReplayError(f"{self.to}: the new topics do not exist after {self.timeout:g} seconds")
             time.sleep(0.1)
 
     def configs(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
-        """Return the settings of topics; without those of a topic that the cluster does not show."""
+        """Return the settings of topics; a topic that the cluster does not describe is left out."""
         admin, found = self._kafka.admin, dict[str, dict[str, str]]()
         asked = [admin.ConfigResource(admin.ConfigResource.Type.TOPIC, name) for name in topics]
         for resource, answer in self._admin.describe_configs(asked, request_timeout=self.timeout).items():
             try:
                 found[resource.name] = {name: entry.value for name, entry in answer.result().items()}
-            except self._kafka.KafkaException:  # not allowed, as a rule: what they would say are notes alone
+            except self._kafka.KafkaException:  # usually for lack of permission; the settings are only needed for notes
                 found[resource.name] = {}
         return found
 
     def ends(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
-        """Return where partitions begin and end."""
+        """Return the first and end offsets of partitions."""
         with self._reader() as consumer:
 
             def ends(place: Place) -> Any:
@@ -171,7 +171,7 @@ class Client:
             consumer.close()
 
     def open(self, compression: str | None, batch_bytes: int) -> None:
-        """Open the producer: what an earlier one with the same name has left open is aborted, or finished."""
+        """Open the producer: an open transaction of an earlier one with the same name is aborted or finished."""
         settings = {**_PRODUCER, "batch.size": batch_bytes, **self._settings, "transactional.id": self._name}
         if compression is not None:
             settings["compression.type"] = compression
@@ -182,7 +182,7 @@ class Client:
             self._group = consumer.consumer_group_metadata()
 
     def reached(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return the offsets of the log at which partitions go on, of those of which something was committed."""
+        """Return the offsets of the log at which partitions continue, for those with a commit."""
         asked = [self._kafka.TopicPartition(*place) for place in places]
         with self._reader() as consumer, self._asking("reading how far the replay came"):
             found = consumer.committed(asked, self.timeout)
@@ -199,7 +199,7 @@ class Client:
         self._is_open = True
 
     def produce(self, place: Place, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Produce records to a partition: rows of key, value, timestamp, headers, and what is called on delivery."""
+        """Produce records to a partition: rows of key, value, timestamp, headers and delivery callback."""
         topic, partition = place
         produce, poll = self._producer.produce, self._producer.poll
         try:
@@ -241,7 +241,7 @@ class Client:
                 self._check_transaction()
 
     def commit(self, reached: Mapping[Place, int]) -> None:
-        """Commit the transaction, and with it the offsets of the log at which partitions go on."""
+        """Commit the transaction, and with it the offsets of the log at which partitions continue."""
         at = [self._kafka.TopicPartition(*place, offset) for place, offset in reached.items()]
         self._again(
             "keeping how far the replay came",
@@ -251,14 +251,14 @@ class Client:
         self._is_open = False
 
     def abort(self) -> None:
-        """Abort the transaction; what was not delivered is dropped, else the client would wait for it."""
+        """Abort the transaction; purge undelivered records, for which the client would wait."""
         self._producer.purge()
         self._producer.flush(self.timeout)
         self._again("aborting a transaction", lambda: self._producer.abort_transaction(self.timeout))
         self._is_open = False
 
     def _again(self, what: str, step: Callable[[], Any]) -> Any:
-        """Take a step, and again as long as what the client says of it passes: a new topic has no leader at first."""
+        """Run a step, and retry it for temporary errors: a new topic has no leader at first."""
         deadline = time.monotonic() + self.timeout
         while True:
             try:
@@ -275,7 +275,7 @@ class Client:
             raise NotDeliveredError(f"{self.to}: {self._log.failure}")
 
     def _take_reports(self) -> None:
-        """Wait for the report of what was refused: the client fails a transaction before it hands the report over."""
+        """Wait for the delivery report of the failed record: the client fails the transaction before it reports."""
         deadline = time.monotonic() + _AT_ONCE
         while not self._producer.poll(_PAUSE) and time.monotonic() < deadline:
             pass
@@ -283,13 +283,13 @@ class Client:
     def _check_time(self, deadline: float) -> None:
         if time.monotonic() > deadline:
             said = f" ({self._said})" if self._said else ""
-            raise ReplayError(f"{self.to}: no records were taken for {self.timeout:g} seconds{said}")
+            raise ReplayError(f"{self.to}: no records were delivered for {self.timeout:g} seconds{said}")
 
     def close(self) -> None:
-        """Drop what was not delivered; an open transaction is aborted, so that no consumer waits for its end."""
+        """Drop undelivered records; abort an open transaction, so that no consumer waits for its end."""
         if self._producer is not None:
             self._producer.purge()
             if self._is_open:
-                with suppress(self._kafka.KafkaException):  # the next start does it, or the broker after a while
+                with suppress(self._kafka.KafkaException):  # the next start does it, or the broker after a timeout
                     self._producer.abort_transaction(min(self.timeout, _CLOSING_SECONDS))
             self._producer = None

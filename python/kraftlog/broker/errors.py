@@ -6,8 +6,8 @@ from kraftlog.errors import KraftlogError
 
 
 class ReplayError(KraftlogError):
-    """A broker refused something, or did not answer. What was committed stays, and the same call goes on behind it."""
+    """A broker reported an error or did not answer. Committed transactions stay; the same call resumes after them."""
 
 
 class NotDeliveredError(ReplayError):
-    """Records of a transaction were not taken, or lie otherwise than the mapping would say; it was not committed."""
+    """Records of a transaction were not delivered, or not at the offsets of the mapping; it was not committed."""

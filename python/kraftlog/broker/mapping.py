@@ -32,7 +32,7 @@ Place = tuple[str, int]
 
 
 class Run(NamedTuple):
-    """Records one behind the other, in the log and at the target; with a count of 0: where the replay ended."""
+    """Consecutive records, in the log and at the target; a count of 0 marks the end of the replay."""
 
     source_topic: str
     partition: int
@@ -43,7 +43,7 @@ class Run(NamedTuple):
 
 
 def runs_of(source_topic: str, partition: int, source: Offsets, target_topic: str, target: Offsets) -> list[Run]:
-    """Return the fewest runs that say where each of some records went.
+    """Return the fewest runs that map the offsets of some records.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def runs_of(source_topic: str, partition: int, source: Offsets, target_topic: st
 
 
 def lines_of(runs: Iterable[Run]) -> bytes:
-    """Return the lines of runs; names of topics need no quotes."""
+    """Return the lines of runs; topic names need no quotes."""
     return "".join(",".join(map(str, run)) + "\n" for run in runs).encode()
 
 
@@ -71,13 +71,13 @@ def read_mapping(path: Path, *, is_whole: bool = True) -> pa.Table:
     ----------
     path : Path
     is_whole : bool
-        Whether what was not written to its end is refused. A process that was killed may leave part of a line, and
-        a loss of power zeros.
+        Whether an incomplete last line is an error. A killed process may leave part of a line, and a power failure
+        zeros.
 
     Raises
     ------
     ValueError
-        When the file is no mapping.
+        When the file is not a mapping.
     """
     data = disk().read_bytes(path)
     if not data.startswith(_NAMES):
@@ -85,7 +85,7 @@ def read_mapping(path: Path, *, is_whole: bool = True) -> pa.Table:
     zeros = data.find(b"\0")
     end = data.rfind(b"\n", 0, zeros if zeros >= 0 else len(data)) + 1
     if is_whole and end < len(data):
-        raise ValueError(f"{path}: the last line is cut off: {data[end : end + 80]!r}")
+        raise ValueError(f"{path}: the last line is truncated: {data[end : end + 80]!r}")
     try:
         return csv.read_csv(
             io.BytesIO(data[:end]), convert_options=csv.ConvertOptions(column_types=MAPPING, strings_can_be_null=False)
@@ -102,13 +102,13 @@ def runs_in(table: pa.Table) -> Iterator[Run]:
 class MappingFile:
     """The mapping that a replay writes, open for appending.
 
-    A transaction's runs are on disk before it is committed, so the file never lacks one. Those of a transaction that
-    was not committed are cut off again: by ``take_back``, or at the next start by ``settle``.
+    A transaction's runs are on disk before its commit, so the file never lacks one. Runs of a transaction that was not
+    committed are truncated: by ``take_back``, or at the next start by ``settle``.
 
     Attributes
     ----------
     ends : dict
-        By topic and partition of the target: the offset behind the last record there.
+        The offset after the last record, by topic and partition of the target.
     """
 
     def __init__(self, path: Path, ends: Mapping[Place, int] | None = None) -> None:
@@ -129,30 +129,30 @@ class MappingFile:
     def settle(
         cls, path: Path, starts: Mapping[Place, int], reached: Mapping[Place, int], again: Container[Place]
     ) -> Self:
-        """Open a file again, without the runs of what was not committed, and without the ends of what goes on.
+        """Reopen a file, without runs of uncommitted transactions and without the ends of partitions that continue.
 
         Parameters
         ----------
         path : Path
         starts : mapping of (str, int) to int
-            By topic and partition of the target: the offset of the log at which the replay began.
+            The offset of the log at which the replay began, by topic and partition of the target.
         reached : mapping of (str, int) to int
-            Offsets at which it goes on; none of a partition to which nothing was sent yet.
+            Offsets at which it continues; a partition without records has none.
         again : container of (str, int)
-            Partitions that are replayed now; where the others ended stays.
+            Partitions that are replayed now; the others keep their end.
 
         Raises
         ------
         ValueError
-            When runs of what was committed are missing.
+            When runs of committed transactions are missing.
         """
         kept, ends, sources, targets = list[Run](), list[Run](), dict(starts), dict[Place, int]()
         for run in runs_in(read_mapping(path, is_whole=False)):
             place = run.target_topic, run.partition
             if place not in reached:
                 raise ValueError(
-                    f"{path}: the target no longer knows how far {place[0]}-{place[1]} came, its group was deleted or"
-                    " has expired: records that are there would come twice"
+                    f"{path}: the target has no committed offset for {place[0]}-{place[1]}; its group was deleted or"
+                    " has expired: existing records would be written twice"
                 )
             if not run.records_count and place not in again:
                 ends.append(run)
@@ -172,7 +172,7 @@ class MappingFile:
         return cls(path, targets)
 
     def append(self, runs: Iterable[Run]) -> None:
-        """Write runs, and wait until they are on disk."""
+        """Write runs, and sync."""
         lines = lines_of(runs)
         self._last = self._size
         self._file.append(lines)
@@ -180,7 +180,7 @@ class MappingFile:
         self._size += len(lines)
 
     def take_back(self) -> None:
-        """Cut off what the last call of ``append`` wrote."""
+        """Truncate the runs of the last ``append``."""
         with disk().open_update(self._path) as file:
             file.truncate(self._last)
             file.sync()
@@ -192,17 +192,17 @@ class MappingFile:
 
 
 class OffsetMapping:
-    """Says which offset of the target stands for one of the log.
+    """Translates offsets of the log to offsets of the target.
 
     Parameters
     ----------
     path : Path
-        The mapping of a replay that was finished.
+        The mapping of a finished replay.
 
     Raises
     ------
     ValueError
-        When the file is no mapping, or the replay was not finished.
+        When the file is not a mapping, or the replay was not finished.
     """
 
     def __init__(self, path: Path) -> None:
@@ -218,13 +218,13 @@ class OffsetMapping:
                     "finished; run it again, it goes on there"
                 )
             if (np.diff(old) < 0).any() or any(run.records_count < 0 for run in runs):
-                raise ValueError(f"{path}: {topic}-{partition}: expected offsets of the log that rise")
+                raise ValueError(f"{path}: {topic}-{partition}: expected increasing offsets of the log")
             self._parts[topic, partition] = old, runs
 
     def target(self, topic: str, partition: int, offset: int) -> tuple[str, int] | None:
-        """Return the topic, and the offset of the first record there that is the one at ``offset`` or one behind it.
+        """Return the target topic, and the offset there of the first record at or after ``offset``.
 
-        Where there is none it is the offset at which the replay ended. None for a partition that was not replayed.
+        Without such a record it is the offset at which the replay ended. None for a partition that was not replayed.
         """
         if (topic, partition) not in self._parts:
             return None

@@ -1,4 +1,4 @@
-"""How fast records may go: so many, or so many bytes, a second."""
+"""A rate limit in records or bytes per second."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 import time
 from collections.abc import Callable
 
-STEPS_A_SECOND = 10  # of which each may be sent at once
+STEPS_A_SECOND = 10  # fractions of a second: that much may be sent at once
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMG]?)(i?)(B))?(?:/s)?")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3}
 NO_LIMIT = float("inf")
 
 
 class Pace:
-    """Says how many records may be sent, and when the next ones may.
+    """Limits how many records may be sent at once, and when the next ones may.
 
     Parameters
     ----------
     rate : int, str or None
-        Records a second, or bytes of keys and values with a unit: ``"10MB"``, ``"512KiB"``. None is no limit.
+        Records per second, or bytes of keys and values with a unit: ``"10MB"``, ``"512KiB"``. None is unlimited.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Pace:
         found = _RATE.fullmatch(str(rate).strip())
         amount = float(found[1]) if found else 0.0
         if found is None or amount <= 0:
-            raise ValueError(f"rate {rate!r} is neither records a second, such as 5000, nor bytes, such as 10MB")
+            raise ValueError(f"rate {rate!r} is neither records per second, such as 5000, nor bytes, such as 10MB")
         if found[4]:
             self._bytes = amount * (1024 if found[3] else 1000) ** _POWERS[found[2]]
         else:
@@ -42,16 +42,16 @@ class Pace:
 
     @property
     def records_at_once(self) -> int:
-        """Records that may be sent without a pause; at least one."""
+        """Maximum records to send without a pause; at least one."""
         return 1 << 30 if self._records == NO_LIMIT else max(1, int(self._records / STEPS_A_SECOND))
 
     @property
     def bytes_at_once(self) -> int:
-        """Bytes that may be sent without a pause; one record may be larger."""
+        """Maximum bytes to send without a pause; one record may be larger."""
         return 1 << 62 if self._bytes == NO_LIMIT else max(1, int(self._bytes / STEPS_A_SECOND))
 
     def wait(self, records: int, size_in_bytes: int, pause: Callable[[float], object]) -> None:
-        """Wait until these may be sent; ``pause`` is called with seconds to wait."""
+        """Wait until this much may be sent; call ``pause`` with the seconds to wait."""
         while (left := self._free - time.monotonic()) > 0:
             pause(min(left, 1 / STEPS_A_SECOND))
         seconds = max(records / self._records, size_in_bytes / self._bytes)

@@ -218,7 +218,7 @@ def replay_log(
             elif reached.items() <= state.starts.items():
                 file = MappingFile.make(target.mapping)
             else:
-                raise ValueError(f"{target.mapping} is missing, and part of the replay was committed: bring it back")
+                raise ValueError(f"{target.mapping} is missing, but part of the replay was committed: restore the file")
             with closing(file):
                 client.begin()
                 client.commit(reached := state.starts | reached)
@@ -256,7 +256,7 @@ def _counts_of(log: Log, rename: Mapping[str, str]) -> dict[str, int]:
 def _check_names(groups: Mapping[Place, list[Segment]]) -> None:
     for topic, _ in groups:
         if topic in INTERNAL_TOPICS:
-            raise ValueError(f"{topic} belongs to the coordinators of a cluster: brokers take no records for it")
+            raise ValueError(f"{topic} belongs to the coordinators of a cluster: brokers do not accept records for it")
         try:
             check_name(topic, ())
         except InvalidTopicError as error:

@@ -25,24 +25,24 @@ from kraftlog.read.records import Progress
 from kraftlog.tables.log import Log
 from kraftlog.tables.redaction import Redaction
 
-TRANSACTION_BYTES = 256 << 20  # between two of them the client waits for the broker
+TRANSACTION_BYTES = 256 << 20  # records between two polls of the client
 TRANSACTION_SECONDS = 5.0
 STEP_ROWS = 4096
 
 
 @dataclass
 class ReplayedPartition:
-    """What was produced to a partition.
+    """The replay of a partition.
 
     Attributes
     ----------
     topic, partition : str, int
-        As they are called at the target.
+        Names at the target.
     source_topic : str
     records : int
-        By this call; those of earlier ones are in the mapping.
+        Records of this call; those of earlier calls are in the mapping.
     start_offset, end_offset : int
-        Offsets of the log at which this call began, and at which a later one would.
+        Offsets of the log at which this call began, and at which a later one would begin.
     """
 
     topic: str
@@ -55,7 +55,7 @@ class ReplayedPartition:
 
 @dataclass
 class Replay:
-    """What ``replay`` has done.
+    """The result of ``replay``.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Replay:
     faults : list of Fault
         What could not be read, and is missing.
     notes : list of str
-        Where a read_committed reader stops, and what the target does to timestamps.
+        Where a read_committed reader stops, and how the target changes timestamps.
     """
 
     partitions: list[ReplayedPartition] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Replay:
 
 
 class ReplayRun:
-    """Goes through partitions, one after the other."""
+    """Replays partitions one after the other."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class ReplayRun:
         faults: list[Fault],
         notes: list[str],
     ) -> Iterator[Stretch]:
-        """Produce records; returns them where a transaction may end."""
+        """Produce records; yield where a transaction may end."""
         bounds = replace(self._options, start_offset=one.end_offset)
         log = Log(Discovery(segments=segments))
         stream = log.scan("records", COLUMNS, bounds, on_progress=self._on_progress)
@@ -163,7 +163,7 @@ class ReplayRun:
         notes += stream.notes
 
     def _commit(self, stretch: Stretch, one: ReplayedPartition) -> None:
-        """Commit a transaction; its mapping is on disk before."""
+        """Commit a transaction, after syncing its mapping."""
         source, target = stretch.delivered()
         reached = int(source[-1]) + 1
         self._file.append(runs_of(one.source_topic, one.partition, source, one.topic, target))
@@ -177,7 +177,7 @@ class ReplayRun:
         self._file.ends[one.topic, one.partition] = int(target[-1]) + 1
 
     def finish(self) -> None:
-        """Write down where each partition ended."""
+        """Write the end of each partition to the mapping."""
         places = [(one.topic, one.partition) for one in self._done.partitions]
         known = self._file.ends
         ends = self._client.ends(place for place in places if place not in known)
@@ -196,7 +196,7 @@ class ReplayRun:
             if note not in self._done.notes:
                 self._done.notes.append(note)
         if (times == 0).any():
-            note = f"{topic}: records with timestamp 0 get timestamp 1 ms, as the client takes 0 for the present time"
+            note = f"{topic}: records with timestamp 0 get timestamp 1 ms, as the client takes 0 for the current time"
             if note not in self._done.notes:
                 self._done.notes.append(note)
 

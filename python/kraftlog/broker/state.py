@@ -1,4 +1,4 @@
-"""What a replay was asked for, in a file beside its mapping: the next start must ask for the same."""
+"""The arguments of a replay, in a file next to its mapping: the next start must have the same."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class State:
-    """What must stay as it is over the starts of a replay.
+    """The arguments that must stay the same between the starts of a replay.
 
     Attributes
     ----------
     name : str
-        The transactional id, and the group that keeps at the target how far the replay came.
+        The transactional id, and the group at the target whose offsets are the progress of the replay.
     cluster_id : str
-        Of the target.
+        Cluster id of the target.
     bounds : dict
-        Of offsets and timestamps; those that were not given are missing.
+        Bounds of offsets and timestamps that were set.
     rename : dict
         New names of topics.
     places : dict
-        Partitions of the target, which were found empty, or are to be appended to, with the offset of the log at which
-        each begins.
+        Partitions of the target, which were empty or allow appends, with the offset of the log at which each begins.
     redact : list of str
         Rules of redaction, and a check of their key.
     """
@@ -50,17 +49,17 @@ class State:
 
     @classmethod
     def read(cls, mapping: Path) -> State | None:
-        """Return what is beside a mapping; None where there is nothing yet.
+        """Return the state next to a mapping; None without one.
 
         Raises
         ------
         ValueError
-            When it is no state, or one of the two files is missing.
+            When it is not a state, or one of the two files is missing.
         """
         path = path_of(mapping)
         has_state, has_mapping = (disk().entry(one) is not None for one in (path, mapping))
         if has_mapping and not has_state:
-            raise ValueError(f"{mapping} is there, but not {path}: give the name of a new file")
+            raise ValueError(f"{mapping} exists, but {path} does not: choose the name of a new file")
         if not has_state:
             return None
         try:
@@ -72,22 +71,22 @@ class State:
             raise ValueError(f"{path} is not the state of a replay: {error}") from None
 
     def write(self, mapping: Path) -> None:
-        """Put it on disk."""
+        """Write it, and sync."""
         write_file(path_of(mapping), json.dumps({"version": _VERSION, **asdict(self)}, indent=1).encode() + b"\n")
 
     def check(self, mapping: Path, asked: State) -> None:
-        """Raise ValueError when something else is asked for."""
+        """Raise ValueError for other arguments."""
         for name in ("cluster_id", "bounds", "rename", "redact"):
             was, now = getattr(self, name), getattr(asked, name)
             if was != now:
                 raise ValueError(
-                    f"{mapping} is of a replay with {name} {was or 'none'}, and {now or 'none'} is asked for: give the"
-                    " name of a new file, or go on with the same"
+                    f"{mapping} is of a replay with {name} {was or 'none'}, this one has {now or 'none'}: choose the"
+                    " name of a new file, or continue with the same"
                 )
 
     @property
     def starts(self) -> dict[tuple[str, int], int]:
-        """Where partitions begin."""
+        """The first offsets of partitions."""
         parts = ((name.rpartition("-"), offset) for name, offset in self.places.items())
         return {(topic, int(partition)): offset for (topic, _, partition), offset in parts}
 
@@ -98,5 +97,5 @@ class State:
 
 
 def path_of(mapping: Path) -> Path:
-    """Return where the state of a replay is."""
+    """Return the path of the state of a replay."""
     return mapping.with_name(mapping.name + ENDING)

@@ -1,4 +1,4 @@
-"""Records of a partition on their way into one transaction, and where they came to lie."""
+"""Records of a partition that are sent in one transaction, and their offsets at the target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kraftlog.broker.client import Client, Place
 from kraftlog.broker.errors import NotDeliveredError, ReplayError
 
 COLUMNS = ("offset", "timestamp_ms", "key", "value", "headers")
-EARLIEST_MS = 1  # the client takes 0 for the present time
+EARLIEST_MS = 1  # the client takes 0 for the current time
 
 Offsets = npt.NDArray[np.int64]
 
@@ -25,24 +25,24 @@ Offsets = npt.NDArray[np.int64]
 class Stretch:
     """Records that are committed together.
 
-    The first record and the last one of each call of ``send`` say where they were put. As a producer's records keep
-    their order, that says it of all, unless another producer has written between them.
+    The first and the last record of each call of ``send`` report their offset. A producer's records keep their order,
+    so this determines all offsets unless another producer has written in between.
 
     Parameters
     ----------
     client : Client
-        With an open transaction.
+        A client with an open transaction.
     place : tuple of str and int
         Topic and partition of the target.
     is_exact : bool
-        Whether every record says where it was put.
+        Whether every record reports its offset.
     """
 
     def __init__(self, client: Client, place: Place, *, is_exact: bool) -> None:
         self._client, self._place, self._is_exact = client, place, is_exact
         self._source: list[Offsets] = []
         self._count = 0
-        self._put: list[tuple[int, int]] = []  # number of a record, and its offset at the target
+        self._put: list[tuple[int, int]] = []  # index of a record, and its offset at the target
         self._refused: list[tuple[int, Any]] = []
         self.size_in_bytes = 0
 
@@ -57,7 +57,7 @@ class Stretch:
         marks: list[Any] = [None] * count
         for number in numbers:
             marks[number - first] = partial(self._delivered, number)
-        self._source.append(offsets.to_numpy().copy())  # else all columns of the chunk would stay in memory
+        self._source.append(offsets.to_numpy().copy())  # otherwise all columns of the chunk would stay in memory
         self._count += count
         self.size_in_bytes += int(sizes.sum())
         times = np.where(timestamps.to_numpy() == 0, EARLIEST_MS, timestamps.to_numpy()).tolist()
@@ -74,7 +74,7 @@ class Stretch:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Name the first record that was refused, where that is known."""
+        """Name the first record that was not delivered, if known."""
         try:
             yield
         except NotDeliveredError:
@@ -84,7 +84,7 @@ class Stretch:
             topic, partition = self._place
             offset = np.concatenate(self._source)[number]
             raise NotDeliveredError(
-                f"{self._client.to}: {topic}-{partition} refused the record of offset {offset}: {error.str()}"
+                f"{self._client.to}: {topic}-{partition} did not accept the record of offset {offset}: {error.str()}"
             ) from None
 
     def delivered(self) -> tuple[Offsets, Offsets]:
@@ -93,16 +93,16 @@ class Stretch:
         Raises
         ------
         NotDeliveredError
-            When records were refused, or when it takes ``is_exact`` to say where they lie.
+            When records were not delivered, or when finding their offsets requires ``is_exact``.
         """
         with self._named():
             self._client.deliver()
             if self._refused:
-                raise NotDeliveredError(f"{self._client.to}: records were refused")
+                raise NotDeliveredError(f"{self._client.to}: records were not delivered")
         source = np.concatenate(self._source)
         number, target = np.array(self._put, np.int64).T
         if (target < 0).any() or (np.diff(target) <= 0).any():
-            raise NotDeliveredError(f"{self._client.to}: the broker did not say where the records lie")
+            raise NotDeliveredError(f"{self._client.to}: the broker did not report the offsets of the records")
         if self._is_exact:
             return source, target
         if not np.array_equal(target - target[0], number):
@@ -111,7 +111,7 @@ class Stretch:
 
 
 def _pairs(headers: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]] | None]:
-    """Return the headers of each record as the client takes them."""
+    """Return the headers of each record in the client's form."""
     ends = headers.offsets.to_numpy()
     flat = headers.flatten()
     if not len(flat):
@@ -123,7 +123,7 @@ def _pairs(headers: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]] | N
 
 
 def check_headers(rows: pa.RecordBatch, where: str) -> None:
-    """Refuse what the client would change: it ends the key of a header at a zero byte."""
+    """Raise for header keys that the client would change: it ends them at a zero byte."""
     keys = rows["headers"].flatten().field("key")
     if any("\0" in key for key in keys.unique().to_pylist()):
         at = next(
@@ -132,11 +132,11 @@ def check_headers(rows: pa.RecordBatch, where: str) -> None:
             if any("\0" in header["key"] for header in row["headers"])
         )
         raise ReplayError(
-            f"{where}: the record of offset {at} has a header key with a zero byte, where the client would end it"
+            f"{where}: the record of offset {at} has a header key with a zero byte, at which the client would end it"
         )
 
 
 def sizes_of(rows: pa.RecordBatch) -> Offsets:
-    """Return the bytes of key and value of each record."""
+    """Return the size of key and value of each record."""
     lengths = [pc.fill_null(pc.binary_length(rows[name]), 0).to_numpy() for name in ("key", "value")]
     return np.asarray(np.add(*lengths), np.int64)

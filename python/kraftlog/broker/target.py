@@ -1,4 +1,4 @@
-"""Topics of a cluster that a log is replayed into: they must be there, large enough, and empty."""
+"""The target topics of a replay: they must exist, have enough partitions, and be empty."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from kraftlog.broker.errors import ReplayError
 
 
 def check_topics(client: Client, partitions: Mapping[str, int], whole: Mapping[str, int], *, creates: bool) -> None:
-    """Refuse a target that lacks topics, or partitions of them.
+    """Raise for a target that lacks topics or partitions.
 
     Parameters
     ----------
     client : Client
     partitions : mapping of str to int
-        How many partitions each topic has to have.
+        Required partition counts by topic.
     whole : mapping of str to int
-        How many it has in the log.
+        Partition counts in the log.
     creates : bool
-        Whether topics that are missing are made.
+        Whether missing topics are created.
     """
     there = client.topics()
     missing = {name: whole[name] for name in partitions if name not in there}
     if missing and not creates:
         names = ", ".join(f"{name} ({count} partitions)" for name, count in missing.items())
-        raise ReplayError(f"{client.to} does not have the topics {names}: create them, or give --create-topics")
+        raise ReplayError(f"{client.to} does not have the topics {names}: create them, or pass --create-topics")
     for name, count in partitions.items():
         if there.get(name, count) < count:
-            raise ReplayError(f"{client.to}: {name} has {there[name]} partitions, and {count} are needed")
+            raise ReplayError(f"{client.to}: {name} has {there[name]} partitions; expected at least {count}")
     if missing:
         client.create_topics(missing)
 
 
 def check_empty(client: Client, places: Iterable[Place]) -> None:
-    """Refuse partitions that hold records."""
+    """Raise for partitions that hold records."""
     for (topic, partition), (begin, end) in client.ends(places).items():
         if begin < end:
             raise ReplayError(
-                f"{client.to}: {topic}-{partition} holds offsets {begin} to {end - 1}: give --append to add behind"
-                " them, or --mapping with the file of the replay that is to go on"
+                f"{client.to}: {topic}-{partition} holds offsets {begin} to {end - 1}: pass --append to add after"
+                " them, or --mapping with the file of the replay to resume"
             )
 
 
 def batch_bytes(configs: Mapping[str, Mapping[str, str]]) -> int:
-    """Return how large batches may be, so that all topics take them."""
+    """Return the maximum batch size that all topics accept."""
     limits = (int(found.get("max.message.bytes", BATCH_BYTES)) for found in configs.values())
     return min([BATCH_BYTES, *limits])
 
 
 def notes_of(topic: str, config: Mapping[str, str], earliest_ms: int) -> Iterable[str]:
-    """Return what the settings of a topic do to records with timestamps of their own."""
+    """Return notes on settings of a topic that affect records with earlier timestamps."""
     if config.get("message.timestamp.type") == "LogAppendTime":
         yield f"{topic}: the target has message.timestamp.type=LogAppendTime, so records get the time of the replay"
     retention = int(config.get("retention.ms", -1))

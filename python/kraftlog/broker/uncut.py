@@ -1,4 +1,4 @@
-"""Where a stretch of records may end without cutting a transaction of the log in two."""
+"""Offsets at which a stretch of records may end without splitting a transaction of the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDED = (pc.field("state") == "committed") & pc.field("first_offset").is_valid(
 
 
 class Uncut:
-    """The stretches of offsets over which some committed transaction reaches.
+    """The stretches of offsets that committed transactions span.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Uncut:
 
     @classmethod
     def of(cls, segments: Sequence[Segment]) -> Uncut:
-        """Return those of a partition, from the headers of its batches."""
+        """Return the stretches of a partition, from the headers of its batches."""
         log = Log(Discovery(segments=list(segments)))
         stream = log.scan("partition_transactions", ["state", "first_offset", "last_offset"])
         ended = [rows.filter(_ENDED) for rows in stream.batches()]  # the pass over the records reports faults
@@ -46,7 +46,7 @@ class Uncut:
         return cls(*(np.concatenate([np.empty(0, np.int64), *parts]) for parts in columns))
 
     def may_end(self, offsets: Offsets) -> npt.NDArray[np.bool_]:
-        """Return behind which of these records no transaction goes on."""
+        """Return after which of these records no transaction continues."""
         if not len(self._first):
             return np.ones(len(offsets), bool)
         at = np.searchsorted(self._first, offsets, "right") - 1
