@@ -1,6 +1,6 @@
 """Typed messages: records of the internal topics and of the metadata log, in every version.
 
 ``definitions`` are compiled to programs (``program``) that the native interpreter runs; ``reader`` decodes to columns
-and JSON, ``writer`` encodes, ``defaults`` has the rule for absent fields. Nothing here opens a log file or has code for
-a single message.
+and JSON, ``writer`` encodes, ``defaults`` has the rule for absent fields. This package opens no log files and has no
+code for single messages.
 """

@@ -67,7 +67,7 @@ def decode_messages(
 
 
 def message_columns(messages: Messages, name: str, catalog: Catalog = BUILT_IN) -> pa.RecordBatch:
-    """Return what ``decode_messages`` does, of messages that ``read_messages`` has read."""
+    """Return the result of ``decode_messages`` for messages from ``read_messages``."""
     typed = messages.typed(name)
     fields = typed.fields
     if len(messages.format.types) == 1 and name in catalog.messages and catalog.messages[name].role != "metadata":
@@ -160,7 +160,7 @@ def read_messages(
     version: int | None = None,
     catalog: Catalog = BUILT_IN,
 ) -> Messages:
-    """Find out what each value is, given that it should be of a type; parameters are those of ``decode_messages``."""
+    """Read the frames of values that should have a type; parameters as in ``decode_messages``."""
     for record_format in catalog.formats.values():
         if any(one.name == name for one in record_format.types.values()):
             if version is not None:
@@ -170,12 +170,12 @@ def read_messages(
     if version is not None and version not in definition.versions:
         raise ValueError(f"{name}: version {version} is not in {definition.versions}")
     of_format = RecordFormat(name, {_TYPE: RecordType(name, _TYPE, None, definition)})
-    native_values(values)  # refuses what is no column of bytes
+    native_values(values)  # raises unless it is a column of bytes
     return Messages(of_format, lambda: _plain(definition, values, version), UUID_TEXT)
 
 
 def _plain(definition: Definition, values: pa.BinaryArray, version: int | None) -> Frames:
-    """Return the frames of messages that are no records, or one side of a record."""
+    """Return the frames of messages that are not records, or of one side of a record."""
     source = native_values(values)
     numbers, starts, faults = native.read_prefixes(source, False)
     versions = numbers.copy()
@@ -198,7 +198,7 @@ def _plain(definition: Definition, values: pa.BinaryArray, version: int | None) 
 
 
 def _with_own_names(definition: Definition, columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
-    """Return columns under the names of the message's fields; tables of records may have key_ or value_ before them."""
+    """Return columns under the names of the message's fields, without the prefix key_ or value_ of record tables."""
     own = {field.column for field in definition.fields}
     names = {
         name: name.split("_", 1)[1]

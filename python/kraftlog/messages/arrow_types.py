@@ -29,12 +29,12 @@ _UUIDS = {UUID_TEXT: pa.string(), UUID_BINARY: pa.binary(16)}
 
 
 def uuid_form(uuid: str) -> str:
-    """Return how uuids are shown.
+    """Return the form of UUIDs.
 
     Raises
     ------
     ValueError
-        It is no form that there is.
+        For an unknown form.
     """
     if uuid not in _UUIDS:
         raise ValueError(f"uuid is {' or '.join(_UUIDS)}, not {uuid!r}")
@@ -43,7 +43,7 @@ def uuid_form(uuid: str) -> str:
 
 @cache
 def item_type(field: Field, uuid: str = UUID_TEXT) -> pa.DataType:
-    """Return the type of a field's value; of an array, that of its elements."""
+    """Return the type of a field's value, or of an array's elements."""
     if field.kind == kinds.STRUCT:
         return pa.struct([*struct_fields(field.fields, uuid), _unknown()])
     return _UUIDS[uuid] if field.kind == kinds.UUID else _SCALARS[field.kind]
@@ -56,7 +56,7 @@ def arrow_type(field: Field, uuid: str = UUID_TEXT) -> pa.DataType:
     ----------
     field : Field
     uuid : {"text", "binary"}
-        Uuids as Kafka prints them, 22 characters of base64; or their 16 bytes, for those who compute with them.
+        UUIDs as in Kafka's output, 22 characters of base64; or their 16 bytes, for computing with them.
     """
     item = item_type(field, uuid)
     return pa.list_(item) if field.is_array else item
@@ -79,7 +79,7 @@ def message_schema(definition: Definition, uuid: str = UUID_TEXT) -> pa.Schema:
     Returns
     -------
     pyarrow.Schema
-        Unsigned numbers have the next larger signed type. Structs end in ``unknown_tagged_fields`` as messages do.
+        Unsigned numbers have the next larger signed type. Structs end in ``unknown_tagged_fields``, like messages.
     """
     return pa.schema([*struct_fields(definition.fields, uuid_form(uuid)), _unknown()])
 

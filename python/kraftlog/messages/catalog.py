@@ -1,4 +1,4 @@
-"""Every message that is known, and the types of records that each internal topic has."""
+"""All known messages, and the record types of each internal topic."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT = "LegacyOffsetCommit", "OffsetCommit"
 
 
 class Catalog:
-    """Messages, and the formats that they make up.
+    """Messages, and the formats of records that consist of them.
 
     Parameters
     ----------
     load : callable
-        Returns the definitions; called once, when they are needed.
+        Returns the definitions; called once, on first use.
 
     Attributes
     ----------
     messages : Mapping of str to Definition
         By name.
     formats : Mapping of str to RecordFormat
-        By name, one for each of ``FORMATS``.
+        One for each of ``FORMATS``, by name.
     """
 
     def __init__(self, load: Callable[[], Mapping[str, Definition]]) -> None:
@@ -49,12 +49,12 @@ class Catalog:
     def with_definitions(self, definitions: Mapping[str, Definition]) -> Catalog:
         """Return a catalog that has these definitions in addition to its own.
 
-        They take the place of its own of the same name, and of those that another name has for the same records.
+        They replace definitions of the same name, and definitions of the same records under another name.
 
         Raises
         ------
         ValueError
-            Two types of records would have the same api key.
+            When two types of records would have the same api key.
         """
         replaced = {_records_of(definition) for definition in definitions.values()} - {None}
         kept = {name: one for name, one in self.messages.items() if _records_of(one) not in replaced}

@@ -1,4 +1,4 @@
-"""Columns of the native interpreter as Arrow arrays, and Arrow arrays as what it reads. Buffers are not copied."""
+"""Columns of the native interpreter as Arrow arrays, and Arrow arrays as its input. Buffers are not copied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIDTHS = {"bool": 0, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "double": 8
 
 @cache
 def record_schema(record_type: RecordType, uuid: str, *, with_key: bool) -> pa.Schema:
-    """Return the columns of a type of record: fields of the key, if there are keys, and those of the value."""
+    """Return the columns of a type of record: the fields of the key, if there are keys, and of the value."""
     assert record_type.value is not None
     fields = list(message_schema(record_type.value, uuid))
     if with_key and record_type.key is not None:
@@ -44,12 +44,12 @@ def record_batch(
     Parameters
     ----------
     decoded : list of Columns
-        Of so many messages each. The last one's end in its unknown tagged fields.
+        Columns of ``rows`` messages each. The last ones end in unknown tagged fields.
     rows : int
     schema : pyarrow.Schema
-        The fields of all of them.
+        The fields of all columns.
     is_absent : numpy.ndarray of bool, optional
-        Rows in which the fields of the last one are null.
+        Rows in which the fields of the last message are null.
     """
     if not decoded:
         return pa.RecordBatch.from_pylist([], schema=schema)
@@ -64,16 +64,16 @@ def with_tombstones(
     values: list[native.Columns],
     is_tombstone: npt.NDArray[np.bool_],
 ) -> pa.RecordBatch:
-    """Return columns of records some of which have no value: fields of the value are null there.
+    """Return columns of records; the value's fields are null for records without a value.
 
     Parameters
     ----------
     record_type : RecordType
     uuid : str
     keys : list of Columns
-        Of all records; empty when keys are not shown.
+        Columns of all keys; empty if keys are left out.
     values : list of Columns
-        Of the records that have one; empty when none has.
+        Columns of the existing values; empty without any.
     is_tombstone : numpy.ndarray of bool
         Whether each record has no value.
     """
@@ -96,7 +96,7 @@ def sources(definition: Definition, columns: pa.StructArray) -> list[Source]:
     ----------
     definition : Definition
     columns : pyarrow.StructArray
-        With a field for each of the message's, of the types of ``message_schema``.
+        A field for each of the message's, with the types of ``message_schema``.
     """
     places = layout(definition)
     found = [Source() for _ in range(places.columns)]

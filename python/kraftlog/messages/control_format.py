@@ -27,7 +27,7 @@ _MESSAGES = {
 
 
 def control_format(catalog: Catalog) -> RecordFormat:
-    """Return the types of control records by the numbers that their keys have."""
+    """Return the types of control records by the numbers in their keys."""
     numbers = {CONTROL_TYPES.index(name): message for name, message in _MESSAGES.items()}
     return RecordFormat(
         CONTROL,
@@ -43,9 +43,9 @@ def read_control(
     Parameters
     ----------
     format : RecordFormat
-        What ``control_format`` returned.
+        The result of ``control_format``.
     control_types : sequence of str
-        As the column ``control_type`` of the records has them.
+        Values of the column ``control_type``.
     values : pyarrow.BinaryArray
     uuid : {"text", "binary"}
     """

@@ -1,4 +1,4 @@
-"""The default of a field as its definition writes it."""
+"""The default of a field, in the notation of definitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 from kraftlog.messages import definition as kinds
 
-ZERO_UUID = "A" * 22  # as Kafka prints it
+ZERO_UUID = "A" * 22  # Kafka's notation
 WIRE_WIDTHS = {
     **dict.fromkeys((kinds.BOOL, kinds.INT8), 1),
     **dict.fromkeys((kinds.INT16, kinds.UINT16), 2),
@@ -39,7 +39,7 @@ def parse_default(kind: str, is_array: bool, text: str) -> bool | int | float | 
     Raises
     ------
     ValueError
-        It is not one of the kind.
+        For a text that is not valid for the kind.
     """
     if text == "null":
         return None
@@ -72,7 +72,7 @@ def default_bits(number: float) -> int:
 
 
 def default_wire(kind: str, default: float | str | None) -> bytes:
-    """Return the default of a field of fixed width as it would be on the wire."""
+    """Return the wire value of the default of a field of fixed width."""
     if kind == kinds.UUID:  # the only one that is supported
         return bytes(WIRE_WIDTHS[kind])
     assert isinstance(default, int | float)

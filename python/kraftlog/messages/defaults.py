@@ -1,4 +1,4 @@
-"""The value of a field that is absent: the one rule, from which columns and programs are filled.
+"""The value of an absent field: the single rule behind columns and programs.
 
 Kafka's generated classes decide by the same rule which values need a version that has the field: those that differ from
 its default. ``native/c/message/encode.h`` has the rule for values that are written.
@@ -17,13 +17,13 @@ from kraftlog.messages.definition import Field
 
 
 def default_value(field: Field, kind: pa.DataType) -> Any:
-    """Return the default of a field as a column of a type holds it.
+    """Return the default of a field as a value of a column's type.
 
     Parameters
     ----------
     field : Field
     kind : pyarrow.DataType
-        Of the column: that of a uuid may be text or 16 bytes.
+        Type of the column; for a UUID text or 16 bytes.
     """
     if field.default is None:
         return None

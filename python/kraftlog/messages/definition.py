@@ -21,7 +21,7 @@ KINDS = (BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, STRING,
 
 @dataclass(frozen=True)
 class Versions:
-    """A range of versions, both ends included; it is empty when the last one is below the first."""
+    """An inclusive range of versions; empty if the last one is less than the first."""
 
     first: int
     last: int
@@ -38,18 +38,18 @@ class Versions:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
     def within(self, outer: Versions) -> Versions:
-        """Return those that are among others as well."""
+        """Return the intersection with others."""
         both = Versions(max(self.first, outer.first), min(self.last, outer.last))
         return both if both else NO_VERSIONS
 
     @staticmethod
     def parse(text: str) -> Versions:
-        """Return a range as Kafka writes it: ``3``, ``1-3``, ``2+`` or ``none``.
+        """Parse a range in Kafka's notation: ``3``, ``1-3``, ``2+`` or ``none``.
 
         Raises
         ------
         ValueError
-            It is not written so.
+            For any other text.
         """
         if text == "none":
             return NO_VERSIONS
@@ -73,25 +73,25 @@ class Field:
     Attributes
     ----------
     name : str
-        As Kafka's JSON has it, for example ``leaderEpoch``.
+        Name in Kafka's JSON, for example ``leaderEpoch``.
     kind : str
-        One of ``KINDS``; of an array, what its elements are.
+        One of ``KINDS``; for an array the kind of its elements.
     is_array : bool
     versions : Versions
-        In which the field is: some of those of the struct or message that it is in.
+        Versions with the field: some of those of the struct or message that contains it.
     nullable : Versions
-        In which it may be null.
+        Versions in which it may be null.
     tag : int or None
     tagged : Versions
-        In which it is a tagged field (KIP-482).
+        Versions in which it is a tagged field (KIP-482).
     default : bool, int, float, str or None
-        Its value where it is absent: the zero of its kind unless the definition has another; None for null. A
-        uuid's is text. That of an array, of ``bytes`` or of a struct is ``""`` when it is not null: an empty one, or a
+        Its value if it is absent: the zero of its kind unless the definition has another; None for null. The default of
+        a UUID is text. An array, ``bytes`` or a struct has ``""`` for a default that is not null: an empty one, or a
         struct of its fields' defaults.
     is_ignorable : bool
-        Whether a writer may leave a value out that the version has no place for.
+        Whether a writer may drop a value that the version cannot represent.
     fields : tuple of Field
-        Of a struct.
+        Fields of a struct.
     """
 
     name: str
@@ -118,16 +118,16 @@ class Definition:
     Attributes
     ----------
     name : str
-        As Kafka's JSON has it, for example ``OffsetCommitValue``.
+        Name in Kafka's JSON, for example ``OffsetCommitValue``.
     role : str
         ``metadata``, ``coordinator-key``, ``coordinator-value`` or ``data``.
     api_key : int or None
-        The number of its type, where it has one.
+        The number of its type, if it has one.
     versions, flexible : Versions
-        That there are, and in which structs end in tagged fields and lengths are compact (KIP-482).
+        All versions, and those in which structs end in tagged fields and lengths are compact (KIP-482).
     fields : tuple of Field
     format : str or None
-        That of the log that it is a record of, for example ``consumer_offsets``; None for other messages.
+        Format of the log for records, for example ``consumer_offsets``; None for other messages.
     """
 
     name: str
@@ -139,12 +139,12 @@ class Definition:
     format: str | None = None
 
     def __hash__(self) -> int:
-        """Return a hash that does not look at the fields, as that of a field."""
+        """Return a hash without the fields, like the hash of a field."""
         return hash((self.name, self.role, self.api_key))
 
 
 def digest(definition: Definition) -> int:
-    """Return 64 bits that tell a definition from others: code that was generated of one decodes no other."""
+    """Return 64 bits that identify a definition: generated code only decodes its own definition."""
     return int.from_bytes(hashlib.sha256(repr(definition).encode()).digest()[:8])
 
 

@@ -9,10 +9,10 @@
         leaderEpoch      int32   3+  default -1, ignorable
         topicId          uuid    4+  tag 0, ignorable
 
-A field is its name, its type (one of ``KINDS``, after ``[]`` an array's elements), the versions that it is in when it
-is not in all of those of its struct or message, and remarks: ``nullable``; ``tag`` and its number; each of the two with
-versions when that is not all of the field's; ``default`` and what it is when it is not the zero of its kind;
-``ignorable``. The fields of a struct are indented below it.
+A field has a name, a type (one of ``KINDS``; for an array ``[]`` and the type of its elements), its versions unless
+they are all of its struct's or message's, and remarks: ``nullable``; ``tag`` with its number; both with versions unless
+they are all of the field's; ``default`` with a value other than the zero of its kind; ``ignorable``. The fields of a
+struct are indented below it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Line:
 
 
 class _Lines:
-    """Lines still to be read; empty ones and comments are not among them."""
+    """The remaining lines, without empty ones and comments."""
 
     def __init__(self, text: str, name: str) -> None:
         self._name = name
@@ -71,18 +71,18 @@ class _Lines:
 
 
 def parse(text: str, name: str) -> list[Definition]:
-    """Return the messages that a text defines.
+    """Return the messages in a text.
 
     Parameters
     ----------
     text : str
     name : str
-        Of the text, for messages of errors.
+        Name of the text, for error messages.
 
     Raises
     ------
     ValueError
-        With the line that is not as it must be.
+        For an invalid line, which the message names.
     """
     lines = _Lines(text, name)
     format_name: str | None = None
@@ -103,7 +103,7 @@ def parse(text: str, name: str) -> list[Definition]:
 
 
 class _LineError(ValueError):
-    """What is wrong with the line that was taken last."""
+    """Return an error for the last line."""
 
 
 def _message(line: _Line, format_name: str | None, lines: _Lines) -> Definition:

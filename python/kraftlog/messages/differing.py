@@ -1,4 +1,4 @@
-"""Which values of a field's column differ from its default."""
+"""The values of a field's column that differ from its default."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def differs(field: Field, column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def has_content(field: Field, column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return whether each value of a field's column is lost when the field is: neither default, null nor empty."""
+    """Return whether dropping the field loses each value of its column: neither default, null nor empty."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     found = pc.and_(differs(field, column), column.is_valid())

@@ -1,6 +1,6 @@
-"""Keys and values of coordinators' records as releases before 4.0 define them.
+"""Keys and values of coordinators' records in the definitions of releases before 4.0.
 
-There they are messages of the role ``data`` without an api key, and what is now the api key is the version of the key:
+There they are messages of the role ``data`` without an api key, and today's api key is the version of the key:
 ``OffsetCommitKey`` had the versions 0 and 1, ``GroupMetadataKey`` the version 2.
 """
 
@@ -18,21 +18,21 @@ _FIRST = Versions(0, 0)
 
 
 def with_api_keys(definitions: Mapping[str, Definition], files: Mapping[str, Path]) -> dict[str, Definition]:
-    """Return definitions with such keys and values as later releases define them.
+    """Return definitions with such keys and values in the form of later releases.
 
-    A key of two versions is two keys: that of the first one is called ``Legacy``, as in later releases.
+    A key with two versions becomes two keys: the first is called ``Legacy``, as in later releases.
 
     Parameters
     ----------
     definitions : Mapping of str to Definition
         By name.
     files : Mapping of str to Path
-        That define them, by name.
+        Files of the definitions, by name.
 
     Raises
     ------
     ValueError
-        A key has more than two versions.
+        When a key has more than two versions.
     """
     found = dict(definitions)
     for name, key in definitions.items():

@@ -1,4 +1,4 @@
-"""The format of a message: the log that it is a record of."""
+"""The format of a message: the log whose records have it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kraftlog import topics
 
 METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE = "metadata", "consumer_offsets", "transaction_state"
 SHARE_GROUP_STATE, REMOTE_LOG_METADATA = "share_group_state", "remote_log_metadata"
-FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})  # whose values say their type, in a frame
+FRAMED = frozenset({METADATA, REMOTE_LOG_METADATA})  # formats whose values have their type in a frame
 FORMATS = (METADATA, CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REMOTE_LOG_METADATA)
 _FORMATS_OF_TOPICS = {
     topics.CLUSTER_METADATA: METADATA,
@@ -42,14 +42,14 @@ def format_of_topic(topic: str) -> str | None:
 
 
 def format_of(name: str, role: str, file: Path) -> str | None:
-    """Return the name of the format that a message of Kafka's source belongs to; None when it is of no log.
+    """Return the name of the format of a message in Kafka's source; None if it is not a record of a log.
 
     Parameters
     ----------
     name, role : str
-        The message's.
+        Name and role of the message.
     file : Path
-        That defines it.
+        File of the definition.
     """
     if role == "metadata":
         return REMOTE_LOG_METADATA if name.startswith("Remote") else METADATA

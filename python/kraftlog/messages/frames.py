@@ -21,16 +21,16 @@ NO_VERSION = native.NO_VERSION
 
 @dataclass
 class Side:
-    """The keys of some records, or their values.
+    """The keys or the values of some records.
 
     Attributes
     ----------
     values : native.Values
         The bytes.
     versions : numpy.ndarray of int32
-        In which each is written; ``NO_VERSION`` where there is none.
+        Version of each; ``NO_VERSION`` for none.
     starts : numpy.ndarray of int32
-        Byte of each at which its message starts.
+        Byte at which each message starts.
     """
 
     values: native.Values
@@ -45,15 +45,15 @@ class Frames:
     Attributes
     ----------
     types : numpy.ndarray of int32
-        The api key of each record; ``UNKNOWN_TYPE`` where it cannot be read.
+        The api key of each record; ``UNKNOWN_TYPE`` if it cannot be read.
     value : Side
     key : Side or None
         None for records without keys.
     is_tombstone : numpy.ndarray of bool
     is_strict : bool
-        Whether bytes behind a message are an error. Kafka's coordinators ignore them, its metadata log does not.
+        Whether bytes after a message are an error. Kafka's coordinators ignore them, its metadata log does not.
     faults : dict of int to str
-        Why the frame of a record cannot be read.
+        Error of each frame that cannot be read.
     """
 
     types: npt.NDArray[np.int32]
@@ -64,13 +64,13 @@ class Frames:
     faults: dict[int, str] = field(default_factory=dict)
 
     def note(self, side: str, faults: list[native.FrameFault]) -> None:
-        """Note faults that were found in frames."""
+        """Note faults of frames."""
         for row, number, expected, actual in faults:
             self.faults.setdefault(row, f"{side}: {fault_sentence(number, expected, actual)}")
 
 
 def framed(values: pa.BinaryArray) -> Frames:
-    """Read the frames of values that have them: those of the metadata log, and of ``__remote_log_metadata``."""
+    """Read the frames of values of the metadata log or of ``__remote_log_metadata``."""
     source = native_values(values)
     types, versions, starts, faults = native.read_frames(source)
     frames = Frames(types, Side(source, versions, starts), None, np.zeros(len(values), bool), is_strict=True)
@@ -94,15 +94,15 @@ def keyed(keys: pa.BinaryArray, values: pa.BinaryArray, key_version: int = 0) ->
 
 
 def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[bool]) -> Frames:
-    """Read the versions of control records, which are the int16 that their values begin with.
+    """Read the versions of control records, the first int16 of their values.
 
     Parameters
     ----------
     types : sequence of int
-        Of the records, as their keys have them.
+        Types of the records, from their keys.
     values : pyarrow.BinaryArray
     prefixed : sequence of bool
-        Whether the version stands before the message, else it is the message's first field.
+        Whether the version precedes the message; otherwise it is the message's first field.
     """
     source = native_values(values)
     versions, _, faults = native.read_prefixes(source, False)
@@ -115,7 +115,7 @@ def control(types: Sequence[int], values: pa.BinaryArray, prefixed: Sequence[boo
 
 @dataclass(frozen=True)
 class RowsOfType:
-    """The rows of a type, and the lowest and highest version of their values; ``NO_VERSION`` when none has one."""
+    """The rows of a type, and the lowest and highest version of their values; ``NO_VERSION`` without any."""
 
     first_version: int
     last_version: int
@@ -152,10 +152,10 @@ def fault_sentence(number: int, expected: int, actual: int) -> str:
 
 
 def native_values(array: pa.BinaryArray) -> native.Values:
-    """Return the buffers of a column as the native code takes them; they are not copied."""
+    """Return the buffers of a column for the native code, without a copy."""
     if not isinstance(array, pa.BinaryArray):
         raise ValueError(f"keys and values are a BinaryArray, not {type(array).__name__}")
-    if not len(array):  # its offsets may be missing
+    if not len(array):  # an empty array may lack offsets
         return native.Values(0, 0, None, bytes(4), None)
     valid, ends, data = array.buffers()
     return native.Values(len(array), array.offset, data, ends, valid)

@@ -1,4 +1,4 @@
-"""The fields of a message as Kafka's own JSON has them."""
+"""The fields of a message in Kafka's JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kraftlog.messages.default_text import parse_default
 from kraftlog.messages.definition import BYTES, KINDS, NO_VERSIONS, STRUCT, Field, Versions
 
 _ELEMENTS = "[]"
-_RECORDS = "records"  # written as bytes are
+_RECORDS = "records"  # encoded like bytes
 
 
 def read_fields(message: Mapping[str, Any], valid: Versions) -> tuple[Field, ...]:
@@ -20,19 +20,19 @@ def read_fields(message: Mapping[str, Any], valid: Versions) -> tuple[Field, ...
     message : Mapping
         The JSON.
     valid : Versions
-        That the message has.
+        Versions of the message.
 
     Raises
     ------
     ValueError
-        With the field that is not as it must be.
+        For an invalid field, which the message names.
     """
     structs = {text_of(struct, "name"): objects_of(struct, "fields") for struct in objects_of(message, "commonStructs")}
     return _Reader(structs).fields(objects_of(message, "fields"), valid, ())
 
 
 def text_of(source: Mapping[str, Any], name: str) -> str:
-    """Return what must be a string."""
+    """Return a required string."""
     value = source.get(name)
     if not isinstance(value, str):
         raise ValueError(f'"{name}" is a string, not {value!r}')
@@ -40,7 +40,7 @@ def text_of(source: Mapping[str, Any], name: str) -> str:
 
 
 def objects_of(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return what must be an array of objects, or be absent."""
+    """Return an optional array of objects."""
     value = source.get(name)
     if value is None:
         return []
@@ -50,7 +50,7 @@ def objects_of(source: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def versions_of(source: Mapping[str, Any], name: str, absent: Versions = NO_VERSIONS) -> Versions:
-    """Return a range of versions that may be absent."""
+    """Return an optional range of versions."""
     return Versions.parse(text_of(source, name)) if source.get(name) is not None else absent
 
 
@@ -59,7 +59,7 @@ class _Reader:
         self._structs = structs
 
     def fields(self, fields: list[dict[str, Any]], outer: Versions, inside: tuple[str, ...]) -> tuple[Field, ...]:
-        """Return fields; ``inside`` are the types of the structs that they are in."""
+        """Return fields; ``inside`` are the types of the enclosing structs."""
         found: dict[str, Field] = {}
         for source in fields:
             try:
@@ -125,7 +125,7 @@ def _tag(source: dict[str, Any], tagged: Versions) -> int | None:
 
 
 def _default_text(default: object) -> str:
-    """Return a default as Kafka's generator takes it: a JSON null is no default, the string "null" is one."""
+    """Return a default by the rule of Kafka's generator: a JSON null is no default, the string "null" is one."""
     if default is None:
         return ""
     return str(default).lower() if isinstance(default, bool) else str(default)

@@ -1,4 +1,4 @@
-"""Definitions of messages from the JSON files of Kafka's own source, of whatever release."""
+"""Definitions of messages from the JSON files in Kafka's source, of any release."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTA
 
 
 def load_folder(path: str | PathLike[str]) -> dict[str, Definition]:
-    """Return the definitions in a folder and the folders in it, by their names.
+    """Return the definitions in a folder and its subfolders, by name.
 
     Parameters
     ----------
     path : str or path-like
         For example ``metadata/src/main/resources/common/metadata`` of Kafka's source, or all of it. Requests, responses
-        and headers are no messages of logs, and other JSON is no message: neither is looked at.
+        and headers, which are not messages of logs, and other JSON files are ignored.
 
     Returns
     -------
     dict of str to Definition
-        For ``Catalog.with_definitions``.
+        Definitions for ``Catalog.with_definitions``.
 
     Raises
     ------
     ValueError
-        A file cannot be read; with the file and the field.
+        When a file cannot be read; the message names file and field.
     """
     found: dict[str, Definition] = {}
     files: dict[str, Path] = {}

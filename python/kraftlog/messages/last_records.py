@@ -1,4 +1,4 @@
-"""The last record of each key of a coordinator's topic, by the bytes of keys: only what is left is decoded.
+"""The last record of each key of a coordinator's topic, by the bytes of keys: only these are decoded.
 
 ``native/c/coordinator/key_fold.h`` says what counts. Records of a form that is not the usual one (damaged ones, keys
 with bytes behind them, text that is not UTF-8) are decoded at once: their faults are noted, and their keys written as
@@ -25,11 +25,11 @@ from kraftlog.messages.typed_pass import Typed
 from kraftlog.messages.writer import encode_messages
 
 _MOST_BYTES = (1 << 31) - 1
-_NO_GROUPS, _GROUPS = -1, native.MOST_TYPES  # beside the types of records
+_NO_GROUPS, _GROUPS = -1, native.MOST_TYPES  # besides the types of records
 
 
 class Markers(NamedTuple):
-    """Transaction markers in the order of the log: their offsets and producers, and whether each one commits."""
+    """Transaction markers in the order of the log: their offsets and producers, and whether each is a commit."""
 
     offsets: npt.NDArray[np.int64]
     producer_ids: npt.NDArray[np.int64]
@@ -40,25 +40,25 @@ NO_MARKERS = Markers(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, b
 
 
 class OddRecords(NamedTuple):
-    """Records that had to be decoded at once: where they are among those that were added, and what they say."""
+    """Records that had to be decoded at once: their positions among the added ones, and their messages."""
 
     rows: npt.NDArray[np.int64]
     messages: Messages
 
 
 class LastRecords:
-    """The records of a coordinator's topic that count, as the coordinator would load them.
+    """The records of a coordinator's topic that a coordinator would keep after loading.
 
     Parameters
     ----------
     format : RecordFormat
-        Its records have keys.
+        A format whose records have keys.
     wanted : collection of str
-        Names of types; records of others are left out.
+        Names of types; records of other types are left out.
     in_transactions : collection of str
-        Of these types the records in batches with a producer id are pending until a marker of their producer.
+        Types whose records in batches with a producer id are pending until a marker of their producer.
     groups : GroupRule, optional
-        To know the last commit of each group, too.
+        Rule to keep the last commit of each group, too.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LastRecords:
             self._fold.expect(one.api_key, rule, same_as, of_group, programs(one.key), programs(one.value))
 
     def add(self, records: pa.RecordBatch, markers: Markers = NO_MARKERS) -> OddRecords | None:
-        """Take the next records and the transaction markers of the same stretch of the log.
+        """Add the next records and the transaction markers of the same stretch of the log.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class LastRecords:
         Returns
         -------
         OddRecords or None
-            Those whose faults are to be noted.
+            Records whose faults must be noted.
         """
         ends = native.Markers(markers.offsets, markers.producer_ids, markers.is_commit.view(np.uint8))
         rows = _rows(records, is_checked=False)
@@ -107,23 +107,23 @@ class LastRecords:
         return odd
 
     def typed(self, name: str) -> pa.RecordBatch:
-        """Return what is left of a type, in the order of the log.
+        """Return the last records of a type, in the order of the log.
 
-        Beside its fields there are ``offset``, ``producer_id`` of a pending record (else -1) and ``value_version``.
+        Besides its fields there are ``offset``, ``producer_id`` of a pending record (else -1) and ``value_version``.
         """
         offsets, producers, keys, values = self._fold.columns(_last_type(self._reader.format, name).api_key)
         messages = self._reader.read(_binary(keys), _binary(values))
         typed: Typed = messages.typed(name)
         order = typed.rows[np.argsort(offsets[typed.rows], kind="stable")]
-        assert len(order) == len(offsets)  # those that cannot be read are not among them
+        assert len(order) == len(offsets)  # without unreadable ones
         fields = typed.fields.take(pa.array(order)) if len(order) else typed.fields
-        if "producer_id" not in fields.schema.names:  # records of __transaction_state have one of their own
+        if "producer_id" not in fields.schema.names:  # records of __transaction_state have a field of that name
             fields = fields.append_column("producer_id", pa.array(producers[order]))
         fields = fields.append_column("offset", pa.array(offsets[order]))
         return fields.append_column("value_version", pa.array(messages.value_versions[order]))
 
     def groups(self) -> pa.RecordBatch:
-        """Return the groups that have a commit behind the last tombstone of a record of their own.
+        """Return the groups with a commit after the last tombstone of their own record.
 
         Columns are ``group``, and ``offset`` and ``value_version`` of the last such commit.
         """
@@ -138,7 +138,7 @@ class LastRecords:
         )
 
     def _as_usual(self, records: pa.RecordBatch, odd: OddRecords, first: int) -> pa.RecordBatch:
-        """Return the records from ``first`` on that can be read, with keys as they are usually written."""
+        """Return the readable records from ``first`` on, with keys in the usual form."""
         source = np.arange(records.num_rows)
         source[odd.rows] = -1
         keys = [records.column("key")]
@@ -157,12 +157,12 @@ class LastRecords:
 
 
 class GroupRule(NamedTuple):
-    """Which records make a group, which is the first field of their keys, and which remove it.
+    """The records that create a group, which is the first field of their keys, and those that remove it.
 
     Attributes
     ----------
     made_by : str
-        The type whose records make a group.
+        The type whose records create a group.
     removed_by : collection of str
         The types whose tombstones remove one.
     """
@@ -171,7 +171,7 @@ class GroupRule(NamedTuple):
     removed_by: Collection[str]
 
     def of(self, name: str) -> int:
-        """Return what records of a type do to a group."""
+        """Return the effect of a type's records on a group."""
         if name == self.made_by:
             return native.MADE
         return native.REMOVED if name in self.removed_by else native.UNTOUCHED

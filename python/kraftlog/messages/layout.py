@@ -20,11 +20,11 @@ class Node:
     Attributes
     ----------
     index : int
-        Of the field, and of its column.
+        Index of the field, and of its column.
     children : tuple of Node
-        Of a struct.
+        Fields of a struct.
     unknown : int
-        Of a struct: the column of the tagged fields that its definition does not know.
+        For a struct, the column of its unknown tagged fields.
     """
 
     field: Field
@@ -35,7 +35,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields of a definition in a row: those of a struct stand next to each other.
+    """The fields of a definition in one sequence; the fields of a struct are adjacent.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Layout:
     nodes : tuple of Node
         By index.
     columns : int
-        Of fields and of unknown tagged fields together.
+        Number of columns, including those of unknown tagged fields.
     """
 
     root: Node
@@ -59,7 +59,7 @@ def layout(definition: Definition) -> Layout:
     Raises
     ------
     ValueError
-        When a struct has more fields than the interpreter takes, stands too deep, or a uuid has a default.
+        When a struct has more fields than the interpreter supports, is nested too deeply, or a UUID has a default.
     """
     every = Versions(0, LAST_VERSION)
     fields = [
@@ -67,7 +67,7 @@ def layout(definition: Definition) -> Layout:
     ]
     first: list[int] = []
     depths = [0]
-    for field in fields:  # grows in the loop: the fields of a struct are appended
+    for field in fields:  # the loop appends the fields of structs
         depth = depths[len(first)]
         first.append(len(fields))
         fields += field.fields
@@ -102,7 +102,7 @@ def place(definition: Definition, field: Field, version: int) -> int:
 
 
 def field_path(definition: Definition, index: int) -> str:
-    """Return the name of the field at an index, behind those of the structs that it is in.
+    """Return the dotted name of the field at an index.
 
     Examples
     --------

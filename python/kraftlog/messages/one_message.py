@@ -1,6 +1,6 @@
-"""One message to bytes, without Arrow: for writers of single records, whose columns would cost more than the message.
+"""One message to bytes, without Arrow: for writers of single records, for which columns would cost too much.
 
-``writer`` has the same for columns; both follow the definition, and the tests compare them.
+``writer`` does the same for columns; both follow the definition, and tests compare them.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def encode_message(name: str, version: int, values: Mapping[str, Any]) -> bytes:
     Parameters
     ----------
     name : str
-        Of the message, such as ``TransactionLogValue``.
+        Name of the message, such as ``TransactionLogValue``.
     version : int
-        In which it is written.
+        Version to write.
     values : mapping of str to object
-        Its fields by the names of their columns; one that is missing has its default. Structs are mappings, uuids
-        text or 16 bytes.
+        Its fields by the names of their columns; a missing field has its default. Structs are mappings, UUIDs text or
+        16 bytes.
 
     Returns
     -------
@@ -52,9 +52,9 @@ def encode_message(name: str, version: int, values: Mapping[str, Any]) -> bytes:
     Raises
     ------
     InvalidRecordError
-        When the version has no place for a value.
+        When the version cannot represent a value.
     ValueError
-        When there is no such message, version or field, or a value is of another type or too large.
+        For an unknown message, version or field, or a value with a wrong type or out of range.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def encode_message(name: str, version: int, values: Mapping[str, Any]) -> bytes:
 
 @cache
 def _struct(definition: Definition, fields: tuple[Field, ...], version: int) -> Write:
-    """Return what writes the fields of a struct; those behind its tagged fields have no place."""
+    """Return a writer of the fields of a struct."""
     is_flexible = version in definition.flexible
     known = {field.column for field in fields}
     plain = [(field.column, field, _value(definition, field, version)) for field in fields if _is_plain(field, version)]
@@ -108,7 +108,7 @@ def _is_plain(field: Field, version: int) -> bool:
 
 
 def _default(field: Field) -> Any:
-    """Return the value of a field that is missing."""
+    """Return the value of a missing field."""
     if field.default is None or not (field.is_array or field.kind in (kinds.BYTES, kinds.STRUCT)):
         return field.default
     return [] if field.is_array else b"" if field.kind == kinds.BYTES else {}
@@ -145,7 +145,7 @@ def _value(definition: Definition, field: Field, version: int) -> Write:
             return _null(definition, field, is_nullable, null) if value is None else element(value)
 
         return write_text
-    if field.kind == kinds.STRUCT and field.nullable:  # a byte says whether it is there
+    if field.kind == kinds.STRUCT and field.nullable:  # a byte marks whether it is present
 
         def write_struct(value: Any) -> bytes:
             if value is None:
@@ -157,7 +157,7 @@ def _value(definition: Definition, field: Field, version: int) -> Write:
 
 
 def _single(definition: Definition, field: Field, version: int) -> Write:
-    """Return what writes a value, or an element of an array."""
+    """Return a writer of a value, or of an element of an array."""
     is_flexible = version in definition.flexible
     if field.kind in _NUMBERS:
         return struct.Struct(_NUMBERS[field.kind]).pack

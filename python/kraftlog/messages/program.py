@@ -19,7 +19,7 @@ from kraftlog.messages.layout import PLACE_TAGGED, Node, layout, place
 
 @cache
 def program(definition: Definition, version: int) -> native.Program:
-    """Return the program of a message of one version.
+    """Return the program of one version of a message.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def program(definition: Definition, version: int) -> native.Program:
 
 
 def compiled(definition: Definition, version: int) -> tuple[bytes, bytes]:
-    """Return the fields of a program, each a ``kr_field``, and the text that they point into."""
+    """Return the fields of a program, each a ``kr_field``, and the text that they refer to."""
     places = layout(definition)
     text = bytearray()
     rows = np.zeros(len(places.nodes), native.FIELD_DTYPE)
@@ -52,13 +52,13 @@ def compiled(definition: Definition, version: int) -> tuple[bytes, bytes]:
 
 @cache
 def programs(definition: Definition, *, interpreted: bool = False) -> native.Programs:
-    """Return the programs of all versions of a message, and with them the decoder that was generated of it.
+    """Return the programs of all versions of a message, together with its generated decoder.
 
     Parameters
     ----------
     definition : Definition
     interpreted : bool
-        Without that decoder.
+        Whether to leave out that decoder.
     """
     every = [program(definition, version) for version in range(definition.versions.first, definition.versions.last + 1)]
     of_code = None if interpreted else digest(definition)

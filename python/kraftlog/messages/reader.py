@@ -41,14 +41,14 @@ _NO_PROGRAM = -1
 
 @dataclass(frozen=True)
 class FoundFault:
-    """What is wrong with a key or value, before it is put into words.
+    """A fault of a key or value, before its message is formatted.
 
     Attributes
     ----------
     definition : Definition
     version : int
     native : tuple
-        Row among those that were decoded, index of the field, status, position, and two numbers of the status.
+        Row among the decoded ones, index of the field, status, position, and two numbers of the status.
     """
 
     definition: Definition
@@ -57,7 +57,7 @@ class FoundFault:
 
     @property
     def is_trailing(self) -> bool:
-        """Whether all was read, and more bytes follow."""
+        """Whether the message is complete and more bytes follow."""
         return self.native[2] == _TRAILING
 
 
@@ -68,7 +68,7 @@ class MessageReader:
     ----------
     format : RecordFormat
     uuid : {"text", "binary"}
-        How ``Messages.typed`` shows uuids.
+        Form of UUIDs in ``Messages.typed``.
     """
 
     def __init__(self, format: RecordFormat, uuid: str = UUID_TEXT) -> None:
@@ -77,14 +77,14 @@ class MessageReader:
         self._one_pass = OnePass(format, self.uuid)
 
     def read(self, keys: pa.BinaryArray | None, values: pa.BinaryArray) -> Messages:
-        """Return records as messages; what is asked for of them is read then.
+        """Return records as messages, which are decoded on demand.
 
         Parameters
         ----------
         keys : pyarrow.BinaryArray or None
             None for a format whose records have no keys.
         values : pyarrow.BinaryArray
-            As many.
+            The values, one for each key.
         """
         if self.format.name in FRAMED:
             source = native_values(values)
@@ -101,8 +101,8 @@ class MessageReader:
 class Messages:
     """Some records, read as messages.
 
-    Records are decoded in one pass where nothing of them is odd. Else, or once a property has asked what all of them
-    are, they are sorted by type, and those of a type are decoded by themselves.
+    Regular records are decoded in one pass. Otherwise, or once a property needs the types of all records, they are
+    grouped by type, and each type is decoded separately.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ class Messages:
         Reads the frames of the records.
     uuid : {"text", "binary"}
     one_pass : callable, optional
-        Decodes the records of a type, or of all for None, in one pass; returns None where it cannot.
+        Decodes the records of a type, or all for None, in one pass; returns None if it cannot.
 
     Attributes
     ----------
     found : dict of (int, str) to FoundFault
-        What is wrong with the key or the value of records, as far as they were decoded.
+        Faults of keys and values of the records decoded so far.
     """
 
     def __init__(
@@ -131,52 +131,52 @@ class Messages:
         self.found: dict[tuple[int, str], FoundFault] = {}
         self._read_frames = frames
         self._one_pass: Callable[[str | None], list[OfType] | None] | None = one_pass
-        self._is_passed = False  # whether a pass went over all records, which then have frames and known types
+        self._is_passed = False  # whether a pass covered all records, which then have frames and known types
         self._faults: dict[int, str] = {}
-        self._readable: set[int] = set()  # rows with a fault that are shown all the same
+        self._readable: set[int] = set()  # rows that are included despite a fault
         self._unknown_types: dict[int, int] = {}
 
     @property
     def faults(self) -> dict[int, str]:
-        """The errors of records, as far as they were read; records of unknown types have none."""
+        """The errors of the records read so far; records of unknown types have none."""
         return self._faults if self._is_passed else self._sorted()._faults
 
     @property
     def unknown_types(self) -> dict[int, int]:
-        """How many records there are of each type that is not known."""
+        """Number of records of each unknown type."""
         return self._unknown_types if self._is_passed else self._sorted()._unknown_types
 
     @property
     def types(self) -> npt.NDArray[np.int32]:
-        """The api key of each record, known or not; ``UNKNOWN_TYPE`` where it cannot be read."""
+        """The api key of each record, known or not; ``UNKNOWN_TYPE`` if it cannot be read."""
         return self._frames.types
 
     @property
     def is_tombstone(self) -> npt.NDArray[np.bool_]:
-        """Whether each record has a key and no value."""
+        """Whether each record has a key but no value."""
         return self._frames.is_tombstone
 
     @property
     def key_versions(self) -> npt.NDArray[np.int32]:
-        """The type that each key begins with, which is its api key; ``NO_VERSION`` where there is none."""
+        """The api key at the start of each key; ``NO_VERSION`` for none."""
         if self._frames.key is None:
             return np.full(len(self.types), NO_VERSION, np.int32)
         return np.where(self.types == UNKNOWN_TYPE, NO_VERSION, self.types).astype(np.int32)
 
     @property
     def value_versions(self) -> npt.NDArray[np.int32]:
-        """The version of each value; ``NO_VERSION`` where there is none."""
+        """The version of each value; ``NO_VERSION`` for none."""
         return self._frames.value.versions
 
     @property
     def types_there(self) -> list[str]:
-        """Names of the known types that records are of."""
+        """Names of the known types among the records."""
         found = (self._type(api_key) for api_key in self._groups)
         return list(dict.fromkeys(one.name for one in found if one is not None))
 
     @property
     def type_names(self) -> pa.StringArray:
-        """The name of each record's type; null where it is not known."""
+        """The name of each record's type; null if unknown."""
         groups = self._groups
         known = [self._type(api_key) for api_key in groups]
         names = texts_of([None if one is None else one.name for one in known])
@@ -187,14 +187,14 @@ class Messages:
 
     @property
     def errors(self) -> pa.StringArray:
-        """The error of each record, as far as it was read, or its type when that is unknown; else null."""
+        """The error of each record so far, or its type if that is unknown; else null."""
         if not self.faults and not self.unknown_types:
             return pa.nulls(len(self.types), pa.string())
         words = {row: f"unknown type {self.types[row]}" for row in self.of_unknown_type().tolist()} | self.faults
         return pa.array([words.get(row) for row in range(len(self.types))], pa.string())
 
     def of_unknown_type(self) -> npt.NDArray[np.int64]:
-        """Return the rows whose type is not known."""
+        """Return the rows with an unknown type."""
         return np.flatnonzero(np.isin(self.types, list(self.unknown_types)))
 
     def typed(self, name: str) -> Typed:
