@@ -1,5 +1,5 @@
-"""One page about a log: what is there, what is wrong with it, and what to do next.
+"""One page about a log: its content, its faults, and what to do next.
 
-``facts`` collects what the tables say, ``findings`` judges it, ``page`` lays it out as HTML. Every number is one that a
-table has; nothing here decodes a batch or decides what a transaction is.
+``facts`` collects rows of tables, ``findings`` judges them, ``page`` renders HTML. Every number comes from a table;
+this package decodes no batches and does not interpret transactions itself.
 """

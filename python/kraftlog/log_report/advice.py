@@ -1,4 +1,4 @@
-"""What each error of ``kraftlog verify`` means for people, and what to do next."""
+"""Explanations and next steps for each error of ``kraftlog verify``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Command = Callable[[Sequence[str], Fault], list[str]]
 
 @dataclass(frozen=True)
 class Advice:
-    """What is said of an error.
+    """The explanation of an error.
 
     Attributes
     ----------
     one, many : str
-        What it is, for one and for several of them.
+        Name of the error, singular and plural.
     text : str
-        What it means, and what to do next.
+        Meaning, and what to do next.
     commands : callable
-        Returns commands, of the paths and the first fault.
+        Returns commands for the paths and the first fault.
     """
 
     one: str
@@ -215,5 +215,5 @@ _BY_ERROR = {
 
 
 def advice(error: str) -> Advice:
-    """Return what is said of an error; of one that is not named here what is said of records that cannot be read."""
+    """Return the explanation of an error; for an unnamed one that of records that cannot be read."""
     return _BY_ERROR.get(error, _RECORDS)

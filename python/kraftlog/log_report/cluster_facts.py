@@ -1,4 +1,4 @@
-"""What the metadata log says of the cluster: its image, what is not well in it, and what happened last."""
+"""The cluster in the metadata log: its image, its health, and the last events."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from kraftlog.metadata_log.image import image_at
 from kraftlog.metadata_log.timeline import At, timeline
 from kraftlog.read.partitions import by_partition, is_metadata
 
-EVENTS = 200  # the last ones are kept
-RECENT = 100_000  # offsets before the end in which they are looked for
-ROWS = 12  # of each check that are kept
+EVENTS = 200  # number of last events
+RECENT = 100_000  # offsets before the end that are searched for events
+ROWS = 12  # rows kept of each check
 
 
 @dataclass
 class ClusterFacts:
-    """A cluster as its metadata log has it.
+    """A cluster at the end of its metadata log.
 
     Attributes
     ----------
     offset, epoch, timestamp : int
-        Of the last record of the image.
+        Offset, epoch and timestamp of the last record of the image.
     open_since : int or None
-        Where a transaction of the metadata log began that is open at its end.
+        Begin offset of a transaction that is open at the end of the metadata log.
     brokers : list of dict
         broker_id, rack, fenced and in_controlled_shutdown.
     checks : dict
-        Of each check of ``kraftlog health`` that found something: how many rows, and the first ones.
+        Checks of ``kraftlog health`` with findings: the number of rows, and the first ones.
     events : deque of At
         The last lines of ``kraftlog timeline``.
     begin : int
-        The offset behind which ``events`` were looked for.
+        The offset after which ``events`` were searched.
     """
 
     folder: LogPath
@@ -59,7 +59,7 @@ class ClusterFacts:
 
 
 def cluster_facts(segments: list[Segment], faults: list[Fault]) -> ClusterFacts | None:
-    """Return what the metadata log among segments says; None when there is none.
+    """Return the cluster in the metadata log among segments; None without one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Findings about the cluster: what ``kraftlog health`` finds in the metadata image, and what to do next."""
+"""Findings about the cluster: those of ``kraftlog health`` in the metadata image, and what to do next."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _STOPPED = "All brokers are fenced: the cluster was stopped, or had not started 
 
 
 def cluster_findings(facts: Facts) -> Iterator[Finding]:
-    """Return a finding for each check that found something; that a cluster is stopped is no error."""
+    """Return a finding for each check with rows; a stopped cluster is not an error."""
     if facts.cluster is None:
         return
     brokers = facts.cluster.brokers

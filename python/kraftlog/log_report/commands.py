@@ -1,4 +1,4 @@
-"""Commands that say more, as they can be pasted into a shell: whatever stands in a log is quoted."""
+"""Commands for further details, ready for a shell: all text from a log is quoted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def kraftlog(command: str, paths: Sequence[str], *options: object) -> str:
     Parameters
     ----------
     command : str
-        Its name.
+        Name of the command.
     paths : sequence of str
-        As they were given.
+        Paths as the user named them.
     *options : object
-        Words that follow.
+        Further words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Maps, bars and lanes as SVG; they hold numbers alone, and no text of a log."""
+"""Maps, bars and lanes as SVG; they contain only numbers, and no text of a log."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ HEIGHT = 9
 _GAP = 1.5
 SEGMENTS_DRAWN = 100
 COLUMNS = 120
-LEAST = 1.5  # width of what is to be seen
+LEAST = 1.5  # width of the view box
 Box = tuple[float, float]
-"""Where something begins, and how wide it is."""
+"""Start and width of a box."""
 
 
 def svg(paths: Iterable[tuple[str, Sequence[Box]]], label: str, style: str = "strip") -> Markup:
-    """Return a drawing of one height: boxes by the class that says their colour.
+    """Return a drawing of one height: boxes by the class of their colour.
 
     Parameters
     ----------
     paths : iterable of tuple
     label : str
-        What it shows, for people who do not see it; no text of a log.
+        Description for screen readers; no text of a log.
     style : str
-        Its class.
+        CSS class.
     """
     from markupsafe import Markup
 
@@ -50,7 +50,7 @@ def _short(value: float) -> str:
 
 
 def partition_map(partition: PartitionFacts) -> Markup:
-    """Return the segments of a partition, each as long as its file is large, with what is damaged in them."""
+    """Return the segments of a partition, in proportion to file size, with damaged stretches."""
     segments = partition.segments[-SEGMENTS_DRAWN:]
     whole = sum(segment.size for segment in segments) or 1
     room = WIDTH - _GAP * (len(segments) - 1)
@@ -71,7 +71,7 @@ def partition_map(partition: PartitionFacts) -> Markup:
 
 
 def segment_map(segment: SegmentFacts) -> Markup:
-    """Return where the file of a segment is damaged."""
+    """Return the damaged stretches of a segment's file."""
     bad = [(float(first), max(float(count), LEAST)) for first, count in _damaged(segment)]
     whole = [(0.0, float(WIDTH))]
     return svg((("s", whole), ("x", bad), ("t", _torn(segment, 0, WIDTH))), "where it is damaged", "strip large")
@@ -90,7 +90,7 @@ def _torn(segment: SegmentFacts, at: float, width: float) -> list[Box]:
 
 @dataclass(frozen=True)
 class Lane:
-    """A transaction as a bar in time; ``state`` says hanging where that is known."""
+    """A transaction as a bar in time; ``state`` is hanging if that is known."""
 
     one: Transaction
     state: str
@@ -104,7 +104,7 @@ class Lanes:
     Attributes
     ----------
     start, end : int
-        Of the time that is shown, in milliseconds.
+        Start and end of the visible time, in milliseconds.
     """
 
     rows: list[Lane]
@@ -132,14 +132,14 @@ def lanes(some: Sequence[tuple[Transaction, str]]) -> Lanes:
 
 @dataclass(frozen=True)
 class Columns:
-    """How many transactions ended when.
+    """Counts of ended transactions by time.
 
     Attributes
     ----------
     width : int
         Milliseconds of a column.
     start, end : int
-        Of the time that is shown, in milliseconds.
+        Start and end of the visible time, in milliseconds.
     counts : list of tuple
         Committed and aborted ones of each column.
     """
@@ -152,7 +152,7 @@ class Columns:
 
 
 def columns(bins: TimeBins) -> Columns | None:
-    """Return the counts of transactions in time as columns, aborted ones above; None when none ended."""
+    """Return the counts of transactions by time as columns, aborted ones on top; None if none ended."""
     if not bins.counts:
         return None
     first, last = min(bins.counts), max(bins.counts)
@@ -184,7 +184,7 @@ def columns(bins: TimeBins) -> Columns | None:
 
 @dataclass(frozen=True)
 class Bar:
-    """How many batches have a size."""
+    """Counts of batches by size."""
 
     label: str
     count: int

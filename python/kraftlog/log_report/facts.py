@@ -1,4 +1,4 @@
-"""Everything that a report is made of, collected from the tables."""
+"""The content of a report, collected from the tables."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from kraftlog.tables.read import Read
 from kraftlog.tables.transactions import TransactionCheck
 from kraftlog.topics import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
 
-HANGING = 200  # rows that are kept, with those of the open transactions that are kept
+HANGING = 200  # rows kept, including those of open transactions
 OPTIONS = ReadOptions()
 
 
 @dataclass
 class Facts:
-    """What is known of a log.
+    """The facts about a log.
 
     Attributes
     ----------
     paths : sequence of str
-        As they were given.
+        Paths as the user named them.
     now : int
-        When it was collected, in milliseconds.
+        Time of the report, in milliseconds.
     faults : FaultCounts
-        What ``kraftlog verify`` finds.
+        Faults of ``kraftlog verify``.
     other_faults : FaultCounts
-        What else could not be read or applied: of groups, offsets and the metadata image.
+        Other faults: of groups, offsets and the metadata image.
     left_alone : list of Fault
         Files that are not read.
     hanging : list of dict
-        Rows of the table ``hanging_transactions``, the first ones.
+        First rows of the table ``hanging_transactions``.
     hanging_count : int
     groups : GroupLags or None
         None without ``__consumer_offsets``.
@@ -81,22 +81,22 @@ class Facts:
 
     @property
     def hanging_known(self) -> int:
-        """How many transactions are known to hang: all of them, or none where no coordinator is known."""
+        """Number of hanging transactions: all of them, or 0 if no coordinator is known."""
         return self.hanging_count if self.hanging and self.hanging[0]["command"] is not None else 0
 
     @property
     def knows_coordinators(self) -> bool:
-        """Whether it is known which open transactions a coordinator ends."""
+        """Whether the log shows which open transactions a coordinator will end."""
         is_asked = self.transactions.counts["open"] > 0
         return self.has_transaction_state or (is_asked and self.hanging_known == self.hanging_count)
 
     @property
     def unread_partitions(self) -> set[tuple[str | None, int | None]]:
-        """Partitions of which something cannot be read: the ends of transactions may be missing there."""
+        """Partitions with unreadable parts, which may hold the ends of transactions."""
         return {(one.topic, one.partition) for one in self.partitions if one.is_partly_unread}
 
     def add_other(self, faults: Sequence[Fault]) -> None:
-        """Note what another reader than the check found, unless the check has found it there as well."""
+        """Note the fault of another reader, unless the check has found it in the same place."""
         known = {(one.topic, one.partition, error) for one in self.partitions for error in one.faults}
         for fault in faults:
             if (fault.topic, fault.partition, fault.error) not in known:
@@ -112,13 +112,13 @@ def collect(
     ----------
     log : Log
     paths : sequence of str
-        As they are to stand in commands.
+        Paths for use in commands.
     now : int
-        The time that counts as now, in milliseconds.
+        Reference time, in milliseconds.
     workers : int
-        Partitions that are read at the same time.
+        Number of partitions that are read at the same time.
     on_progress : callable, optional
-        Is called with the bytes of log that were read since the last call.
+        Called with the bytes of log that were read since the last call.
     """
     stops_broker = [fault for fault in log.not_needed() if fault.error == STOPS_BROKER]
     facts = Facts(paths, now, left_alone=[fault for fault in log.left_alone() if fault.error != STOPS_BROKER])
@@ -152,7 +152,7 @@ def collect(
 def _partitions(
     facts: Facts, segments: list[Segment], observe: Observer, workers: int, on_progress: Progress | None
 ) -> dict[TopicPartition, PartitionEnds]:
-    """Read the partitions; returns the ends of each."""
+    """Read the partitions; return the ends of each."""
     ends: dict[TopicPartition, PartitionEnds] = {}
 
     def read(group: list[Segment]) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
@@ -171,7 +171,7 @@ def _partitions(
 
 
 def _torn(facts: Facts, transactions: TransactionCheck) -> None:
-    """Note the transactions whose partitions contradict each other, or their coordinator."""
+    """Note transactions whose partitions contradict each other or their coordinator."""
     partitions = {(one.topic, one.partition): one for one in facts.partitions}
     for fault in transactions.torn():
         facts.faults.add(fault)
@@ -179,7 +179,7 @@ def _torn(facts: Facts, transactions: TransactionCheck) -> None:
 
 
 def _hanging(facts: Facts, log: Log) -> None:
-    """Look for hanging transactions in the partitions that have open ones, and can be read whole."""
+    """Find hanging transactions in the completely readable partitions with open ones."""
     opened = {(one.topic, one.partition) for one in facts.partitions if one.transactions.get("open")}
     opened -= facts.unread_partitions
     if opened:

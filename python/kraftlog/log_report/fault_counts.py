@@ -1,4 +1,4 @@
-"""Faults by what they are, counted, with the first of each; and where they lie in a segment."""
+"""Counts of faults by error, with the first ones of each, and their places in a segment."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from dataclasses import dataclass, field
 
 from kraftlog.errors import Fault
 
-EXAMPLES = 5  # of each error that are kept
-PLACES = 8  # partitions of each error that are named
-BINS = 480  # of a segment's file, each of which is damaged or not
-FAULTS_OF_SEGMENT = 12  # that are listed beside its map
+EXAMPLES = 5  # examples kept of each error
+PLACES = 8  # partitions named for each error
+BINS = 480  # bins of a segment's file, each damaged or not
+FAULTS_OF_SEGMENT = 12  # faults listed next to its map
 
 
 @dataclass
 class ErrorCount:
-    """How often one error was found.
+    """Counts of one error.
 
     Attributes
     ----------
     count : int
     size_in_bytes : int
-        Bytes that were not read because of it.
+        Unread bytes because of it.
     partitions : dict
-        Partitions that have it, by topic and number, the first ones, each with its count.
+        The first partitions that have it, by topic and number, each with its count.
     more_partitions : int
-        How many others have it.
+        Number of other partitions.
     examples : list of Fault
         The first ones.
     """
@@ -41,12 +41,12 @@ class FaultCounts(dict[str, ErrorCount]):
 
     @property
     def count(self) -> int:
-        """How many faults there are."""
+        """Number of faults."""
         return sum(one.count for one in self.values())
 
     @property
     def size_in_bytes(self) -> int:
-        """How many bytes were not read."""
+        """Number of unread bytes."""
         return sum(one.size_in_bytes for one in self.values())
 
     def add(self, fault: Fault) -> None:
@@ -60,7 +60,7 @@ class FaultCounts(dict[str, ErrorCount]):
             one.examples.append(fault)
 
     def join(self, others: FaultCounts) -> None:
-        """Count what was counted of another partition."""
+        """Add the counts of another partition."""
         for error, other in others.items():
             one = self.setdefault(error, ErrorCount())
             one.count += other.count
@@ -76,16 +76,16 @@ class FaultCounts(dict[str, ErrorCount]):
 
 @dataclass
 class SegmentDamage:
-    """Where a segment's file is damaged.
+    """The damaged places of a segment's file.
 
     Attributes
     ----------
     size : int
-        Of the file.
+        Size of the file.
     count : int
-        Of faults.
+        Count of faults.
     size_in_bytes : int
-        That were not read.
+        Unread bytes.
     faults : list of Fault
         The first ones.
     """
@@ -97,7 +97,7 @@ class SegmentDamage:
     bins: bytearray = field(default_factory=lambda: bytearray(BINS))
 
     def add(self, fault: Fault) -> None:
-        """Note a fault; one that names a place marks it."""
+        """Count a fault; mark its place if it has one."""
         self.count += 1
         self.size_in_bytes += fault.size_in_bytes or 0
         if len(self.faults) < FAULTS_OF_SEGMENT:

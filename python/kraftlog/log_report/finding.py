@@ -1,4 +1,4 @@
-"""``Finding``, and how places and numbers are named in one."""
+"""``Finding``, and its texts for places and numbers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ERROR, WARNING, NOTE = SEVERITIES = ("error", "warning", "note")
-SHOWN = 6  # places and commands of a finding
+SHOWN = 6  # maximum places and commands of a finding
 DETAILS = 3
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that needs attention, or that should be known.
+    """Something that needs attention, or is worth knowing.
 
     Attributes
     ----------
@@ -21,13 +21,13 @@ class Finding:
     kind : str
         The error, check or state.
     title : str
-        How many, and of what.
+        Number and name.
     text : str
-        What it means, and what to do next.
+        Meaning, and what to do next.
     where : list of str
         The first places.
     more : int
-        How many other places there are.
+        Number of other places.
     details : list of str
         Sentences of the tables.
     commands : list of str
@@ -44,7 +44,7 @@ class Finding:
 
 
 def counted(count: int, one: str, many: str) -> str:
-    """Return a number and what it counts.
+    """Return a number and a noun.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def counted(count: int, one: str, many: str) -> str:
 
 
 def place(topic: str | None, partition: int | None) -> str:
-    """Return the name of a partition, or of a topic, or that of files in no partition's folder."""
+    """Return the name of a partition, of a topic, or of files outside of partition folders."""
     return "files" if topic is None else topic if partition is None else f"{topic}-{partition}"
 
 
 def places(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the names of the partitions that rows are of, each once."""
+    """Return the partition names of rows, without duplicates."""
     return list(dict.fromkeys(place(row["topic"], row["partition"]) for row in rows))

@@ -1,4 +1,4 @@
-"""What needs attention, the worst first; and what the files say nothing of."""
+"""All findings, the worst first, and the limits of the files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def findings(facts: Facts) -> list[Finding]:
 
 
 def worst(found: Iterable[Finding]) -> str | None:
-    """Return the severity of the worst finding; None when there is none."""
+    """Return the severity of the worst finding; None without findings."""
     return min((one.severity for one in found), key=SEVERITIES.index, default=None)
 
 
 def verdict(found: Iterable[Finding]) -> str:
-    """Return how many findings there are of each severity."""
+    """Return the number of findings of each severity."""
     severities = [one.severity for one in found]
     counts = [(severities.count(name), name) for name in SEVERITIES]
     parts = [counted(count, name, f"{name}s") for count, name in counts if count]
@@ -34,7 +34,7 @@ def verdict(found: Iterable[Finding]) -> str:
 
 
 def absent(facts: Facts) -> list[str]:
-    """Return what the files say nothing of."""
+    """Return notes on missing files."""
     found = []
     if facts.groups is None:
         found.append(f"No {CONSUMER_OFFSETS} among the files: nothing is known of groups and their lag.")
@@ -48,6 +48,6 @@ def absent(facts: Facts) -> list[str]:
 
 
 def short_path(path: str) -> str:
-    """Return the last names of a path."""
+    """Return the last parts of a path."""
     parts = PurePath(path).parts
     return path if len(parts) <= 3 else "/".join(("...", *parts[-2:]))

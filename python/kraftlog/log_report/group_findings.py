@@ -1,4 +1,4 @@
-"""Findings about groups: offsets that the log does not have, and lag that nobody works on."""
+"""Findings about groups: offsets that the log does not have, and lag without members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AHEAD = (
 
 
 def group_findings(facts: Facts) -> Iterator[Finding]:
-    """Return offsets out of range, and groups that are behind and have no members."""
+    """Return offsets out of range, and groups with lag but without members."""
     groups = facts.groups
     if groups is None:
         return

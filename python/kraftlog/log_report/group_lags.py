@@ -1,4 +1,4 @@
-"""How far groups are behind: the table ``lag`` added up by group, in bounded memory."""
+"""Lag of groups: the table ``lag`` summed by group, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 
 import pyarrow as pa
 
-WORST = 10  # partitions of each group that are kept
-OUT_OF_RANGE = 20  # that are kept
+WORST = 10  # partitions kept of each group
+OUT_OF_RANGE = 20  # rows kept
 
 
 @dataclass
 class GroupFacts:
-    """A group and what it has committed.
+    """A group and its committed offsets.
 
     Attributes
     ----------
     state, group_type : str or None
-        As the table ``groups`` has them; None of a group that the table has not.
+        As in the table ``groups``; None for a group that is not in it.
     members : int
     partitions : int
-        With a committed offset, or assigned to a member.
+        Partitions with a committed offset, or assigned to a member.
     lag, read_committed_lag : int
-        Sums over the partitions where they are known.
+        Sums over the partitions with a known lag.
     known : int
         Partitions whose lag is known.
     unknown : int
-        Partitions whose log has no end that is known.
+        Partitions whose log end is unknown.
     uncommitted : int
-        Partitions of members that have committed nothing there.
+        Partitions of members without a commit.
     worst : list of dict
         Rows of the table ``lag`` with the largest lag.
     """
@@ -56,7 +56,7 @@ class GroupLags:
     Attributes
     ----------
     lost, ahead : list of dict
-        Rows of the table ``lag`` whose offset lies before the start of the log, or behind its end; the first ones.
+        First rows of the table ``lag`` whose offset is before the start of the log, or after its end.
     lost_count, ahead_count : int
     """
 
@@ -67,14 +67,14 @@ class GroupLags:
     ahead_count: int = 0
 
     def add_groups(self, rows: Iterable[pa.RecordBatch]) -> None:
-        """Take rows of the table ``groups``."""
+        """Add rows of the table ``groups``."""
         for batch in rows:
             for row in batch.select(["group", "group_type", "state", "members"]).to_pylist():
                 one = self._group(row["group"])
                 one.group_type, one.state, one.members = row["group_type"], row["state"], len(row["members"] or ())
 
     def add_lags(self, rows: Iterable[pa.RecordBatch]) -> None:
-        """Take rows of the table ``lag``, with ``log_start_offset``."""
+        """Add rows of the table ``lag``, with ``log_start_offset``."""
         for batch in rows:
             for row in batch.to_pylist():
                 self._add(row)

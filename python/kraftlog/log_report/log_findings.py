@@ -1,4 +1,4 @@
-"""Findings about files: what cannot be read, torn tails, and files that are left alone."""
+"""Findings about files: faults, torn tails, and files that are not read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Fi
 
 
 def log_findings(facts: Facts) -> Iterator[Finding]:
-    """Return what is wrong with the files: the errors that lost the most bytes first."""
+    """Return the faults of the files, errors with the most lost bytes first."""
     for faults in (facts.faults, facts.other_faults):
         for error, one in sorted(faults.items(), key=lambda item: (-item[1].size_in_bytes, -item[1].count, item[0])):
             yield _of_error(facts, error, one)

@@ -1,4 +1,4 @@
-"""The page: facts and findings laid out as HTML, by the templates beside this module."""
+"""The page: facts and findings as HTML, by the templates next to this module."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from kraftlog.log_report.transaction_sums import Transaction
 from kraftlog.stream import optional_package
 from kraftlog.tables.stats import Totals, codec_names
 
-MAPS = 100  # segments with damage that are drawn large
-PARTITION_MAPS = 1000  # partitions up to which each has a map in the table
-FEW = 3  # partitions of topics that share one table in a larger page
+MAPS = 100  # damaged segments with a large map
+PARTITION_MAPS = 1000  # with up to this many partitions each has a map in the table
+FEW = 3  # topics up to this size share one table in a larger page
 GROUPS = 200
-OPEN_ROWS = 60  # partitions up to which topics are unfolded
+OPEN_ROWS = 60  # with up to this many partitions topics are unfolded
 LANES = 30
 _NEEDED = ("the report", "'kraftlog[report]'")
 
@@ -38,12 +38,12 @@ class Topic:
 
     @property
     def size(self) -> int:
-        """Of the log files, in bytes."""
+        """Bytes of the log files."""
         return sum(one.size for one in self.partitions)
 
     @property
     def records(self) -> int | None:
-        """None where old formats do not say how many there are."""
+        """Number of records; None if old formats do not tell."""
         counts = [one.totals.records for one in self.partitions]
         return None if None in counts else sum(count or 0 for count in counts)
 
@@ -54,12 +54,12 @@ class Topic:
 
     @property
     def errors(self) -> int:
-        """How many faults there are."""
+        """Number of faults."""
         return sum(one.faults.count for one in self.partitions)
 
     @property
     def warnings(self) -> str:
-        """What else is to be seen in its partitions."""
+        """Notes on its partitions."""
         torn = sum(bool(one.torn_bytes) for one in self.partitions)
         waiting = sum(bool(one.stable_lag) for one in self.partitions)
         return ", ".join([*([f"{torn} torn"] if torn else []), *([f"{waiting} open"] if waiting else [])])
@@ -67,14 +67,14 @@ class Topic:
 
 @dataclass(frozen=True)
 class Maps:
-    """Segments with damage: those that are drawn, and how many more there are."""
+    """Damaged segments: those that are drawn, and the number of others."""
 
     shown: list[SegmentFacts]
     more: int
 
 
 def check_package() -> None:
-    """See that the package of templates is there, before anything is read.
+    """Check that the template package is installed, before anything is read.
 
     Raises
     ------
@@ -133,14 +133,14 @@ def _mean_batch(totals: Totals) -> float | None:
 
 
 class _Ends:
-    """What becomes of open transactions, as the table ``hanging_transactions`` has it."""
+    """The fate of open transactions, from the table ``hanging_transactions``."""
 
     def __init__(self, facts: Facts) -> None:
         self._rows = {(row["topic"], row["partition"], row["producer_id"]): row for row in facts.hanging}
         self._unread = facts.unread_partitions
 
     def row(self, one: Transaction) -> dict[str, Any] | None:
-        """Return the row of a transaction; None when its coordinator knows it."""
+        """Return the row of a transaction; None if its coordinator knows it."""
         return self._rows.get(one.key)
 
     def of(self, one: Transaction) -> str:
@@ -159,7 +159,7 @@ class _Ends:
 
 
 def _names(facts: Facts, found: Sequence[Finding]) -> dict[str, Any]:
-    """Return what the templates name."""
+    """Return the variables of the templates."""
     groups = sorted(facts.groups.groups.values(), key=lambda one: (-one.lag, one.name)) if facts.groups else []
     damaged = [one for partition in facts.partitions for one in partition.segments if one.damage is not None]
     topics, singles = _topics(facts.partitions)
@@ -205,17 +205,17 @@ def _notable(facts: Facts) -> list[Transaction]:
 
 
 class _Labels:
-    """How partitions are called: with their log directories where they are there more than once."""
+    """Names of partitions, with their log directories if a partition occurs more than once."""
 
     def __init__(self, partitions: Sequence[PartitionFacts]) -> None:
         self._counts = Counter((one.topic, one.partition) for one in partitions)
 
     def short(self, one: PartitionFacts) -> str:
-        """Return the number, or that and the directory."""
+        """Return the number, with the directory if needed."""
         return f"{one.partition}{self._where(one)}"
 
     def long(self, one: PartitionFacts) -> str:
-        """Return the same with the name of the topic."""
+        """Return the name with the topic."""
         return f"{one.name}{self._where(one)}"
 
     def _where(self, one: PartitionFacts) -> str:
@@ -224,9 +224,9 @@ class _Labels:
 
 
 def _topics(partitions: Sequence[PartitionFacts]) -> tuple[list[Topic], list[PartitionFacts]]:
-    """Return topics of several partitions, and the partitions of those of one, or of few in a large log.
+    """Return topics with several partitions, and the partitions of topics with one, or with few in a large log.
 
-    Files that lie in no partition's folder are among the latter.
+    Files outside of partition folders are among the latter.
     """
     by_name: dict[str, list[PartitionFacts]] = {}
     for one in partitions:

@@ -1,4 +1,4 @@
-"""What one pass over the segments of a partition says of it."""
+"""Facts about a partition from one pass over its segments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNREADABLE = "unreadable_file"
 
 @dataclass
 class SegmentFacts:
-    """A segment: what the table ``segments`` says of it, and where it is damaged."""
+    """A segment: its row in the table ``segments``, and its damage."""
 
     name: str
     base_offset: int | None
@@ -46,20 +46,20 @@ class SegmentFacts:
 
 @dataclass
 class PartitionFacts:
-    """A partition, or a file that lies in no partition's folder.
+    """A partition, or a file outside of partition folders.
 
     Attributes
     ----------
     totals : Totals
-        As ``kraftlog stats`` adds them up.
+        As in ``kraftlog stats``.
     largest_batch : int
-        In bytes.
+        Bytes of the largest batch.
     batch_sizes : numpy.ndarray
-        How many batches have [2^n, 2^(n+1)) bytes.
+        Number of batches with [2^n, 2^(n+1)) bytes.
     last_stable_offset, log_end_offset : int or None
-        None where they cannot be read.
+        None if unreadable.
     faults : FaultCounts
-        What ``kraftlog verify`` finds.
+        Faults of ``kraftlog verify``.
     segments : list of SegmentFacts
     notes : list of str
     """
@@ -82,17 +82,17 @@ class PartitionFacts:
 
     @property
     def torn_bytes(self) -> int:
-        """Bytes behind the last whole batch."""
+        """Bytes after the last whole batch."""
         return sum(segment.torn_bytes for segment in self.segments) if self.notes else 0
 
     @property
     def is_partly_unread(self) -> bool:
-        """Whether something of it could not be read, markers of transactions perhaps."""
+        """Whether something of it, maybe a marker, could not be read."""
         return self.faults.size_in_bytes > 0 or _UNREADABLE in self.faults
 
     @property
     def stable_lag(self) -> int | None:
-        """How far read_committed consumers are kept from the end."""
+        """Distance of read_committed consumers from the end."""
         if self.last_stable_offset is None or self.log_end_offset is None:
             return None
         return self.log_end_offset - self.last_stable_offset
@@ -104,12 +104,12 @@ def partition_facts(
     on_progress: Progress | None = None,
     observe: Observer | None = None,
 ) -> tuple[PartitionFacts, TransactionSums, PartitionEnds]:
-    """Read the segments of a partition, each once, and say what they hold.
+    """Read the segments of a partition, each once, and return the facts.
 
     Parameters
     ----------
     group : list of Segment
-        Of one partition, in order.
+        Segments of one partition, in order.
     options : ReadOptions
     on_progress : callable, optional
     """
@@ -135,7 +135,7 @@ def partition_facts(
 
 
 class _HeaderSums:
-    """What the headers of a segment add up to."""
+    """Sums over the headers of a segment."""
 
     def __init__(self, segment: Segment) -> None:
         self.of_segment = SegmentTotals(segment)
@@ -144,7 +144,7 @@ class _HeaderSums:
         self.largest = 0
 
     def add(self, headers: Headers) -> None:
-        """Take the next headers."""
+        """Add the next headers."""
         self.of_segment.add(headers)
         self.totals.add(headers)
         sizes = headers["batch_length"].astype(np.int64) + LOG_OVERHEAD
@@ -153,7 +153,7 @@ class _HeaderSums:
 
 
 class _Seen:
-    """What the pass over a partition sees, segment by segment."""
+    """Collects the facts of the pass over a partition, segment by segment."""
 
     def __init__(self, facts: PartitionFacts, group: list[Segment], options: ReadOptions) -> None:
         self._options = options
@@ -168,7 +168,7 @@ class _Seen:
         self._fold = None if is_metadata(group[0]) else PartitionTransactions(group[0], [])
 
     def take(self, segment: Segment, unread: list[Fault], headers: Headers) -> None:
-        """Take the next headers of the pass."""
+        """Add the next headers of the pass."""
         if self._at < 0 or segment is not self._group[self._at]:
             self._end_segment()
             self._at += 1
@@ -180,13 +180,13 @@ class _Seen:
                 self._add_transactions(self._fold.add(headers))
 
     def damage(self, fault: Fault) -> None:
-        """Note where a fault lies."""
+        """Note the place of a fault."""
         size = self._sizes.get(fault.segment_base_offset)
         if size is not None:
             self._damage.setdefault(fault.segment_base_offset, SegmentDamage(size)).add(fault)
 
     def finish(self) -> None:
-        """Take the end of the log."""
+        """Process the end of the log."""
         self._end_segment()
         if self._fold is not None:
             self._add_transactions(self._fold.open)
@@ -195,7 +195,7 @@ class _Seen:
             one.damage = self._damage.get(one.base_offset)
 
     def _end_segment(self) -> None:
-        """Add up a segment; where not every byte lies in a sound batch, all headers count, as in the tables."""
+        """Sum a segment; if not every byte is in a sound batch, all headers count, as in the tables."""
         if self._at < 0:
             return
         segment, facts, sums, torn = self._group[self._at], self._facts, self._sums, 0
@@ -226,7 +226,7 @@ class _Seen:
 
 
 def _all_headers(segment: Segment) -> tuple[_HeaderSums, int]:
-    """Return what the headers of all batches add up to, sound or not, and how many bytes are torn."""
+    """Return the sums over all headers, sound or not, and the number of torn bytes."""
     sums, torn = _HeaderSums(segment), 0
     with segment_file(segment, [], strict=False) as file:
         scan = HeaderScan(file)

@@ -41,7 +41,7 @@ class Report:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """What needs attention, errors first."""
+        """The findings, errors first."""
         return findings(self.facts)
 
     @property
@@ -77,7 +77,7 @@ class Report:
 
 
 def in_chunks(texts: Iterable[str]) -> Iterator[str]:
-    """Return texts joined to larger ones."""
+    """Return texts joined into larger ones."""
     some: list[str] = []
     for text in texts:
         some.append(text)

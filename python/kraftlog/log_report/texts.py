@@ -1,4 +1,4 @@
-"""Numbers, sizes, times and durations as people read them; and text that a log holds, made harmless to look at."""
+"""Numbers, sizes, times and durations for people, and text of a log in a harmless form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def number(value: int) -> str:
 
 
 def size(value: float | None) -> str:
-    """Return a number of bytes in the largest unit of which there is one; ``-`` for None.
+    """Return a number of bytes in the largest unit with at least one; ``-`` for None.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def size(value: float | None) -> str:
 
 
 def time(milliseconds: int) -> str:
-    """Return milliseconds since the epoch as a time, UTC; ``-`` where there is none.
+    """Return milliseconds since the epoch as a time in UTC; ``-`` for none.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def duration(milliseconds: int) -> str:
 
 
 def shown(value: object) -> object:
-    """Return a value for a page; in text, characters that are not seen, or that turn others around, are U+FFFD.
+    """Return a value for a page; in text, invisible characters and those that reverse others are U+FFFD.
 
     Examples
     --------

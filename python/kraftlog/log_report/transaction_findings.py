@@ -9,11 +9,11 @@ from kraftlog.log_report.facts import Facts
 from kraftlog.log_report.finding import DETAILS, ERROR, NOTE, SHOWN, WARNING, Finding, counted, places
 from kraftlog.topics import TRANSACTION_STATE
 
-LONG_OPEN_MS = 900_000  # transaction.max.timeout.ms by default
+LONG_OPEN_MS = 900_000  # default of transaction.max.timeout.ms
 
 
 def transaction_findings(facts: Facts) -> Iterator[Finding]:
-    """Return hanging transactions, and those that are open."""
+    """Return hanging and open transactions."""
     yield from _hanging(facts)
     yield from _open(facts)
 

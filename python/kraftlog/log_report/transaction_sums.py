@@ -1,4 +1,4 @@
-"""What transactions add up to, in bounded memory: counts, when they ended, the longest and the last aborted ones."""
+"""Sums over transactions in bounded memory: counts, times of their ends, the longest and the last aborted ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from kraftlog.transactions.producer import ABORTED, NONE, OPEN, STATES, Transactions
 
-LONGEST = 12  # ended transactions that are shown
+LONGEST = 12  # ended transactions to show
 LAST_ABORTED = 12
 OPEN_KEPT = 200
 MOST_BINS = 512
-FIRST_WIDTH, WIDER = 1000, 4  # milliseconds of a bin of time at first, and how much wider they become
+FIRST_WIDTH, WIDER = 1000, 4  # initial milliseconds of a time bin, and the factor by which bins grow
 
 Numbers = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ class Transaction:
     Attributes
     ----------
     end_timestamp : int
-        Of the marker; of an open transaction that of its last batch.
+        Timestamp of the marker, or of the last batch of an open transaction.
     """
 
     topic: str | None
@@ -50,7 +50,7 @@ class Transaction:
 
     @property
     def key(self) -> tuple[str | None, int | None, int]:
-        """Topic, partition and producer, who has one open transaction there at most."""
+        """Topic, partition and producer, which has at most one open transaction there."""
         return self.topic, self.partition, self.producer_id
 
     @property
@@ -60,11 +60,11 @@ class Transaction:
 
 
 class TimeBins:
-    """How many transactions ended when: bins of time, which become wider where there would be too many."""
+    """Counts of ended transactions in time bins, which grow wider if there would be too many."""
 
     def __init__(self) -> None:
         self.width = FIRST_WIDTH
-        self.counts: dict[int, tuple[int, int]] = {}  # committed and aborted, by time over width
+        self.counts: dict[int, tuple[int, int]] = {}  # committed and aborted, by time divided by width
 
     def add(self, timestamps: Numbers, is_aborted: npt.NDArray[np.bool_]) -> None:
         """Count transactions by the time of their markers."""
@@ -74,7 +74,7 @@ class TimeBins:
         self._take(dict(zip(bins.tolist(), zip(every, aborted, strict=True), strict=True)))
 
     def join(self, other: TimeBins) -> None:
-        """Count what was counted elsewhere."""
+        """Add the counts of another object."""
         while self.width < other.width:
             self._widen()
         by = self.width // other.width
@@ -102,9 +102,9 @@ class TransactionSums:
     Attributes
     ----------
     counts : dict
-        By state, as the table ``partition_transactions`` has it.
+        Counts by state, as in the table ``partition_transactions``.
     open, longest, aborted : list of Transaction
-        Open ones, those that took longest to end, and the last that were aborted; so many as are shown.
+        Open transactions, those that took longest to end, and the last aborted ones; as many as are shown.
     bins : TimeBins
     """
 
@@ -117,11 +117,11 @@ class TransactionSums:
 
     @property
     def count(self) -> int:
-        """How many transactions there are."""
+        """Number of transactions."""
         return sum(self.counts.values())
 
     def add(self, topic: str | None, partition: int | None, rows: Transactions) -> None:
-        """Take transactions that ended, or that are open at the end of the log."""
+        """Add transactions that ended, or are open at the end of the log."""
         if not len(rows):
             return
         counts = np.bincount(rows["state"], minlength=len(STATES)).tolist()
@@ -143,7 +143,7 @@ class TransactionSums:
             self.bins.add(rows["end_timestamp"][ended], is_aborted[ended])
 
     def join(self, other: TransactionSums) -> None:
-        """Take what is known of another partition."""
+        """Add the sums of another partition."""
         self.counts = {name: count + other.counts[name] for name, count in self.counts.items()}
         self.open += other.open[: OPEN_KEPT - len(self.open)]
         self.longest = _longest([*self.longest, *other.longest])

@@ -1,4 +1,4 @@
-"""What the batches of a metadata log say beyond its metadata records, taken from the pass that finds transactions."""
+"""Facts about the batches of a metadata log, from the pass that finds transactions."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class BatchAt(NamedTuple):
 
 
 class Batches:
-    """Looks at the batches of a metadata log in order, in bounded memory.
+    """Collects facts about the batches of a metadata log in order, in bounded memory.
 
     Parameters
     ----------
     end : int
-        Batches that begin here or later do not count.
+        Batches that begin here or later are ignored.
     quorum : tuple of tuple
         The quorum records before the first batch.
     keeps_all : bool
-        Keep where batches begin and end until they are forgotten, for ``last_offsets_of``.
+        Keep the bounds of batches until ``forget``, for ``last_offsets_of``.
 
     Attributes
     ----------
     last : BatchAt or None
-        The last one before ``end``.
+        The last batch before ``end``.
     """
 
     def __init__(self, end: int = NO_BOUND, quorum: QuorumRecords = (), *, keeps_all: bool = False) -> None:
@@ -61,7 +61,7 @@ class Batches:
     def quorum(self) -> QuorumRecords:
         """The last record of each of ``QUORUM_TYPES``: its type and its value.
 
-        There is none where the voters stand in the nodes' configuration.
+        There is none if the voters are in the nodes' configuration.
         """
         return tuple((name, self._quorum[name]) for name in QUORUM_TYPES if name in self._quorum)
 
@@ -71,7 +71,7 @@ class Batches:
         return self._types == (_HEADER, _FOOTER)
 
     def see(self, file: InputFile, block: MarkerBlock) -> None:
-        """Look at the next batches of a log file."""
+        """Process the next batches of a log file."""
         headers = block.headers
         types = headers["control_type"]
         self._types = (int(types[0]) if self._types is None else self._types[0], int(types[-1]))
@@ -90,12 +90,12 @@ class Batches:
                 self._quorum |= dict(_quorum_records(file, headers, self._end))
 
     def forget(self, offset: int) -> None:
-        """Forget batches that end before an offset."""
+        """Drop batches that end before an offset."""
         first = int(np.searchsorted(self._kept["last_offset"], offset))
         self._kept = self._kept[first:]
 
     def with_offsets(self, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
-        """Return, for each offset, the batch that holds it; none of them may be forgotten."""
+        """Return the batch of each offset; none of these batches may have been dropped."""
         at = np.searchsorted(self._kept["base_offset"], offsets, "right") - 1
         return np.asarray(self._kept[at.clip(min=0)])
 

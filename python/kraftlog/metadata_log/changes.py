@@ -1,4 +1,4 @@
-"""What the records of a metadata log change, step by step, in proportion to what they change."""
+"""The changes of a metadata log, step by step, at a cost in proportion to the changes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from kraftlog.read.records import Progress
 
 Ints = npt.NDArray[np.int64]
 _STEP = np.dtype([("offset", "i8"), ("epoch", "i8"), ("timestamp", "i8")])
-_BATCH_BYTES = 1 << 20  # of the log: a record may become many rows
+_BATCH_BYTES = 1 << 20  # bytes of log: a record may become many rows
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What some steps of a log changed.
+    """The changes of some steps of a log.
 
     Attributes
     ----------
     offsets, epochs, timestamps : int64[steps]
-        Of each step the offset, and leader epoch and largest timestamp, in milliseconds, of the batch that holds it.
+        The offset of each step, and leader epoch and largest timestamp, in milliseconds, of its batch.
     changed : dict of str to Changed
-        By type; groups are the offsets of steps.
+        Changes by type; groups are the offsets of steps.
     """
 
     offsets: Ints
@@ -44,19 +44,19 @@ class Changes:
 
 
 class ChangeReader:
-    """Reads what changes behind an image, and goes on where it stopped when more has been written.
+    """Reads the changes after an image, and continues where it stopped once more has been written.
 
     Parameters
     ----------
     before : ImageAt
-        The image from which to go on.
+        The image to start from.
 
     Attributes
     ----------
     offset, epoch : int
         The last offset that was read, and the leader epoch of its batch; -1 before the first.
     start : int
-        Where the next record to read is: the Begin of a transaction that is open.
+        Offset of the next record to read: the Begin of an open transaction.
     """
 
     def __init__(self, before: ImageAt) -> None:
@@ -75,12 +75,12 @@ class ChangeReader:
         by_batch: bool = False,
         on_progress: Progress | None = None,
     ) -> Iterator[Changes]:
-        """Return what changes up to an offset, as ``changes`` does; what is not taken of it is lost."""
+        """Return the changes up to an offset, as ``changes`` does; the caller must take all of them."""
         image = self._image
         end = NO_BOUND if offset is None else offset + 1
         batches_seen = Batches(end, keeps_all=True)
         replay = Replay(log, self.start, end, batches_seen, is_start_known=self._knows_start, batch_bytes=_BATCH_BYTES)
-        waiting = np.empty(0, _STEP)  # the last step, which may go on
+        waiting = np.empty(0, _STEP)  # the last step, which may continue
         for records in replay.visible(faults, on_progress):
             is_shown = (records.visible_at >= 0) & (records.visible_at < end)
             if is_shown.any():
@@ -121,7 +121,7 @@ class ChangeReader:
             self.start, self._knows_start = self.offset + 1 if open_since is None else open_since, True
 
     def _to_snapshot(self, after: ImageAt) -> Changes:
-        """Go on with a snapshot that ends behind the log: all that changed up to it is one step, as Kafka loads it."""
+        """Continue with a snapshot that ends after the log: all changes up to it are one step, as in Kafka."""
         changed = changed_records(self._image, after.image, after.offset)
         self._image = after.image.copy()
         self._image.begin_notes()
@@ -138,20 +138,20 @@ def changes(
     by_batch: bool = False,
     on_progress: Progress | None = None,
 ) -> Iterator[Changes]:
-    """Return what changes behind an image, in order.
+    """Return the changes after an image, in order.
 
     Parameters
     ----------
     log : MetadataLog
-        Not a snapshot.
+        A log, not a snapshot.
     before : ImageAt
-        The image from which to go on.
+        The image to start from.
     offset : int or None
-        The last one whose record counts; None for the end of the log.
+        Last offset to apply; None for the end of the log.
     faults : list of Fault
     by_batch : bool
-        Whether a step is what Kafka publishes at once: a batch, or what a transaction has when the batch of its End is
-        read; its offset is the last one of the batch. Else it is each record, and each transaction at its End.
+        Whether a step is a unit that Kafka publishes at once: a batch, or a transaction when the batch of its End is
+        read; its offset is the last one of the batch. Otherwise it is each record, and each transaction at its End.
     on_progress : callable, optional
 
     Returns

@@ -1,4 +1,4 @@
-"""What is wrong with metadata logs and their snapshots beyond what reading their records shows."""
+"""Faults of metadata logs and their snapshots that reading their records does not show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNFINISHED = "incomplete_snapshot"
 
 
 def metadata_faults(segments: Iterable[Segment], on_progress: Progress | None = None) -> Iterator[Fault]:
-    """Return markers out of place, missing offsets and unfinished snapshots of the metadata logs among segments."""
+    """Return misplaced markers, missing offsets and unfinished snapshots of the metadata logs among segments."""
     for group in by_partition(segments):
         if is_metadata(group[0]):
             faults: list[Fault] = []

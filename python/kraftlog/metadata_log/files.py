@@ -1,4 +1,4 @@
-"""The files of a metadata log: its segments, its snapshots, and what their batch headers say of offsets and times."""
+"""The files of a metadata log: its segments, its snapshots, and offsets and times from their batch headers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Snapshot:
     Attributes
     ----------
     end_offset : int
-        The offset behind the last record that it stands for; 0 of ``bootstrap.checkpoint``.
+        The offset after the last record that it replaces; 0 for ``bootstrap.checkpoint``.
     epoch : int
-        Of that record.
+        Epoch of that record.
     """
 
     segment: Segment
@@ -51,12 +51,12 @@ class MetadataLog:
     Parameters
     ----------
     segments : sequence of Segment
-        Of one partition, in order; or a snapshot alone.
+        Segments of one partition, in order; or only a snapshot.
 
     Raises
     ------
     ValueError
-        When they are of none, or of several logs.
+        When they belong to no metadata log, or to several.
     """
 
     def __init__(self, segments: Sequence[Segment]) -> None:
@@ -64,7 +64,7 @@ class MetadataLog:
         if len(groups) != 1:
             folders = ", ".join(sorted({str(group[0].path) for group in groups}))
             raise ValueError(f"one metadata log is needed, not {len(groups)}{': ' if groups else ''}{folders}")
-        # whatever the folder is called: one like ``node-1`` would be taken for the partition of a topic
+        # independent of the folder's name: ``node-1`` would be taken for the partition of a topic
         self.segments = [replace(segment, topic=CLUSTER_METADATA, partition=0) for segment in groups[0]]
         self.is_snapshot = self.segments[0].state == SNAPSHOT
 
@@ -72,12 +72,12 @@ class MetadataLog:
     def open(cls, path: str | LogPath) -> MetadataLog:
         """Open the folder of a metadata log, a log directory that has it, or one snapshot.
 
-        Of a folder that has snapshots and no log the latest one is opened.
+        In a folder with snapshots but no log the latest snapshot is opened.
 
         Raises
         ------
         FileNotFoundError
-            When there is nothing there.
+            When the path does not exist.
         ValueError
             When there is no metadata log, or more than one.
         """
@@ -94,7 +94,8 @@ class MetadataLog:
         for folder in (given, given / f"{CLUSTER_METADATA}-0"):
             snapshots = disk().matches(folder, "[0-9]*-[0-9]*.checkpoint")
             latest = max(snapshots, default=None, key=str)
-            if latest is not None and not disk().matches(folder, "*.log"):  # Kafka starts from a snapshot alone as well
+            # Kafka also starts from a snapshot without a log
+            if latest is not None and not disk().matches(folder, "*.log"):
                 return cls(discover(latest).segments)
         found = discover(path)
         segments = [one for one in found.segments if is_metadata(one)]
@@ -105,17 +106,17 @@ class MetadataLog:
 
     @property
     def folders(self) -> set[LogPath]:
-        """Where its files are."""
+        """The folder of its files."""
         return {segment.path.absolute().parent for segment in self.segments}
 
     @property
     def start_offset(self) -> int:
-        """Where its first segment begins."""
+        """Base offset of its first segment."""
         return self.segments[0].base_offset or 0
 
     @cached_property
     def end_offset(self) -> int:
-        """Behind the last batch that can be read, whatever snapshots there are beside the segments."""
+        """The offset after the last readable batch, regardless of snapshots."""
         for segment in reversed(self.segments):
             with segment_file(segment, [], strict=False) as file:
                 from_index = seek(segment, file, ReadOptions(start_offset=NO_BOUND))[0]
@@ -127,10 +128,10 @@ class MetadataLog:
 
     @cached_property
     def snapshot_ahead(self) -> Snapshot | None:
-        """The newest snapshot, when it ends behind the log.
+        """The newest snapshot, if it ends after the log.
 
-        A node that fetched it and died has such files. Kafka's ``truncateToLatestSnapshot`` drops the log then: the
-        snapshot is what the node knows.
+        A node that died after fetching it has such files. Kafka's ``truncateToLatestSnapshot`` then drops the log: the
+        snapshot is the node's state.
         """
         newest = self.snapshots[0] if self.snapshots and not self.is_snapshot else None
         if newest is None or newest.end_offset <= (self.segments[-1].base_offset or 0):
@@ -143,7 +144,7 @@ class MetadataLog:
 
     @cached_property
     def snapshots(self) -> list[Snapshot]:
-        """The finished snapshots beside the segments, the latest first."""
+        """The finished snapshots, the latest first."""
         folder = self.segments[0].folder.absolute()
         paths = [path for path in disk().matches(folder, "*") if names.parse_checkpoint_file(path.name) == ""]
         numbered = [path for path in paths if path.name[0].isdigit()]
@@ -151,19 +152,19 @@ class MetadataLog:
         return sorted(found, key=lambda one: (one.end_offset, one.epoch), reverse=True)
 
     def known_start(self, offset: int) -> int | None:
-        """Return where the last snapshot up to an offset ends: no transaction is open there; None without one."""
+        """Return the end of the last snapshot up to an offset, where no transaction is open; None without one."""
         if self.is_snapshot:
             return None
         ends = [one.end_offset for one in self.snapshots if self.start_offset <= one.end_offset <= offset]
         return max((end for end in ends if end > 0), default=None)
 
     def segment_of(self, offset: int) -> Segment:
-        """Return the segment that an offset lies in, or would."""
+        """Return the segment for an offset."""
         before = [segment for segment in self.segments if (segment.base_offset or 0) <= offset]
         return before[-1] if before else self.segments[0]
 
     def batch_at(self, offset: int) -> Headers | None:
-        """Return the header of the sound batch that holds an offset, as an array of one; None without such a batch."""
+        """Return the header of the sound batch with an offset, as an array of one; None without such a batch."""
         segment = self.segment_of(offset)
         with segment_file(segment, [], strict=False) as file:
             start = seek(segment, file, ReadOptions(start_offset=offset))[0]
@@ -174,7 +175,7 @@ class MetadataLog:
         return None
 
     def last_offset_of(self, epoch: int) -> int:
-        """Return the last offset of a leader epoch or an earlier one; the one before the log when there is none."""
+        """Return the last offset of a leader epoch or an earlier one; without one the offset before the log."""
         found = self.start_offset - 1
         for segment in self.segments:
             for headers in _headers(segment):
@@ -183,10 +184,10 @@ class MetadataLog:
         return found
 
     def offset_at(self, timestamp: int) -> int:
-        """Return the last offset that was appended at a time, in milliseconds, or before it.
+        """Return the last offset that was appended at or before a time in milliseconds.
 
-        Where a snapshot ends behind the log, it is the snapshot's last one from its time on, and before that the one
-        before it: what the records between say is not there.
+        If a snapshot ends after the log, it is the snapshot's last offset from the snapshot's time on, and before that
+        the last offset of the log: the records in between are missing.
 
         Raises
         ------
@@ -212,14 +213,14 @@ class MetadataLog:
 
 
 def snapshot_of(segment: Segment) -> Snapshot:
-    """Return what the name of a snapshot's file says."""
+    """Parse the name of a snapshot's file."""
     identity = segment.path.name.split(".")[0].split("-")
     end_offset, epoch = (int(part) for part in identity) if len(identity) == 2 else (0, 0)
     return Snapshot(segment, end_offset, epoch)
 
 
 def last_contained_timestamp(snapshot: Segment) -> int:
-    """Return what a snapshot's header says of when the last record that it stands for was appended; else -1."""
+    """Return the append time of the last record that a snapshot replaces, from its header; else -1."""
     options = ReadOptions(include_control=True, end_offset=1)
     for chunk in typed_chunks([snapshot], [], options, [], uuid=UUID_BINARY):
         if HEADER in chunk.messages.types_there:
@@ -229,7 +230,7 @@ def last_contained_timestamp(snapshot: Segment) -> int:
 
 
 def _headers(segment: Segment, start: int = 0) -> Iterator[Headers]:
-    """Return the headers of sound batches; what cannot be read is reported where records are read."""
+    """Return the headers of sound batches; faults are reported where records are read."""
     with segment_file(segment, [], strict=False) as file:
         for headers in HeaderScan(file, start, check_crc=True).headers():
             sound = headers[headers["crc_ok"] != 0]

@@ -1,4 +1,4 @@
-"""Follows a metadata log that is written: what happens in the cluster, as it happens."""
+"""Follows a growing metadata log and reports changes in the cluster as they happen."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def follow(
     wait: Callable[[], bool],
     where: ChangeFilter | None = None,
 ) -> Iterator[At]:
-    """Return what happens behind an image, and go on when the log has more.
+    """Return the events after an image, and continue as the log grows.
 
-    Segments may be rolled and deleted, and the log may be truncated, as a new leader lets its followers do: what was
-    told of the offsets that are gone did not happen, which a line says; it goes on with what stands there now.
+    Segments may be rolled and deleted, and the log may be truncated, as followers of a new leader do: events at the
+    removed offsets did not happen, which a line reports; then the new events follow.
 
     Parameters
     ----------
     open_log : callable
-        Lists the files of the log as they are.
+        Lists the current files of the log.
     before : ImageAt
     faults : list of Fault
         Receives what could not be read, each once.
     wait : callable
-        Is called when all was told; returns whether to look again.
+        Called after each round; returns whether to check again.
     where : ChangeFilter, optional
-        Only what happened to these topics and brokers.
+        Only events of these topics and brokers.
     """
     log, reader = open_log(), ChangeReader(before)
     found: list[Fault] = []
@@ -71,10 +71,10 @@ def _files(log: MetadataLog) -> list[tuple[str, int]]:
 
 
 def kept_offset(log: MetadataLog, reader: ChangeReader) -> int:
-    """Return the last offset of those that a reader has read that the log still has as they were.
+    """Return the last offset that a reader has read and that is unchanged in the log.
 
-    A leader epoch has one leader, which writes each offset once: offsets are as they were up to the last one that the
-    log has of the epoch that was read last, or of an earlier one.
+    A leader epoch has one leader, which writes each offset once: offsets are unchanged up to the last one in the log
+    with the epoch that was read last, or an earlier one.
     """
     if reader.offset < log.start_offset:
         return reader.offset

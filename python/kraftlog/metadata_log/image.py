@@ -1,4 +1,4 @@
-"""Replays a metadata log to an image: from a snapshot or the start, transactions applied as KIP-868 has them."""
+"""Replays a metadata log to an image: from a snapshot or the start, with transactions applied by KIP-868."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ def image_at(
     log : MetadataLog or sequence of Segment
         A metadata log, or one snapshot.
     offset : int or None
-        The last one whose record counts; None for the end of the log. Of a transaction whose End lies behind it nothing
-        is in the image.
+        Last offset to apply; None for the end of the log. A transaction whose End is after it is not in the image.
     faults : list of Fault
         Receives what could not be read or applied.
     use_snapshots : bool
-        Start from the latest snapshot that is not behind the offset, else from the first record of the log.
+        Start from the latest snapshot up to the offset, else from the first record of the log.
     cache : ImageCache, optional
-        Has images of earlier calls, which count as snapshots of the log do, and receives this one.
+        Images of earlier calls, which are used like snapshots of the log; receives this one.
     on_progress : callable, optional
 
     Returns
@@ -75,7 +74,7 @@ def image_at(
 
 
 def _cached_start(log: MetadataLog, end: int, cache: ImageCache | None) -> ImageAt | None:
-    """Return the image to replay from, when the cache has a later one than the log's snapshots."""
+    """Return the image to start from, if the cache has a later one than the log's snapshots."""
     if cache is None:
         return None
     own = max((one.end_offset for one in log.snapshots if one.end_offset <= end), default=log.start_offset)
@@ -90,11 +89,11 @@ def _cached_start(log: MetadataLog, end: int, cache: ImageCache | None) -> Image
 
 
 def _start(log: MetadataLog, end: int, faults: list[Fault], *, use_snapshots: bool) -> ImageAt:
-    """Return the image from which to replay."""
+    """Return the image to start from."""
     empty = ImageAt(Image.empty(), -1, -1, -1)
     for snapshot in log.snapshots:
         if snapshot.end_offset > end or (snapshot.end_offset > log.end_offset and log.snapshot_ahead is None):
-            continue  # the segments are not the last ones of the log: they are read alone
+            continue  # the segments are not the last ones of the log: read them separately
         if snapshot.end_offset < log.start_offset:
             break
         if not use_snapshots and log.start_offset == 0 and snapshot.end_offset > 0:
@@ -124,19 +123,19 @@ def _of_snapshot(log: MetadataLog, faults: list[Fault], on_progress: Progress | 
 
 
 def _replay(replay: Replay, image: Image, end: int, faults: list[Fault], on_progress: Progress | None) -> None:
-    """Apply the records that are visible before an offset; the next ones of a large log are read meanwhile."""
+    """Apply the records that are visible before an offset; read the next ones of a large log concurrently."""
     for records in replay.visible(faults, on_progress, ahead=True):
         image.apply(records.tables(records.before(end)))
 
 
 def take_faults(log: MetadataLog, image: Image, faults: list[Fault]) -> None:
-    """Note what an image refused as faults of the log."""
+    """Note records that an image rejected as faults of the log."""
     faults += [located(log.segment_of(fault.base_offset or 0), fault) for fault in image.faults]
     image.faults.clear()
 
 
 def _at(log: MetadataLog, image: Image, batch: BatchAt | None, end: int, faults: list[Fault]) -> ImageAt | None:
-    """Say of which record an image is the last, by the batch that holds it; its faults are the log's."""
+    """Set the last record of an image and its batch; add the faults of the log."""
     take_faults(log, image, faults)
     if batch is None:
         return None

@@ -1,4 +1,4 @@
-"""What a metadata log says at one of its records."""
+"""The state of a metadata log at one of its records."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from kraftlog.metadata_log.batches import QuorumRecords
 
 @dataclass(frozen=True)
 class ImageAt:
-    """An image, and the last record that it stands for.
+    """An image, and the last record that it includes.
 
     Attributes
     ----------
     image : Image
     offset : int
-        Of that record; -1 when there is none.
+        Offset of that record; -1 without one.
     epoch : int
         The leader epoch of its batch.
     timestamp : int
-        When its batch was appended, in milliseconds; -1 where that is not known.
+        Append time of its batch, in milliseconds; -1 if unknown.
     is_offset_batch_aligned : bool
         Whether it is the last one of its batch.
     open_since : int or None
-        The offset of the Begin of the transaction that is open there; nothing of it is in the image.
+        The offset of the Begin of an open transaction, which is not in the image.
     quorum : tuple of tuple
-        The control records that say who the voters of a dynamic quorum are, type and value.
+        The control records with the voters of a dynamic quorum, as type and value.
     log_end_offset : int or None
-        Behind the last record of the log, when that ends before the snapshot that the image is of; else None.
+        The offset after the last record of the log, if the log ends before the image's snapshot; else None.
     faults : tuple of Fault
-        What could not be read or applied; ``Log.image`` notes it here.
+        Faults of reading or applying; ``Log.image`` sets them.
     """
 
     image: Image

@@ -1,12 +1,12 @@
-"""A cache of metadata images outside of log directories: the next look at a long log replays only what is new.
+"""A cache of metadata images outside of log directories: the next read of a long log replays only new records.
 
-An entry is a snapshot as a Kafka controller writes one, in a folder of its own:
+An entry is a snapshot in the format of a Kafka controller, in its own folder:
 
 ``<folder>/<format>/<cluster id>/<CRC of the last batch>/<end offset>-<epoch>.checkpoint``
 
-It is an image of a log that holds this batch: two logs of a cluster that agree in the epoch and the offset of a batch
-agree in all before it. An entry of which the log has no such batch is passed over; one that cannot be read is removed.
-Images of logs with faults are not kept, so that the faults are reported each time.
+It is an image of a log with this batch: two logs of a cluster with the same epoch and offset of a batch agree in
+everything before it. An entry without a matching batch in the log is skipped; an unreadable one is removed. Images of
+logs with faults are not kept, so that the faults are reported each time.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kraftlog.metadata_log.files import MetadataLog, Snapshot, snapshot_of
 from kraftlog.metadata_log.image_at import ImageAt
 from kraftlog.metadata_log.image_snapshot import write_image
 
-LEAST_RECORDS = 1_000_000  # a tenth of a second; fewer are replayed again
-MOST_KEPT = 4  # of a cluster
-_FORMAT = "1"  # another one when snapshots of an older kraftlog lack something
+LEAST_RECORDS = 1_000_000  # a tenth of a second; fewer are not worth an entry
+MOST_KEPT = 4  # images kept of a cluster
+_FORMAT = "1"  # changes when snapshots of an older kraftlog are incomplete
 _UNKNOWN_CLUSTER = "unknown"
 
 _LOGGER = logging.getLogger("kraftlog")
@@ -49,7 +49,7 @@ class ImageCache:
     folder : Path, optional
         By default ``default_folder()``.
     least_records : int
-        How many records of a log must have been replayed for an image to be kept.
+        Minimum number of replayed records for an image to be kept.
 
     Examples
     --------
@@ -72,12 +72,12 @@ class ImageCache:
         """Return the kept images of a log, the latest first."""
         try:
             return sorted(self._fitting(log), key=lambda one: one.end_offset, reverse=True)
-        except (OSError, ValueError) as error:  # as good as an empty one
+        except (OSError, ValueError) as error:  # equivalent to an empty cache
             _LOGGER.debug("the cache of images cannot be read: %s", error)
             return []
 
     def keep(self, log: MetadataLog, at: ImageAt, replayed: int) -> None:
-        """Keep an image, if it took many records and a snapshot can be made of it."""
+        """Keep an image, if it took many records and can be written as a snapshot."""
         if (
             replayed < self._least_records
             or at.open_since is not None
@@ -91,13 +91,13 @@ class ImageCache:
         try:
             folder = self._folder / _cluster_of(log) / _identity(batch)[0]
             disk().make_folder(self._folder)
-            self._folder.chmod(0o700)  # the images hold credentials
+            self._folder.chmod(0o700)  # the images contain credentials
             disk().make_folder(folder)
             records = ((name, BUILT_IN.messages[name].versions.last, rows) for name, rows in at.image.records())
             with suppress(FileExistsError):
                 write_image(folder, at, records)
             self._remove_others(log)
-        except OSError as error:  # a full disk, a home that is read-only: the image is there all the same
+        except OSError as error:  # a full disk or a read-only home: the image is still valid
             _LOGGER.debug("an image is not kept: %s", error)
 
     def drop(self, snapshot: Snapshot) -> None:
@@ -120,7 +120,7 @@ class ImageCache:
                     yield snapshot
 
     def _remove_others(self, log: MetadataLog) -> None:
-        """Remove the images of the cluster that are not of this log, and its older ones."""
+        """Remove the cluster's images of other logs, and the older ones of this log."""
         kept = {snapshot.segment.path.parent.name for snapshot in self.snapshots(log)[:MOST_KEPT]}
         cluster = self._folder / _cluster_of(log)
         for entry in disk().entries(cluster):
@@ -129,12 +129,12 @@ class ImageCache:
 
 
 def _identity(batch: Headers) -> tuple[str, int, int]:
-    """Return the CRC of a batch, the offset behind it and its leader epoch."""
+    """Return the CRC of a batch, the offset after it and its leader epoch."""
     return f"{int(batch['crc'][0]):08x}", int(last_offsets(batch)[0]) + 1, int(batch["partition_leader_epoch"][0])
 
 
 def _cluster_of(log: MetadataLog) -> str:
-    """Return the cluster's id, from the log directory; a fixed word where a log lies elsewhere."""
+    """Return the cluster id from the log directory; a fixed word for a log elsewhere."""
     path = log.segments[0].folder.absolute().parent / "meta.properties"
     with suppress(OSError, CorruptRecordError):
         cluster = read_properties(path).get("cluster.id", "")

@@ -25,10 +25,10 @@ def write_image(folder: Path, at: ImageAt, records: Records | None = None) -> Pa
     Parameters
     ----------
     folder : Path
-        Is made when it is not there.
+        Created if missing.
     at : ImageAt
     records : iterable of tuple, optional
-        Name of a type, version to write, and records; in place of those of the image at its own metadata.version.
+        Name of a type, version to write, and records; by default the image's at its own metadata.version.
 
     Returns
     -------
@@ -40,11 +40,12 @@ def write_image(folder: Path, at: ImageAt, records: Records | None = None) -> Pa
     FileExistsError
         When there is such a snapshot.
     InvalidRecordError
-        When a version has no place for a value.
+        When a version cannot represent a value.
     ValueError
-        When there is no record that it would stand for.
+        When there is no record before the snapshot.
     InvalidTransactionStateError
-        When a transaction is open at the offset, or it lies inside a batch: who went on from there would lose records.
+        When a transaction is open at the offset, or it is inside a batch: a reader that continues there would lose
+        records.
     """
     if at.offset < 0 or at.epoch < 0:
         raise ValueError("no snapshot can be made of a log before its first record")

@@ -1,4 +1,4 @@
-"""The visible records of a metadata log, typed, as an image takes them."""
+"""The visible records of a metadata log, typed, for an image."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 _MARKERS = frozenset(MARKER_NAMES.values())
 _NEVER = -1
 _BATCH_BYTES, _LEAST_BATCH_BYTES, _BATCH_ROWS = 4 << 20, 1 << 20, 1 << 16  # measured
-_CHUNKS = 16  # of a log that is not large: some are held at the same time
+_CHUNKS = 16  # bytes per chunk of a small log, of which several are held at the same time
 
 
 class Visible:
@@ -42,11 +42,11 @@ class Visible:
     typed : dict of str to Typed
         By type.
     offsets : numpy.ndarray of int64
-        Of each record of the chunk.
+        Offset of each record of the chunk.
     find_visible_at : callable
         Returns ``visible_at``.
     is_rising : bool
-        Whether each offset is larger than the one before.
+        Whether offsets are strictly increasing.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Visible:
         return None if end == NO_BOUND else self.visible_at < end
 
     def tables(self, wanted: npt.NDArray[np.bool_] | None = None) -> dict[str, pa.RecordBatch]:
-        """Return those of the chunk's records that are wanted, by default all, as ``Image.apply`` takes them."""
+        """Return the selected records of the chunk, by default all, for ``Image.apply``."""
         if wanted is None or wanted.all():
             return {name: self._table(typed, 0, len(typed.rows)) for name, typed in self.typed.items()}
         at = np.flatnonzero(wanted)
@@ -88,7 +88,7 @@ class Visible:
 
 
 class Replay:
-    """Reads a metadata log, or a snapshot, in one walk that decides about transactions as well.
+    """Reads a metadata log, or a snapshot, in one pass that also resolves transactions.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ class Replay:
     start, end : int
         Offsets [start, end) of the records.
     batches : Batches
-        Is shown the batches of the log.
+        Receives the batches of the log.
     is_start_known : bool
-        Whether no transaction is open at ``start``, where a snapshot ends; else the walk starts at the last snapshot
-        before it, or where the log starts.
+        Whether no transaction is open at ``start``, as at the end of a snapshot; otherwise the pass starts at the last
+        snapshot before it, or at the start of the log.
     batch_bytes : int, optional
-        Of the log, in a chunk; by default as many as are fast.
+        Bytes of log in a chunk; by default tuned for speed.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Replay:
         self.batches = batches
         self._bounds = start, end
         first = log.segments[0].base_offset
-        is_bound = first is None or start > first  # else no record need be compared with it
+        is_bound = first is None or start > first  # otherwise no record needs the comparison
         self._options = ReadOptions(
             start_offset=start if is_bound else -NO_BOUND,
             end_offset=end,
@@ -135,10 +135,10 @@ class Replay:
         Parameters
         ----------
         faults : list of Fault
-            Receives what is wrong.
+            Receives faults.
         on_progress : callable, optional
         ahead : bool
-            Let a thread read, and decode, the next chunks of a large log meanwhile. ``batches`` is ahead as well then.
+            Let a thread read and decode the next chunks of a large log. ``batches`` is then ahead, too.
         """
         found: list[Fault] = []
         walk = self._walk = MetadataWalk(
@@ -180,7 +180,7 @@ class Replay:
         return _size(self._log) > _BATCH_BYTES
 
     def open_at(self, offset: int) -> int | None:
-        """Return where the transaction began that is open behind an offset, of those that were read; or None."""
+        """Return the begin offset of a transaction that is open after an offset, among those read; or None."""
         return self._walk.decisions.open_at(offset)
 
     def _bounds_in(self, segment: Segment) -> tuple[int, int]:
@@ -188,13 +188,13 @@ class Replay:
         return options.start_offset, options.end_offset
 
     def _hides_only_markers(self, decided: Decided, offsets: Ints) -> bool:
-        """Return whether all records but markers are visible, and none is out of bounds."""
+        """Return whether all records except markers are visible and within bounds."""
         start, end = self._bounds_in(decided.segment)
         is_within = decided.block.is_rising and start <= offsets[0] and offsets[-1] < end
         return bool(is_within) and decided.view.is_committed
 
     def _shown(self, decided: Decided, offsets: Ints, reader: MessageReader, faults: list[Fault]) -> Iterator[Visible]:
-        """Leave out what is hidden before it is decoded: what is wrong with its messages does not count."""
+        """Leave out hidden records before they are decoded: their faults do not count."""
         start, end = self._bounds_in(decided.segment)
         visible_at = decided.view.visible_at(decided.block.rows.headers, offsets)
         keep = (visible_at != _NEVER) & (offsets >= start) & (offsets < end)

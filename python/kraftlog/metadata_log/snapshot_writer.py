@@ -14,7 +14,7 @@ UNFINISHED_SNAPSHOT = ".part"
 
 
 def snapshot_path(folder: Path, end_offset: int, epoch: int) -> Path:
-    """Return the path of a snapshot of everything before an offset, the last record of which has that epoch."""
+    """Return the path of a snapshot of everything before an offset, whose last record has that epoch."""
     return folder / f"{end_offset:020d}-{epoch:010d}.checkpoint"
 
 
@@ -28,7 +28,7 @@ def write_snapshot(
     max_batch_bytes: int,
     quorum: Iterable[tuple[str, bytes]] = (),
 ) -> None:
-    """Write a snapshot, or nothing when something fails.
+    """Write a snapshot, or nothing on failure.
 
     Parameters
     ----------
@@ -36,19 +36,19 @@ def write_snapshot(
     records : arrays of binary
         Serialized metadata records, none of which is a transaction marker.
     epoch : int
-        Of the snapshot, and of all its batches.
+        Epoch of the snapshot, and of all its batches.
     last_contained_log_timestamp : int
-        When the last record that the snapshot stands for was appended to the log.
+        Append time of the last record that the snapshot replaces.
     timestamp_ms : int
-        Of the records of the snapshot.
+        Timestamp of the snapshot's records.
     max_batch_bytes : int
     quorum : iterable of tuple
-        The control records, type and value, that say who the voters of a dynamic quorum are.
+        The control records with the voters of a dynamic quorum, as type and value.
 
     Raises
     ------
     FileExistsError
-        When there is such a snapshot.
+        When the snapshot exists.
     """
     if disk().entry(path) is not None:
         raise FileExistsError(f"{path}: this snapshot exists")

@@ -1,4 +1,4 @@
-"""What happened in a cluster, from its metadata log: changes of the image, and what only the log itself says."""
+"""Events of a cluster, from its metadata log: changes of the image, and records that do not change it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ABORTED = TRANSACTION_STATES.index("aborted")
 
 
 class At(NamedTuple):
-    """What happened, and when: milliseconds, -1 where that is not known."""
+    """An event and its time: milliseconds, -1 if unknown."""
 
     timestamp: int
     what: Happening
@@ -41,7 +41,7 @@ class At(NamedTuple):
 def timeline(
     log: MetadataLog, before: ImageAt, offset: int | None, faults: list[Fault], where: ChangeFilter | None = None
 ) -> Iterator[At]:
-    """Return what happened behind an image, in the order of offsets; equal changes of one second are one.
+    """Return the events after an image, in the order of offsets; equal changes of one second are merged.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def timeline(
         Not a snapshot.
     before : ImageAt
     offset : int or None
-        The last one whose record counts; None for the end of the log.
+        Last offset to apply; None for the end of the log.
     faults : list of Fault
     where : ChangeFilter, optional
-        Only what happened to these topics and brokers; nothing that the log itself says is of one.
+        Only events of these topics and brokers; events of the log itself are left out.
     """
     reader = ChangeReader(before)
     return timeline_behind(log, reader, log.known_start(before.offset + 1), offset, faults, where)
@@ -66,14 +66,14 @@ def timeline_behind(
     faults: list[Fault],
     where: ChangeFilter | None = None,
 ) -> Iterator[At]:
-    """Return what happened behind what a reader has read, as ``timeline`` does.
+    """Return the events after a reader's position, as ``timeline`` does.
 
     Parameters
     ----------
     log : MetadataLog
     reader : ChangeReader
     known_start : int or None
-        An offset that is not behind that, at which no transaction is open; None where the log begins.
+        An offset up to that position at which no transaction is open; None for the start of the log.
     offset : int or None
     faults : list of Fault
     where : ChangeFilter, optional
@@ -95,7 +95,7 @@ def timeline_behind(
 
 
 def _whole(burst: Burst, stamps: dict[int, int], of_log: list[At]) -> Iterator[At]:
-    """Return what a burst has, and what stands in the log up to its end, which is taken away."""
+    """Return the events of a burst, and remove and return those of the log up to its end."""
     found = [At(stamps[one.offset], one) for one in burst.happenings()]
     last = max(stamps, default=-1)
     before = [one for one in of_log if one.what.offset <= last]
@@ -104,7 +104,7 @@ def _whole(burst: Burst, stamps: dict[int, int], of_log: list[At]) -> Iterator[A
 
 
 def _by_second(steps: Changes) -> Iterator[Changes]:
-    """Cut steps where the second of their timestamps changes."""
+    """Split steps where the second of their timestamps changes."""
     seconds = steps.timestamps // SECOND
     cuts = [0, *(np.flatnonzero(np.diff(seconds)) + 1).tolist(), len(seconds)]
     if len(cuts) <= 2 and len(seconds):
@@ -160,7 +160,7 @@ def _of_control(key: bytes | None, value: bytes | None, epoch: int) -> tuple[str
     try:
         record = decode_control(key or b"", value)
     except InvalidRecordError:
-        return None  # reading records says what is wrong with it
+        return None  # reading records reports the fault
     if record.control_type == "LEADER_CHANGE":
         return "controller", f"controller {record.fields['leaderId']} is the active controller, epoch {epoch}"
     if record.control_type == "KRAFT_VOTERS":

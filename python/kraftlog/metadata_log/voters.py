@@ -1,4 +1,4 @@
-"""The voters of the metadata quorum, as the files of one of its nodes have them."""
+"""The voters of the metadata quorum, from the files of one node."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _NAMES_VOTERS = [CONTROL_TYPES.index(name) for name in ("LEADER_CHANGE", "KRAFT_
 
 
 def voters_of(segments: Sequence[Segment], faults: list[Fault]) -> frozenset[int] | None:
-    """Return the node ids of the voters; None where no file names them.
+    """Return the node ids of the voters; None if no file names them.
 
     The last record of the log that names them counts: a new leader's LeaderChangeMessage, or a VotersRecord (KIP-853),
     which is in force as soon as it is appended. When snapshots have replaced these records, a VotersRecord is in the
-    snapshot. A quorum whose voters stand in the nodes' configuration has them in ``quorum-state`` instead.
+    snapshot. A quorum with voters in the nodes' configuration has them in ``quorum-state`` instead.
 
     Parameters
     ----------
     segments : sequence of Segment
-        Of one replica of the metadata log, in order.
+        Segments of one replica of the metadata log, in order.
     faults : list of Fault
         Receives what cannot be read.
     """
@@ -45,7 +45,7 @@ def voters_of(segments: Sequence[Segment], faults: list[Fault]) -> frozenset[int
 
 
 def _named(segment: Segment, faults: list[Fault]) -> Iterator[Iterable[int]]:
-    """Return the voters that each control record names, of the last batch with such records."""
+    """Return the voters in each control record of the last batch with such records."""
     last = None
     for headers in segment_headers(segment, faults, check_control=True):
         at = np.flatnonzero(np.isin(headers["control_type"], _NAMES_VOTERS) & (headers["crc_ok"] != 0))
