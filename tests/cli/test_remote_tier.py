@@ -95,7 +95,7 @@ def test_wrong_usage(kraftlog_command: Command, given: tuple[str, ...], message:
 def test_no_key(kraftlog_command: Command, tier: Path):
     done = kraftlog_command("records", "--remote-tier", tier / "aiven")
     assert done.returncode == 1
-    assert "encrypted for the key pair 'k1', of which no private key was given; given: none" in done.stderr
+    assert "encrypted for the key pair 'k1': expected its private key, found keys for none" in done.stderr
 
 
 def test_a_tier_of_aivens_plugin(kraftlog_command: Command):

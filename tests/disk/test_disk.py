@@ -105,7 +105,7 @@ def test_a_file_that_was_truncated(tmp_path: Path):
     file = disk().open(path)
     os.truncate(path, 60)
     assert (file.size, file.read(50, 60)) == (100, bytes(range(50, 60)))
-    with pytest.raises(ShortReadError, match="70 bytes expected, 60 found: the file was truncated") as caught:
+    with pytest.raises(ShortReadError, match="expected 70 bytes, found 60: the file was truncated") as caught:
         file.read(50, 70)
     assert (caught.value.expected, caught.value.found) == (70, 60)
     file.close()

@@ -1,4 +1,4 @@
-"""Answers of object stores that are shorter than what was asked for: found, and never taken for bytes of the file."""
+"""Answers of object stores that are shorter than requested: found, and never taken for bytes of the file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_short_answers(data: bytes, draws: st.DataObject):
         found = opened(data, cut).read(start, end)
     except OSError as error:
         assert "s3://bucket/one.log: bytes" in str(error)  # noqa: PT017
-        assert "the answer is shorter than what was asked for" in str(error)  # noqa: PT017
+        assert "the answer is shorter than requested" in str(error)  # noqa: PT017
     else:
         assert found == data[start:end]
 
@@ -79,7 +79,7 @@ def test_whole_answers(data: bytes):
 
 @given(st.binary(min_size=1, max_size=40), st.integers(1, 40))
 def test_answers_that_stay_short(data: bytes, missing: int):
-    with pytest.raises(OSError, match="shorter than what was asked for"):
+    with pytest.raises(OSError, match="shorter than requested"):
         opened(data, lambda size: max(size - missing, 0)).read(0, len(data))
 
 

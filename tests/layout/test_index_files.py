@@ -95,7 +95,7 @@ def test_damaged_snapshot(tmp_path: Path):
     with pytest.raises(kraftlog.CorruptRecordError, match=r"stored crc \d+, computed crc \d+"):
         read_producer_snapshot(copy)
     copy.write_bytes(data[:4])
-    with pytest.raises(kraftlog.CorruptRecordError, match="a header of 10 bytes, but 4 bytes left"):
+    with pytest.raises(kraftlog.CorruptRecordError, match="expected a header of 10 bytes, found 4 bytes"):
         read_producer_snapshot(copy)
 
 

@@ -310,7 +310,7 @@ def test_a_staged_file_of_another_size_is_refused(tmp_path: Path, change: int):
     path = one.folder(tmp_path) / staged[1].path
     data = path.read_bytes()
     path.write_bytes(data[:change] if change < 0 else data + b"x")
-    with pytest.raises(WriteEndedError, match=f"{len(data)} bytes expected, {len(data) + change} found"):
+    with pytest.raises(WriteEndedError, match=f"expected {len(data)} bytes, found {len(data) + change}"):
         commit(tmp_path, one, staged)
     assert visible(tmp_path, "read_uncommitted") == {}
 

@@ -106,7 +106,7 @@ def test_a_file_that_is_truncated_while_it_is_read(tmp_path: Path, monkeypatch: 
     (fault,) = stream.faults
     assert fault.error == "unreadable_file"
     assert (fault.position or 0) + (fault.size_in_bytes or 0) == size
-    assert f"{size - 100_000} found: the file was truncated after it was listed" in fault.message
+    assert f"found {size - 100_000}: the file was truncated after it was listed" in fault.message
 
 
 def test_a_file_that_is_truncated_and_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

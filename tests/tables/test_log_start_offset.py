@@ -146,13 +146,13 @@ def test_transactions_that_ended_before_it_are_not_shown():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\n", "line 1: version '' is not 0"),
-        (b"1\n0\n", "line 1: version '1' is not 0"),
-        (b"0\n2\norders-del-7 0 91\n", "line 2: 2 entries expected, 1 found"),
-        (b"0\n1\norders-del-7 0\n", "line 3: 3 words expected, 2 found"),
-        (b"0\n1\norders-del-7 0 x\n", "line 3: 'x' is not a number"),
+        (b"\n", "line 1: expected version 0, found ''"),
+        (b"1\n0\n", "line 1: expected version 0, found '1'"),
+        (b"0\n2\norders-del-7 0 91\n", "line 2: expected 2 entries, found 1"),
+        (b"0\n1\norders-del-7 0\n", "line 3: expected 3 words, found 2"),
+        (b"0\n1\norders-del-7 0 x\n", "line 3: expected a number, found 'x'"),
         (b"0\n1\norders-del-7 0 99999999999999999999\n", "line 3: 99999999999999999999 does not fit 64 bits"),
-        (b"0\n1\n\xff 0 91\n", "byte 4: not UTF-8"),
+        (b"0\n1\n\xff 0 91\n", "byte 4: expected UTF-8"),
     ],
 )
 def test_a_damaged_checkpoint_hides_nothing(tmp_path: Path, content: bytes, message: str):

@@ -1,4 +1,4 @@
-"""Chunks of files that are fetched by threads ahead of their readers, and kept for a while; bounded by their bytes."""
+"""A cache of file chunks that threads fetch ahead of their readers, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from threading import Condition
 from kraftlog.codec.compression import Decompressor, decompressor
 from kraftlog.disk.remote_files import READS_AT_ONCE
 
-MOST_BYTES = 128 << 20  # of all files together: what is fetched, what is made of it, and what waits for its readers
-KEPT_BYTES = 64 << 20  # of these, when nobody reads
-AHEAD_BYTES = 48 << 20  # that nobody has asked for yet
-THREADS = 2 * READS_AT_ONCE  # some wait for what they have fetched to be undone
+MOST_BYTES = 128 << 20  # bytes of all files: chunks in transit, decoded, and waiting for readers
+KEPT_BYTES = 64 << 20  # of these, bytes that stay without a reader
+AHEAD_BYTES = 48 << 20  # bytes of chunks that no reader has requested yet
+THREADS = 2 * READS_AT_ONCE  # more threads than requests: some wait for decoding
 UNDOING_AT_ONCE = min(os.cpu_count() or 2, READS_AT_ONCE)
-IDLE_BYTES = 8 << 20  # of the memory of a decompressor that is used again; larger ones are dropped
+IDLE_BYTES = 8 << 20  # bytes of a decompressor's memory that is reused; larger ones are dropped
 
 
 @dataclass(frozen=True)
 class Group:
-    """Chunks that are fetched together, and what that takes.
+    """Chunks that are fetched together, and the memory for that.
 
     Attributes
     ----------
     keys : sequence
         A file and the number of a chunk, each.
     sizes : sequence of int
-        Bytes of each chunk as it was before it was stored.
+        Original bytes of each chunk.
     stored_bytes : int
-        What comes of them at once.
+        Bytes of the stored chunks, all at once.
     undo_bytes : int
-        More than the larger of both, while they are made what they were.
+        Bytes beyond the larger of both, while they are decoded.
     fetch : callable
-        Returns the chunks; takes what it needs for that by ``ChunkCache.room_for_stored`` and ``ChunkCache.undo``.
+        Returns the chunks; allocates with ``ChunkCache.room_for_stored`` and ``ChunkCache.undo``.
     """
 
     keys: Sequence[Hashable]
@@ -48,19 +48,19 @@ class Group:
 
     @property
     def bytes(self) -> int:
-        """What it takes until it is there, but for undoing."""
+        """Bytes until the chunks are complete, without decoding."""
         return max(self.stored_bytes, sum(self.sizes))
 
 
 class Chunk:
-    """A chunk that is there, or on its way with its neighbours."""
+    """A chunk that is complete, or in transit with its neighbours."""
 
     __slots__ = ("_data", "_done", "is_ahead", "is_kept", "key", "readers", "size", "was_ahead")
 
     def __init__(self, key: Hashable, size: int, done: Future[None], *, is_ahead: bool) -> None:
         self.key = key
         self.size = size
-        self.is_ahead = self.was_ahead = is_ahead  # the first until a reader asks for it
+        self.is_ahead = self.was_ahead = is_ahead  # True until a reader requests it
         self.is_kept = True
         self.readers = 0
         self._data: bytes | None = None
@@ -68,7 +68,7 @@ class Chunk:
 
     @property
     def is_there(self) -> bool:
-        """Whether its bytes have come."""
+        """Whether its bytes are complete."""
         return self._data is not None
 
     def put(self, data: bytes) -> None:
@@ -76,18 +76,18 @@ class Chunk:
         self._data = data
 
     def data(self) -> bytes:
-        """Wait for its bytes; raises what fetching them has raised."""
+        """Wait for its bytes; raise the error of fetching them."""
         self._done.result()
         assert self._data is not None
         return self._data
 
 
 class ChunkCache:
-    """The chunks of all files of a process: those used last, and those that are fetched ahead.
+    """The chunks of all files of a process: recently used ones, and those fetched ahead.
 
-    Every byte is counted before it is allocated: of what is on its way, of what it takes to undo it, and of what is
-    kept. A group is begun when there is room for it, and for undoing it or the largest of those on their way; what
-    nobody reads makes room. A single group that is larger than all is begun when nothing else is there.
+    Every byte is counted before it is allocated: for chunks in transit, for decoding, and for the cache. A group starts
+    when there is room for it, and for decoding it or the largest group in transit; chunks without a reader are dropped
+    to make room. A group that exceeds the limit starts when the cache is empty.
 
     Parameters
     ----------
@@ -96,9 +96,9 @@ class ChunkCache:
     Attributes
     ----------
     bytes : int
-        Of all that is kept, on its way or being undone.
+        Bytes of all chunks in the cache, in transit or being decoded.
     peak_bytes : int
-        The most that there have been.
+        Maximum of ``bytes`` so far.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -119,11 +119,11 @@ class ChunkCache:
         self.bytes = self.peak_bytes = 0
 
     def has(self, key: Hashable) -> bool:
-        """Whether a chunk is kept, or on its way."""
+        """Whether a chunk is in the cache or in transit."""
         return key in self._chunks
 
     def fetch(self, group: Group, *, is_ahead: bool = False) -> bool:
-        """Begin to fetch chunks, if there is room; what is fetched ahead of its reader takes none from others."""
+        """Start to fetch chunks, if there is room; fetching ahead evicts no other chunks."""
         with self._changed:
             if is_ahead and (self._waiting or self._ahead + sum(group.sizes) > AHEAD_BYTES):
                 return False
@@ -133,10 +133,10 @@ class ChunkCache:
             return True
 
     def take(self, group: Group) -> Chunk:
-        """Return the first chunk of a group; when it is neither kept nor on its way, the group is fetched.
+        """Return the first chunk of a group; fetch the group if it is neither in the cache nor in transit.
 
-        It stays until it is given back with ``release``. A thread that holds one must not ask for another: those that
-        wait for room rely on it.
+        It stays until ``release``. A thread that holds one must not request another: threads that wait for room rely on
+        this.
         """
         with self._changed:
             key = group.keys[0]
@@ -156,7 +156,7 @@ class ChunkCache:
             return chunk
 
     def release(self, chunk: Chunk, *, is_done: bool) -> None:
-        """Give a chunk back; ``is_done`` when it will not be read again."""
+        """Release a chunk; ``is_done`` if it will not be read again."""
         with self._changed:
             chunk.readers -= 1
             if is_done:
@@ -166,20 +166,20 @@ class ChunkCache:
             self._changed.notify_all()
 
     def trim(self) -> None:
-        """Drop what was not used for the longest time, down to what may be kept."""
+        """Drop the least recently used chunks, down to the limit."""
         with self._changed:
             self._make_room(self.bytes - KEPT_BYTES, of_ahead=False)
             self._changed.notify_all()
 
     @contextmanager
     def room_for_stored(self, size: int) -> Iterator[memoryview]:
-        """Lend memory for what comes of a group; it is used again, as each thread would keep some that is freed."""
+        """Lend memory for the stored bytes of a group; it is reused, as each thread would keep some that is freed."""
         with self._changed:
             fitting = [one for one in self._buffers if size <= len(one) <= 2 * size]
             buffer = min(fitting, key=len, default=None)
             if buffer is not None:
                 self._buffers.remove(buffer)
-                self._add(-size)  # that much is among the bytes of its group
+                self._add(-size)  # this is counted among the bytes of its group
         own = buffer if buffer is not None else bytearray(size)
         try:
             with memoryview(own) as view, view[:size] as part:
@@ -194,7 +194,7 @@ class ChunkCache:
                     self._add(size - len(own))
 
     def undo(self, work: Callable[[Decompressor], list[bytes]], need: int, limit: int) -> list[bytes]:
-        """Return what a thread for that makes of a group, with a decompressor of chunks of at most ``limit`` bytes."""
+        """Decode a group in a thread for that, with a decompressor for chunks of at most ``limit`` bytes."""
         return self._threads("undo", UNDOING_AT_ONCE).submit(self._undo, work, need, limit).result()
 
     def _undo(self, work: Callable[[Decompressor], list[bytes]], need: int, limit: int) -> list[bytes]:
@@ -204,8 +204,10 @@ class ChunkCache:
             idle = next((one for one in self._idle if one.limit == limit), None)
             if idle is not None:
                 self._idle.remove(idle)
-                self._add(-limit)  # it is among what is needed
-            while self._idle and self.bytes + need > self._most:  # those of two at once take room that one has reserved
+                self._add(-limit)  # it is counted as needed
+            while (
+                self._idle and self.bytes + need > self._most
+            ):  # two at once would need room that only one has reserved
                 self._add(-self._idle.pop().limit)
             self._add(need)
         undo = decompressor(limit) if idle is None else idle
@@ -225,13 +227,13 @@ class ChunkCache:
         self.peak_bytes = max(self.peak_bytes, self.bytes)
 
     def _has_room(self, group: Group, *, for_reader: bool) -> bool:
-        """Whether a group may be begun; what nobody reads is dropped for it."""
+        """Whether a group may start; chunks without a reader are dropped for it."""
         undo = max([group.undo_bytes, *(one.undo_bytes for one in self._on_their_way)])
         self._make_room(self.bytes + group.bytes + undo - self._most, of_ahead=for_reader)
         return self.bytes + group.bytes + undo <= self._most or (for_reader and not self.bytes)
 
     def _make_room(self, size: int, *, of_ahead: bool) -> None:
-        """Drop what nobody reads: what was used first, then, where it is asked for, what was fetched ahead."""
+        """Drop chunks without a reader: the least recently used, then, on request, those fetched ahead."""
         least = self.bytes - size
         for is_ahead in (False, True) if of_ahead else (False,):
             if self.bytes <= least:
@@ -251,7 +253,7 @@ class ChunkCache:
         done: Future[None] = Future()
         chunks = [Chunk(key, size, done, is_ahead=is_ahead) for key, size in zip(group.keys, group.sizes, strict=True)]
         for chunk in chunks:
-            chunk.is_kept = chunk.key not in self._chunks  # else another reader has begun to fetch it
+            chunk.is_kept = chunk.key not in self._chunks  # otherwise another reader has started to fetch it
             self._chunks.setdefault(chunk.key, chunk)
             self._ahead += chunk.size if is_ahead and chunk.is_kept else 0
         self._add(group.bytes)
@@ -275,7 +277,7 @@ class ChunkCache:
         done.set_result(None)
 
     def _end(self, group: Group, chunks: list[Chunk], found: list[bytes]) -> None:
-        """Keep what has come of a group, if anything has, and count that alone."""
+        """Keep the complete chunks of a group, if any, and count only these."""
         with self._changed:
             self._on_their_way.remove(group)
             for chunk, data in zip(chunks, found, strict=bool(found)):
@@ -295,6 +297,6 @@ class ChunkCache:
 
 
 def _start_anew(cache: ChunkCache | None) -> None:
-    """Forget all, in a process that was forked: the threads that fetch are not there."""
+    """Drop everything in a forked process, which lacks the fetching threads."""
     if cache is not None:
         cache._start()

@@ -1,4 +1,4 @@
-"""The one object that files are listed, read and written through, which tests can swap."""
+"""The one object through which files are listed, read and written; tests can replace it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ReadableFile(InputFile, Protocol):
     """A file that is open for reading at any position; ``size`` in bytes, when it was opened or listed."""
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the file; a second call does nothing."""
 
 
 def reading_until(file: ReadableFile, end: int) -> None:
-    """Say up to which byte a file will be read, so that no more is fetched ahead of its reader."""
+    """Set up to which byte a file will be read, so that no more is fetched ahead."""
     if hasattr(file, "read_until"):
         file.read_until = min(end, file.size)
 
@@ -33,7 +33,7 @@ def reading_until(file: ReadableFile, end: int) -> None:
 class Disk(LocalWriting):
     """Local and remote file systems. Reading takes paths of both kinds, writing local ones.
 
-    Every method raises OSError when the file system refuses or cannot be reached.
+    Every method raises OSError when the file system fails or cannot be reached.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Disk(LocalWriting):
     def entries(self, folder: LogPath) -> list[Entry]:
         """Return the entries of a folder, sorted by name; FileNotFoundError when there is no such folder.
 
-        Sizes of local files are read when they are first asked for.
+        Sizes of local files are read on first use.
         """
         return remote_entries(folder) if isinstance(folder, RemotePath) else local_entries(folder)
 
@@ -55,7 +55,7 @@ class Disk(LocalWriting):
         return remote_tree(folder)
 
     def entry(self, path: LogPath) -> Entry | None:
-        """Return what is at a path; None when nothing is there."""
+        """Return the entry at a path; None if it is missing."""
         if isinstance(path, PartPath):
             found = self.entry(path.stored_in)
             return None if found is None else Entry(path.name, False, found.is_file, path.size)
@@ -66,14 +66,13 @@ class Disk(LocalWriting):
         return allocated_bytes(path) if isinstance(path, Path) else None
 
     def open(self, path: LogPath, size: int | None = None) -> ReadableFile:
-        """Open a file for reading; FileNotFoundError when there is none.
+        """Open a file for reading; FileNotFoundError if it is missing.
 
         Parameters
         ----------
         path : Path or RemotePath
         size : int, optional
-            Bytes that the file has for its reader, as it was listed: what was appended since does not count, and
-            reading what was truncated since fails.
+            Size from the listing: bytes appended since are not read, and reading bytes truncated since fails.
         """
         if isinstance(path, PartPath):
             from kraftlog.disk.part_file import PartFile
@@ -90,7 +89,7 @@ class Disk(LocalWriting):
             file.close()
 
     def matches(self, folder: LogPath, pattern: str) -> list[LogPath]:
-        """Return paths of the entries of a folder with names like a pattern; none when there is no such folder."""
+        """Return paths of the entries of a folder with names that match a pattern; none if there is no such folder."""
         try:
             entries = self.entries(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -102,13 +101,13 @@ _current = Disk()
 
 
 def disk() -> Disk:
-    """Return the object that files are reached through."""
+    """Return the object for all file access."""
     return _current
 
 
 @contextmanager
 def use_disk(other: Disk) -> Iterator[Disk]:
-    """Reach files through another object for the length of a ``with`` block, in all threads; for tests."""
+    """Replace the object for file access during a ``with`` block, in all threads; for tests."""
     global _current
     before, _current = _current, other
     try:

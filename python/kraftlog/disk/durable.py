@@ -10,20 +10,20 @@ from kraftlog.disk.disk import disk
 from kraftlog.disk.writing import WritableFile
 from kraftlog.types import Buffer
 
-UNFINISHED = ".unfinished"  # Kafka and readers pass over names that end so
-_PIECE = 1 << 20  # bytes that are written again at once
-SET_ASIDE = ".deleted"  # Kafka removes these when it starts
+UNFINISHED = ".unfinished"  # Kafka and readers ignore names with this suffix
+_PIECE = 1 << 20  # bytes that are rewritten at once
+SET_ASIDE = ".deleted"  # Kafka removes these files when it starts
 
 
 @contextmanager
 def new_file(path: Path, unfinished: str = UNFINISHED) -> Iterator[WritableFile]:
-    """Open a file for writing that takes its name, and the place of an older one, at the end of a ``with`` block.
+    """Open a file for writing that gets its name, replacing an older file, at the end of a ``with`` block.
 
     Parameters
     ----------
     path : Path
     unfinished : str
-        What its name ends in until then. The file is removed when the block raises.
+        Suffix of its name until then. The file is removed when the block raises.
 
     Examples
     --------
@@ -55,15 +55,15 @@ def _renamed_file(path: Path, unfinished: str) -> Iterator[WritableFile]:
 
 
 def write_file(path: Path, data: Buffer) -> None:
-    """Put a file in the place of another one, or of none."""
+    """Create or replace a file."""
     with new_file(path) as file:
         file.append(data)
 
 
 def write_files(files: Mapping[Path, bytes], *, settles: bool = False) -> None:
-    """Put files of one folder in the places of others, unless they are the same already.
+    """Create or replace files of one folder, unless they have the same content already.
 
-    ``settles`` brings the names of the folder to disk in any case: a process that was killed may not have done it.
+    ``settles`` syncs the names of the folder in any case: a killed process may not have done it.
     """
     changed = [path for path, data in files.items() if not _holds(path, data)]
     for path in changed:
@@ -86,11 +86,10 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def write_again(path: Path, start: int, size: int | None = None) -> None:
-    """Cut a file to a size, write its bytes from a position on over themselves, and wait for the disk.
+    """Truncate a file to a size, rewrite its bytes from a position on, and sync.
 
-    An fsync that fails leaves what it did not write in the page cache, where it counts as written: it is read as
-    before, the next fsync passes over it, and a loss of power takes it. Written again, it comes to the disk or is an
-    error.
+    A failed fsync leaves unwritten pages in the page cache marked as clean: they can still be read, the next fsync
+    skips them, and a power failure loses them. Rewriting them brings them to disk or raises an error.
     """
     source = disk().open(path)
     with closing(source), disk().open_update(path) as file:

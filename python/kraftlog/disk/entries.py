@@ -17,9 +17,9 @@ class Entry:
     ----------
     name : str
     is_dir, is_file : bool
-        Links are followed; one that leads nowhere is neither.
+        Links are followed; a dangling link is neither.
     size : int or os.DirEntry
-        In bytes, 0 of what is no file; or where it is read from when it is first asked for.
+        In bytes, 0 if it is not a file; or the source to read it from on first use.
     """
 
     __slots__ = ("_size", "is_dir", "is_file", "name")
@@ -32,12 +32,12 @@ class Entry:
 
     @property
     def size(self) -> int | None:
-        """Bytes of a file, 0 of what is no file; None when it vanished after it was listed.
+        """Bytes of a file, 0 if it is not a file; None if it vanished after the listing.
 
         Raises
         ------
         OSError
-            When the file system refuses.
+            When the file system fails.
         """
         if isinstance(self._size, int):
             return self._size
@@ -51,12 +51,12 @@ class Entry:
 
 
 def local_entry(path: Path) -> Entry | None:
-    """Return what is at a path, links followed; None when nothing is there.
+    """Return the entry at a path, following links; None if it is missing.
 
     Raises
     ------
     OSError
-        When a folder above it may not be looked into.
+        When a folder above it is not accessible.
     """
     try:
         found = path.stat()
@@ -81,7 +81,7 @@ def allocated_bytes(path: Path) -> int | None:
 def _local_entry(each: os.DirEntry[str]) -> Entry:
     try:
         return Entry(each.name, False, True, each) if each.is_file() else Entry(each.name, each.is_dir(), False)
-    except OSError:  # a link that leads to itself: who goes into it is told why it cannot
+    except OSError:  # a link that leads to itself: opening it raises the reason
         return Entry(each.name, True, False)
 
 

@@ -1,4 +1,4 @@
-"""Which file system a URI means: one of pyarrow's, or one of fsspec's behind the same interface."""
+"""The file system of a URI: one of pyarrow's, or one of fsspec's with the same interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kraftlog.disk.shown_uri import shown_uri
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
-# Arguments of pyarrow.fs.S3FileSystem that are no texts; any text is true to it.
+# Arguments of pyarrow.fs.S3FileSystem that are not texts; it takes any text as true.
 _S3_FLAGS = (
     "anonymous",
     "background_writes",
@@ -33,7 +33,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 def locate(path: RemotePath) -> tuple[Any, str]:
-    """Return the ``pyarrow.fs.FileSystem`` that has a path, and what the path is called there.
+    """Return the ``pyarrow.fs.FileSystem`` of a path, and the name of the path in it.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def locate(path: RemotePath) -> tuple[Any, str]:
     endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
     options = path.storage_options
     if endpoint and path.root.startswith("s3://") and not any(name == "endpoint_override" for name, _ in options):
-        options += (("endpoint_override", endpoint),)  # pyarrow does not look for it
+        options += (("endpoint_override", endpoint),)  # pyarrow does not check it
     with naming(path, passes=ValueError):
         file_system, base = _file_system(path.root, options, os.getpid())
     return file_system, f"{base.rstrip('/')}/{path.key}" if path.key else base
@@ -53,7 +53,7 @@ def locate(path: RemotePath) -> tuple[Any, str]:
 
 @lru_cache(maxsize=64)
 def _file_system(root: str, storage_options: tuple[tuple[str, Any], ...], process: int) -> tuple[Any, str]:
-    """Return a file system and its name of the root; connections are of no use to a forked process."""
+    """Return a file system and its name of the root; a forked process cannot use the connections."""
     import pyarrow as pa
     import pyarrow.fs
 
@@ -67,7 +67,7 @@ def _file_system(root: str, storage_options: tuple[tuple[str, Any], ...], proces
         return found
     except pa.ArrowInvalid as error:
         if "Unrecognized filesystem type" not in str(error):
-            if options:  # the error may quote their values
+            if options:  # the error may quote secret values
                 names = ", ".join(options)
                 raise ValueError(f"{shown_uri(root)}: cannot be opened with storage_options {names}") from None
             raise ValueError(f"{shown_uri(root)}: {_shown(error, root)}") from None
@@ -85,7 +85,7 @@ def _s3(bucket: str, options: dict[str, Any]) -> Any:
 
 
 def _s3_value(bucket: str, name: str, value: Any) -> Any:
-    """Return an argument as S3 takes it; those of a URI are texts."""
+    """Return an argument in the type for S3; those of a URI are texts."""
     if not isinstance(value, str):
         return value
     if name in _S3_FLAGS:
@@ -101,7 +101,7 @@ def _s3_value(bucket: str, name: str, value: Any) -> Any:
 
 
 def open_file(file_system: Any, where: str) -> Any:
-    """Open a file that ``locate`` found, to ask for its ``size()`` and for parts of it by ``read_at(size, start)``."""
+    """Open a file from ``locate``, for ``size()`` and ``read_at(size, start)``."""
     import pyarrow.fs
 
     if isinstance(file_system, pyarrow.fs.PyFileSystem):
@@ -130,13 +130,13 @@ def _of_fsspec(root: str, scheme: str, options: dict[str, Any]) -> tuple[Any, st
 
 
 def _shown(error: Exception, root: str) -> str:
-    """Return what an error says, without the user of a root that it names."""
+    """Return the text of an error, without the user in the root."""
     return str(error).replace(root, shown_uri(root))
 
 
 @contextmanager
 def naming(path: RemotePath, part: str = "", passes: tuple[()] | type[Exception] = ()) -> Iterator[None]:
-    """Make what goes wrong with a file an OSError that names it; the client of a file system may raise anything."""
+    """Turn errors of a file into an OSError that names it; clients of file systems may raise anything."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):

@@ -10,7 +10,7 @@ import pyarrow.fs
 
 
 class RangeFile:
-    """A file that asks for just the bytes that are read, with what is used of pyarrow's files."""
+    """A file that requests exactly the bytes that are read, with the needed methods of pyarrow's files."""
 
     def __init__(self, file_system: Any, path: str, turn: AbstractContextManager[Any]) -> None:
         self._file_system = file_system
@@ -31,11 +31,11 @@ class RangeFile:
 
 
 class Handler(pyarrow.fs.FSSpecHandler):  # type: ignore[misc]
-    """pyarrow's own way to a file system of fsspec, with files that are read by ranges."""
+    """pyarrow's handler of an fsspec file system, with files that are read by ranges."""
 
     def __init__(self, file_system: Any) -> None:
         super().__init__(file_system)
-        # the others may have a single connection, on which answers would be mixed up
+        # others may share one connection, where concurrent answers would be mixed up
         self._turn: AbstractContextManager[Any] = nullcontext() if file_system.async_impl else Lock()
 
     def open_range_file(self, path: str) -> RangeFile:

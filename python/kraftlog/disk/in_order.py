@@ -1,4 +1,4 @@
-"""Work by threads that run ahead, with results in the order of the items that they are made of."""
+"""Work by threads that run ahead, with results in the order of the items."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Generic, TypeVar
 
-SEGMENTS_AT_ONCE = 16  # whose headers are looked at: what takes long is the disk, or the network
+SEGMENTS_AT_ONCE = 16  # for reading headers, where the disk or network takes most of the time
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,19 +18,18 @@ Result = TypeVar("Result")
 def in_order(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int, *, ahead: int = 0
 ) -> Iterator[Result]:
-    """Return what a function makes of each item; results are small, so that their number is bounded.
+    """Return a function's result for each item; results are small, so their number is bounded.
 
     Parameters
     ----------
     work : callable
-        Is called by threads. What it raises is raised when its turn comes.
+        Called by threads. Its exception is raised in its turn.
     items : iterable
-        Gone over by the caller's thread, as far as is needed. What it raises is raised behind the results of the items
-        before.
+        Iterated by the caller's thread, as far as needed. Its exception is raised after the results of earlier items.
     threads : int
-        How many there are at most; so many items are worked on at the same time.
+        Maximum number, and of items in work at the same time.
     ahead : int
-        How many more results may wait for their turn.
+        Number of further results that may wait for their turn.
 
     Examples
     --------
@@ -67,20 +66,20 @@ def streams_in_order(
     size_of: Callable[[Result], int],
     most_bytes: int,
 ) -> Iterator[Result]:
-    """Return the results of each item, of which there may be many large ones.
+    """Return the results of each item, which may be many and large.
 
     Parameters
     ----------
     work : callable
-        Returns an iterator that a thread runs; what it raises is raised when its turn comes.
+        Returns an iterator that a thread runs; its exception is raised in its turn.
     items : iterable
-        Gone over by the caller's thread, as far as is needed.
+        Iterated by the caller's thread, as far as needed.
     threads : int
-        How many there are at most; so many items are worked on at the same time.
+        Maximum number, and of items in work at the same time.
     size_of : callable
-        Returns the bytes of a result.
+        Returns the size of a result.
     most_bytes : int
-        Results of so many bytes may wait for their turn, and one result more for each thread.
+        Maximum bytes of results that wait for their turn, plus one result for each thread.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def streams_in_order(
     with ThreadPoolExecutor(threads) as pool:
         try:
             while True:
-                for item in islice(todo, threads + 1 - len(pending)):  # one that waits for a thread
+                for item in islice(todo, threads + 1 - len(pending)):  # one item that waits for a thread
                     results: _Results[Result] = _Results()
                     pending.append((results, pool.submit(waiting.fill, results, work, item)))
                 if not pending:
@@ -110,7 +109,7 @@ def streams_in_order(
 
 
 class _Results(Generic[Result]):
-    """Results of one item that nobody has taken yet."""
+    """Results of one item that wait for the caller."""
 
     def __init__(self) -> None:
         self.waiting: deque[Result] = deque()
@@ -119,7 +118,7 @@ class _Results(Generic[Result]):
 
 
 class _Waiting(Generic[Result]):
-    """Holds threads back while results of too many bytes wait; never the one whose turn it is and that has none."""
+    """Blocks threads while too many bytes of results wait, except the thread whose turn it is and that has none."""
 
     def __init__(self, size_of: Callable[[Result], int], most_bytes: int) -> None:
         self._size_of = size_of
@@ -140,7 +139,7 @@ class _Waiting(Generic[Result]):
                     results.waiting.append(result)
                     self._bytes += size
                     self._changed.notify_all()
-                del result  # the thread holds none while it makes the next
+                del result  # release the result while producing the next
         finally:
             with self._changed:
                 results.is_complete = True
@@ -151,7 +150,7 @@ class _Waiting(Generic[Result]):
         return self._is_stopped or is_needed or self._bytes < self._most_bytes
 
     def take(self, results: _Results[Result]) -> Iterator[Result]:
-        """Return the results of the item whose turn it is, as they come."""
+        """Return the results of the current item as they come."""
         with self._changed:
             results.has_turn = True
             self._changed.notify_all()
@@ -166,7 +165,7 @@ class _Waiting(Generic[Result]):
             yield result
 
     def stop(self) -> None:
-        """Let threads end that are held back: nobody takes their results."""
+        """Let blocked threads end: nobody takes their results."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()

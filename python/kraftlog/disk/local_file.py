@@ -16,7 +16,7 @@ class LocalFile:
     ----------
     path : Path
     size : int, optional
-        Bytes that it has for its reader; by default those that it has when it is opened.
+        Size for the reader; by default the size at opening.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class LocalFile:
         return data + rest
 
     def read_into(self, target: memoryview, start: int) -> None:
-        """Fill a buffer with the bytes from ``start`` on; raises as ``read`` does."""
+        """Fill a buffer with the bytes from ``start`` on; raise as ``read`` does."""
         done = 0
         while done < len(target):
             count = os.preadv(self._fd, [target[done:]], start + done)
@@ -64,7 +64,7 @@ class LocalFile:
             done += count
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the file; a second call does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -74,16 +74,16 @@ class LocalFile:
 
 
 class ShortReadError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE_ERROR"):
-    """A file that ends before the bytes that were asked for: it was truncated after it was listed.
+    """A file that ends before the requested bytes: it was truncated after it was listed.
 
     Attributes
     ----------
     expected, found : int
-        Bytes that the file should have at least, and those that it has.
+        Minimum size that was expected, and the actual size.
     """
 
     def __init__(self, path: object, expected: int, found: int) -> None:
-        what = f"{expected} bytes expected, {found} found: the file was truncated after it was listed"
+        what = f"expected {expected} bytes, found {found}: the file was truncated after it was listed"
         super().__init__(errno.EIO, what, str(path))
         self.expected = expected
         self.found = found

@@ -1,10 +1,9 @@
 """The lock that keeps two writers out of one log directory: Kafka's own, on the file ``.lock``.
 
-Kafka takes it for as long as it runs, through ``FileChannel.tryLock``, which is a POSIX record lock. Such a lock
-belongs to a process and an inode: a process gets it a second time, and gives it up as soon as it closes any descriptor
-of the file. Writers within one process are therefore kept apart by the device and inode of what they have locked,
-which are the same under every name of a folder, and a file that is locked already is not opened again. The file stays
-when the lock goes, as Kafka leaves it.
+Kafka holds it while it runs, through ``FileChannel.tryLock``, which is a POSIX record lock. Such a lock belongs to a
+process and an inode: a process can take it twice, and loses it when it closes any descriptor of the file. Writers
+within one process are therefore excluded by device and inode of the locked file, which are the same under every name of
+a folder, and a locked file is not opened again. The file stays after the lock is released, as in Kafka.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kraftlog.errors import KraftlogError
 
 LOCK_FILE = ".lock"
 
-_held: set[FileId] = set()  # of log directories and of their lock files
+_held: set[FileId] = set()  # device and inode of log directories and of their lock files
 _guard = threading.Lock()
 os.register_at_fork(after_in_child=_held.clear)  # a child process inherits no lock
 
@@ -35,12 +34,12 @@ class LogDirectoryLockedError(KraftlogError, OSError, kafka_error="KAFKA_STORAGE
 
 
 class LogDirectoryLock:
-    """The held locks of one log directory or more; ``close`` gives them up, and so does the end of a ``with`` block.
+    """The held locks of one or more log directories; ``close`` or the end of a ``with`` block releases them.
 
     Parameters
     ----------
     *directories : Path
-        Log directories, of Kafka's ``log.dirs``. Names of the same one are locked once.
+        Log directories from Kafka's ``log.dirs``. Several names of one directory are locked once.
 
     Raises
     ------
@@ -86,13 +85,13 @@ class LogDirectoryLock:
 
     def _give_up(self) -> None:
         while self._locked:
-            file, ids = self._locked[-1]  # which is still in the list when an exception comes between, for another try
+            file, ids = self._locked[-1]  # after an interruption it is still in the list, for another try
             file.close()
             _held.difference_update(ids)
             self._locked.pop()
 
     def close(self) -> None:
-        """Give the locks up; a second time does nothing."""
+        """Release the locks; a second call does nothing."""
         with _guard:
             self._give_up()
 
@@ -106,15 +105,15 @@ class LogDirectoryLock:
 
 
 def lock_log_directories(folders: Iterable[Path]) -> LogDirectoryLock:
-    """Lock the log directories that folders of partitions lie in.
+    """Lock the log directories of partition folders.
 
-    The folder of a partition that is a symbolic link lies in the log directory of the link, and in that of what it
-    points to: brokers of both would write to it.
+    A partition folder that is a symbolic link belongs to the log directory of the link and to that of its target:
+    brokers of both would write to it.
 
     Parameters
     ----------
     folders : iterable of Path
-        Such as ``orders-0``; they need not exist.
+        Folders such as ``orders-0``, which need not exist.
 
     Returns
     -------
@@ -138,12 +137,12 @@ def lock_log_directories(folders: Iterable[Path]) -> LogDirectoryLock:
 
 
 def containing_directories(folder: Path) -> list[Path]:
-    """Return the folder above another one, and those above what it points to as long as it is a symbolic link."""
+    """Return the parent of a folder and, while the folder is a symbolic link, the parents of its targets."""
     path = folder.absolute()
     if path.name in ("", ".."):
         path = path.resolve()
     found = [path.parent]
-    while (target := disk().link_target(path)) is not None and len(found) < 40:  # as many links as Linux follows
+    while (target := disk().link_target(path)) is not None and len(found) < 40:  # Linux's limit
         path = path.parent / target
         found.append(path.parent)
     return found

@@ -14,9 +14,9 @@ from kraftlog.disk.remote_files import LONG_BATCH, READ_BYTES, WINDOW_BYTES, Rem
 from kraftlog.disk.remote_path import RemotePath
 
 NONCE_BYTES, TAG_BYTES = 12, 16
-SPARE_BYTES = 16 << 20  # that are on their way beyond what is read at once
-PLAIN_BYTES = 8 << 20  # of chunks that one request is for, if they are several
-MAGIC = 2  # of batches whose lz4 has no quirks; zstd is the same in all
+SPARE_BYTES = 16 << 20  # chunks in transit beyond those that are read at once
+PLAIN_BYTES = 8 << 20  # maximum bytes of several chunks in one request
+MAGIC = 2  # magic of batches whose lz4 has no quirks; zstd is the same in all
 
 CHUNKS = ChunkCache()
 
@@ -24,28 +24,28 @@ CHUNKS = ChunkCache()
 class PartFile:
     """A file that is a part of an object, open for reading.
 
-    Chunks are fetched whole, neighbours with one request, several requests at the same time. Where a reader goes on
-    from where it was, the chunks behind are fetched ahead of it.
+    Chunks are fetched whole, neighbours with one request, several requests at the same time. For a sequential reader
+    the next chunks are fetched ahead.
 
     Parameters
     ----------
     path : PartPath
     size : int, optional
-        Bytes that it has for its reader; by default all.
+        Size for the reader; by default all bytes.
 
     Attributes
     ----------
     path : PartPath
     size : int
     window_bytes, long_batch : int
-        As those of ``RemoteFile``.
+        As in ``RemoteFile``.
     read_until : int
-        Byte behind which nothing is fetched ahead.
+        Nothing after this byte is fetched ahead.
 
     Raises
     ------
     OSError
-        When the object cannot be opened; FileNotFoundError when it is not there.
+        When the object cannot be opened; FileNotFoundError if it is missing.
     """
 
     window_bytes = WINDOW_BYTES
@@ -60,7 +60,7 @@ class PartFile:
             RemoteFile(where) if isinstance(where, RemotePath) else LocalFile(where)
         )
         self._chunks = None if path.chunks is None else _StoredChunks(path, path.chunks, self._object)
-        self._next = -1  # the chunk behind those that were read last
+        self._next = -1  # the chunk after the last one that was read
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes [start, end).
@@ -68,18 +68,18 @@ class PartFile:
         Raises
         ------
         OSError
-            When they do not all come, or are not what was stored.
+            When they are incomplete or do not match the stored bytes.
         """
         data = bytearray(end - start)
         self.read_into(memoryview(data), start)
         return bytes(data)
 
     def read_into(self, target: memoryview, start: int) -> None:
-        """Fill a buffer with the bytes from ``start`` on; raises as ``read`` does."""
+        """Fill a buffer with the bytes from ``start`` on; raise as ``read`` does."""
         if self._object is None or start + len(target) > self.path.size:
             is_closed = "; the file is closed" if self._object is None else ""
             raise OSError(
-                f"{self.path}: bytes {start} to {start + len(target)} of {self.path.size} were asked for{is_closed}"
+                f"{self.path}: expected bytes up to {self.path.size}, found {start} to {start + len(target)}{is_closed}"
             )
         start += self.path.start
         if self._chunks is None:
@@ -88,7 +88,7 @@ class PartFile:
             self._read_chunks(self._chunks, target, start)
 
     def close(self) -> None:
-        """Drop the object, which is closed when no thread reads ahead of it any more."""
+        """Drop the object, which is closed when the last thread has stopped reading ahead."""
         self._object = self._chunks = None
 
     def _read_chunks(self, stored: _StoredChunks, target: memoryview, start: int) -> None:
@@ -100,7 +100,7 @@ class PartFile:
         for number in range(first, behind):
             while waiting and stored.begin(waiting[0]):
                 waiting.popleft()
-            if goes_on and not waiting:  # as many as are read at once are always on their way
+            if goes_on and not waiting:  # always as many chunks in transit as are read at once
                 last = (self.path.start + self.read_until - 1) // size
                 stored.go_ahead(behind, min(number + (len(target) + SPARE_BYTES) // size, last + 1))
             stored.copy(number, target, start)
@@ -112,11 +112,11 @@ class PartFile:
 
 
 class _ChunkError(OSError):
-    """Bytes that are no chunk."""
+    """Bytes that are not a valid chunk."""
 
 
 class _StoredChunks:
-    """The chunks of a file, as they are fetched and undone; threads that read ahead keep it, and the object, open."""
+    """The chunks of a file, fetched and decoded; threads that read ahead keep it, and the object, open."""
 
     def __init__(self, path: PartPath, chunks: Chunks, stored_in: LocalFile | RemoteFile) -> None:
         self.chunks = chunks
@@ -126,14 +126,14 @@ class _StoredChunks:
         self._ahead_to = 0
 
     def copy(self, number: int, target: memoryview, start: int) -> None:
-        """Copy what a chunk has of the bytes from ``start`` on; it is kept if that is not all of it."""
+        """Copy a chunk's part of the bytes from ``start`` on; it stays in the cache unless all of it was read."""
         chunk = CHUNKS.take(self._group([number]))
         try:
             self._copy(chunk, number, target, start)
         except OSError:
             if not chunk.was_ahead:
                 raise
-            self.copy(number, target, start)  # it did not come when it was fetched ahead: it is fetched now
+            self.copy(number, target, start)  # fetching it ahead failed: fetch it now
 
     def _copy(self, chunk: Chunk, number: int, target: memoryview, start: int) -> None:
         is_done = True
@@ -146,12 +146,12 @@ class _StoredChunks:
             CHUNKS.release(chunk, is_done=is_done)
 
     def begin(self, group: Sequence[int], *, is_ahead: bool = False) -> bool:
-        """Begin to fetch neighbours that nobody has; False when there is no room, or too much is on its way ahead."""
+        """Start to fetch missing neighbours; False without room, or with too much in transit."""
         missing = [number for number in group if not CHUNKS.has((self._path, number))]
         return all(CHUNKS.fetch(self._group(some), is_ahead=is_ahead) for some in self.groups(missing))
 
     def go_ahead(self, first: int, behind: int) -> None:
-        """Begin to fetch chunks that a reader will ask for next, if it goes on as it did; not a few small ones."""
+        """Start to fetch the chunks that a sequential reader needs next, unless they are few and small."""
         first, behind = max(first, self._ahead_to), min(behind, len(self.chunks.stored_sizes))
         numbers = range(first, behind)
         is_much = bool(numbers) and 2 * (self._positions[behind] - self._positions[first]) >= READ_BYTES
@@ -163,7 +163,7 @@ class _StoredChunks:
                 return
 
     def groups(self, numbers: Sequence[int]) -> Iterator[list[int]]:
-        """Return chunks that one request is for: neighbours, of no more bytes than are asked for at once."""
+        """Return the chunks of one request: neighbours, up to the limit of bytes."""
         group: list[int] = []
         for number in numbers:
             is_next = group and number == group[-1] + 1
@@ -179,10 +179,10 @@ class _StoredChunks:
         return self._positions[last + 1] - self._positions[first] <= READ_BYTES and plain <= PLAIN_BYTES
 
     def _group(self, numbers: Sequence[int]) -> Group:
-        """Return chunks as one request is for them, with the memory that it takes."""
+        """Return chunks as one request, with the memory for it."""
         chunks, sizes = self.chunks, [self._plain_size(number) for number in numbers]
         stored = self._positions[numbers[-1] + 1] - self._positions[numbers[0]]
-        undo = min(stored, sum(sizes))  # what was stored is there until all of it is undone
+        undo = min(stored, sum(sizes))  # the stored bytes stay until all of them are decoded
         if chunks.is_compressed:
             undo += chunks.size
             if chunks.data_key is not None:
@@ -192,7 +192,7 @@ class _StoredChunks:
         )
 
     def _fetch(self, numbers: Sequence[int], undo_bytes: int) -> list[bytes]:
-        """Return chunks as they were; they are asked for once more where what came is not what was stored."""
+        """Return decoded chunks; request them once more if the bytes are not valid."""
         try:
             return self._fetched(numbers, undo_bytes)
         except _ChunkError:
@@ -213,7 +213,7 @@ class _StoredChunks:
         return min(self.chunks.size, self.chunks.file_size - number * self.chunks.size)
 
     def _undone(self, number: int, data: memoryview, undo: Decompressor) -> bytes:
-        """Return a chunk as it was before it was stored."""
+        """Return a decoded chunk."""
         where = f"{self._path}: chunk {number} at byte {self._positions[number]}"
         plain: bytes | memoryview = data
         if self.chunks.data_key is not None:
@@ -241,5 +241,5 @@ def _decrypted(where: str, chunks: Chunks, data: memoryview) -> bytes:
         return AESGCM(chunks.data_key).decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], chunks.aad)
     except InvalidTag:
         raise _ChunkError(
-            f"{where}: expected the tag of AES-GCM to match, found that it does not: it was changed"
+            f"{where}: expected a matching tag of AES-GCM, found another: the chunk was changed"
         ) from None

@@ -1,4 +1,4 @@
-"""Paths of files that are kept inside of objects: a range of one, whose chunks may be compressed and encrypted."""
+"""Paths of files inside objects: a range of an object, whose chunks may be compressed and encrypted."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ LOCAL_ROOT = "file://"
 
 @dataclass(frozen=True)
 class Chunks:
-    """How the bytes of a file were cut, compressed and encrypted before they were stored, chunk by chunk.
+    """The encoding of a file: how its bytes were cut into chunks, compressed and encrypted.
 
     Attributes
     ----------
     size : int
-        Bytes of every chunk before that, but the last, which may have fewer.
+        Original bytes of every chunk except the last, which may have fewer.
     file_size : int
         Bytes of the file.
     stored_sizes : tuple of int
-        Bytes of each chunk as it is stored; they follow one another.
+        Stored bytes of each chunk; they are contiguous.
     is_compressed : bool
         Whether each chunk is a zstd frame.
     data_key : bytes or None
-        Of AES-GCM, when each chunk is encrypted: 12 bytes of nonce, then ciphertext and tag.
+        Data key of AES-GCM, if each chunk is encrypted: 12 bytes of nonce, then ciphertext and tag.
     aad : bytes
-        What is authenticated with each chunk.
+        Additional authenticated data of each chunk.
     """
 
     size: int
@@ -44,16 +44,16 @@ class Chunks:
 class PartPath(RemotePath):
     """The path of a file that is a part of an object, local or remote.
 
-    It stands where a ``RemotePath`` does, and holds plain values only. As text it is the path of the object.
+    It can replace a ``RemotePath``, and only has plain values. As text it is the path of the object.
 
     Attributes
     ----------
     at : int
-        Where in the object the bytes, or the chunks, begin.
+        Position of the bytes or chunks in the object.
     start, end : int
-        Of the file as it was before it was cut into chunks, these bytes [start, end).
+        The bytes [start, end) of the original file.
     chunks : Chunks or None
-        None when the bytes are stored as they are.
+        None if the bytes are stored without encoding.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class PartPath(RemotePath):
 
     @classmethod
     def of(cls, path: LogPath, at: int = 0, *, start: int = 0, end: int, chunks: Chunks | None = None) -> PartPath:
-        """Return the path of a part of an object; of a part, the path of a part of that."""
+        """Return the path of a part of an object, or of a part of a part."""
         if isinstance(path, PartPath):
             return replace(path, start=path.start + start, end=path.start + end)
         if isinstance(path, RemotePath):

@@ -12,21 +12,21 @@ from kraftlog.disk.remote_path import RemotePath
 
 READ_BYTES = 4 << 20
 WINDOW_BYTES = 32 << 20
-LONG_BATCH = 4 << 20  # bytes that cost as much as another request
+LONG_BATCH = 4 << 20  # bytes whose transfer costs as much as another request
 READS_AT_ONCE = 8
 TRIES = 3
-FIRST_PAUSE = 0.1  # seconds, and twice as long each time
+FIRST_PAUSE = 0.1  # seconds, doubled each time
 
-_RARE = 0xF5  # of bytes in logs; no text in UTF-8 has it
+_RARE = 0xF5  # the rarest byte in logs; UTF-8 text never has it
 
 
 def remote_entry(path: RemotePath) -> Entry | None:
-    """Return what is there under a path; None for nothing.
+    """Return the entry at a path; None if it is missing.
 
     Raises
     ------
     OSError
-        When the file system cannot tell.
+        When the file system fails.
     """
     file_system, where = locate(path)
     with naming(path):
@@ -34,23 +34,23 @@ def remote_entry(path: RemotePath) -> Entry | None:
 
 
 def remote_entries(folder: RemotePath) -> list[Entry]:
-    """Return what is in a folder, by name, from one listing.
+    """Return the entries of a folder, by name, from one listing.
 
     Raises
     ------
     OSError
-        When it cannot be listed; FileNotFoundError when it is not there.
+        When it cannot be listed; FileNotFoundError if it is missing.
     """
     return remote_tree(folder, recursive=False).get(folder, [])
 
 
 def remote_tree(folder: RemotePath, *, recursive: bool = True) -> dict[RemotePath, list[Entry]]:
-    """Return what is in a folder and in those below it; object stores tell that in one listing.
+    """Return the entries of a folder and all folders below it; object stores need one listing for that.
 
     Raises
     ------
     OSError
-        When it cannot be listed; FileNotFoundError when it is not there.
+        When it cannot be listed; FileNotFoundError if it is missing.
     """
     from pyarrow.fs import FileSelector
 
@@ -83,19 +83,19 @@ class RemoteFile:
     ----------
     path : RemotePath
     size : int, optional
-        Bytes that it has for its reader; by default those that it has when it is opened.
+        Size for the reader; by default the size at opening.
 
     Attributes
     ----------
     path : RemotePath
     size : int
     window_bytes, long_batch : int
-        How much a reader asks for at once, and from how many bytes of a batch on it asks for single headers.
+        Bytes that a reader requests at once, and the size of batches from which on it requests single headers.
 
     Raises
     ------
     OSError
-        When it cannot be opened; FileNotFoundError when it is not there.
+        When it cannot be opened; FileNotFoundError if it is missing.
     """
 
     window_bytes = WINDOW_BYTES
@@ -114,19 +114,19 @@ class RemoteFile:
         Raises
         ------
         OSError
-            When they do not all come.
+            When they are incomplete.
         """
         data = bytearray(end - start)
         self.read_into(memoryview(data), start)
         return bytes(data)
 
     def read_into(self, target: memoryview, start: int) -> None:
-        """Fill a buffer with the bytes from ``start`` on; raises as ``read`` does.
+        """Fill a buffer with the bytes from ``start`` on; raise as ``read`` does.
 
-        A long part is asked for in pieces, where the client can at the same time.
+        A long part is requested in pieces, concurrently if the client allows it.
         """
         size = len(target)
-        # a chunk that did not compress is a little longer than it was
+        # an incompressible chunk is slightly longer than the original
         pieces = range(0, size, READ_BYTES if size > READ_BYTES // 16 * 17 else max(size, 1))
         if len(pieces) < 2:
             for at in pieces:
@@ -137,10 +137,10 @@ class RemoteFile:
                 pass
 
     def close(self) -> None:
-        """Do nothing: an object is asked for by requests that end by themselves."""
+        """Do nothing: each request for an object ends by itself."""
 
     def _piece(self, target: memoryview, start: int) -> None:
-        """Fill a part that one request is for; what fails for a moment, or comes cut, is asked for again."""
+        """Fill the part of one request; retry a temporary failure or a truncated answer."""
         for tried in range(1, TRIES):
             try:
                 return self._answer(target, start)
@@ -153,8 +153,8 @@ class RemoteFile:
     def _answer(self, target: memoryview, start: int) -> None:
         """Fill a part by one request.
 
-        Of an answer that is too short, pyarrow's client of S3 does not say so. So the last byte is set to something
-        before. Where it is still that, it is what is stored, or has not come: then it is set to something else.
+        pyarrow's S3 client does not report an answer that is too short. So the last byte is set to a value before. If
+        it still has that value, it is stored so or did not arrive: the request is repeated with another value.
         """
         size = len(target)
         what = f"bytes {start} to {start + size}: "
@@ -165,12 +165,12 @@ class RemoteFile:
                 target[-1] = _RARE ^ 0xFF
                 came = self._fill(target, start)
                 if came == size and target[-1] != _RARE:
-                    raise OSError("the answer is shorter than what was asked for")
+                    raise OSError("the answer is shorter than requested")
         if came != size:
             raise OSError(f"{self.path}: {what}only {came} came")
 
     def _fill(self, target: memoryview, start: int) -> int:
-        """Return how many bytes came."""
+        """Return the number of bytes received."""
         if hasattr(self._file, "get_stream"):
             came: int = self._file.get_stream(start, len(target)).readinto(target)
             return came

@@ -14,7 +14,7 @@ from kraftlog.disk.shown_uri import shown_uri
 StorageOptions = Mapping[str, str | int | float | bool]
 
 _URI = re.compile(r"(?P<scheme>[a-zA-Z][a-zA-Z0-9+.-]*)://(?P<authority>[^/?]*)/*(?P<key>.*?)(?:\?(?P<query>\w+=.*))?")
-_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # what Hadoop calls S3
+_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names of S3
 _LOCAL_SCHEMES = ("file", "local")
 
 
@@ -22,8 +22,8 @@ _LOCAL_SCHEMES = ("file", "local")
 class RemotePath:
     """The path of a file or folder that pyarrow or fsspec can reach, with the pure methods of ``Path``.
 
-    It holds plain values only, so that it can be sent to other processes; ``Disk`` asks the file system. As text it has
-    no user and no password.
+    It only has plain values, so that it can be sent to other processes; ``Disk`` accesses the file system. Its text has
+    neither user nor password.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class RemotePath:
         Raises
         ------
         ValueError
-            When it is no URI, or an option has a value that is no plain one.
+            When it is not a URI, or an option does not have a plain value.
         """
         found = _URI.fullmatch(uri)
         if found is None:
@@ -69,7 +69,7 @@ class RemotePath:
         for name, value in merged.items():
             if not isinstance(value, Hashable):
                 raise ValueError(
-                    f"storage option {name} is a {type(value).__name__}, not a text, a number or a truth value"
+                    f"storage option {name}: expected a text, a number or a boolean, found a {type(value).__name__}"
                 )
         return cls(f"{scheme}://{authority}", found["key"].strip("/"), tuple(sorted(merged.items())))
 
@@ -87,7 +87,7 @@ class RemotePath:
 
     @property
     def parent(self) -> RemotePath:
-        """The folder that it is in."""
+        """Its folder."""
         return replace(self, key=self.key.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> RemotePath:
@@ -112,12 +112,12 @@ AnyPath = PathLike | RemotePath
 
 
 def log_path(path: object, storage_options: StorageOptions | None = None) -> LogPath:
-    """Return what a user gave as a path: of a local file, also as ``file://``, or of one somewhere else by its URI.
+    """Return the path of a user's argument: a local path, also as ``file://``, or the URI of a remote one.
 
     Raises
     ------
     TypeError
-        When it is neither text nor a path; bytes are none.
+        When it is neither text nor a path, such as bytes.
     """
     if isinstance(path, Path | RemotePath):
         return path

@@ -1,4 +1,4 @@
-"""A thread that goes over items ahead of its caller, and shares the work on them with it."""
+"""A thread that iterates ahead of its caller and shares the work on the items with it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Result = TypeVar("Result")
 
 
 def run_ahead(work: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[Result]:
-    """Return what a function makes of each item; on a single processor, as the results are asked for.
+    """Return a function's result for each item; on a single processor without a thread.
 
-    A thread goes over the items, while the caller uses a result. Where enough items wait, it also does the work on
-    them, the last one first; the caller does the work on an item that comes before the thread has begun with it.
+    A thread iterates over the items while the caller uses a result. If enough items wait, it also does the work on
+    them, the last one first; the caller does the work on an item that the thread has not started.
 
     Parameters
     ----------
     work : callable
-        Is called by the thread and by the caller, with an item each. What it raises is raised when its turn comes.
+        Called by the thread and by the caller with one item. Its exception is raised in its turn.
     items : iterator
-        The thread runs it; what it raises is raised behind the results before.
+        The thread runs it; its exception is raised after earlier results.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def _shared(work: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[R
             while (piece := shared.next_piece()) is not None:
                 piece.do(work)
                 result = piece.result()
-                del piece  # nobody holds what is used up
+                del piece  # drop the reference to the used result
                 yield result
                 del result
             ended.result()
@@ -54,12 +54,12 @@ def _shared(work: Callable[[Item], Result], items: Iterator[Item]) -> Iterator[R
 
 
 def _processors() -> int:
-    """Return on how many processors this process may run."""
+    """Return the number of processors available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Piece(Generic[Item, Result]):
-    """An item, and what is made of it."""
+    """An item and its result."""
 
     def __init__(self, item: Item) -> None:
         self._item: list[Item] = [item]
@@ -67,11 +67,11 @@ class _Piece(Generic[Item, Result]):
 
     @property
     def is_begun(self) -> bool:
-        """Whether a thread has begun with it."""
+        """Whether a thread has started it."""
         return not self._item
 
     def do(self, work: Callable[[Item], Result]) -> None:
-        """Do the work, unless another thread has begun with it."""
+        """Do the work, unless another thread has started it."""
         try:
             item = self._item.pop()
         except IndexError:
@@ -82,7 +82,7 @@ class _Piece(Generic[Item, Result]):
             self._made.set_exception(error)
 
     def result(self) -> Result:
-        """Return what was made, or raise what the work has raised; waits for the thread that does the work."""
+        """Return the result, or raise the exception of the work; wait for the thread that does it."""
         return self._made.result()
 
 
@@ -97,7 +97,7 @@ class _Shared(Generic[Item, Result]):
         self._changed = threading.Condition()
 
     def run(self, items: Iterator[Item]) -> None:
-        """Go over the items; the thread does this."""
+        """Iterate over the items, in the thread."""
         try:
             for item in items:
                 with self._changed:
@@ -113,7 +113,7 @@ class _Shared(Generic[Item, Result]):
                 self._changed.notify_all()
 
     def _work_until(self, most: int) -> bool:
-        """Do work until fewer items wait; returns False when the caller has stopped."""
+        """Do work until fewer items wait; return False if the caller has stopped."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_stopped or len(self._waiting) < most or self._todo())
@@ -127,7 +127,7 @@ class _Shared(Generic[Item, Result]):
         return [piece for piece in self._waiting if not piece.is_begun]
 
     def next_piece(self) -> _Piece[Item, Result] | None:
-        """Return the item whose turn it is; None behind the last one."""
+        """Return the next item in order; None after the last one."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._waiting) or self._is_ended)
             piece = self._waiting.popleft() if self._waiting else None

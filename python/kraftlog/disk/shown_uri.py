@@ -1,21 +1,21 @@
-"""Paths as they may be shown: URIs may hold passwords and keys."""
+"""Paths for display: URIs may contain passwords and keys."""
 
 from __future__ import annotations
 
 import re
 
-_QUERY = re.compile(r"\?[^/?=]+=.*")  # a question mark alone belongs to a glob
+_QUERY = re.compile(r"\?[^/?=]+=.*")  # a single question mark belongs to a glob
 _USER = re.compile(r"(?<=://)([^/:@]*)[^/]*@")
-_AZURE = re.compile(r"(abfs|wasb)s?://", re.IGNORECASE)  # there it is not the user, but the container
+_AZURE = re.compile(r"(abfs|wasb)s?://", re.IGNORECASE)  # there it is the container rather than the user
 
 
 def shown_uri(path: str) -> str:
-    """Return a path as a user gave it, a URI without user, password and query.
+    """Return a user's path; a URI without user, password and query.
 
     Parameters
     ----------
     path : str
-        A URI, or a local path, which is returned as it is.
+        A URI, or a local path, which is returned unchanged.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The writing half of ``Disk``: every change of a local file or folder is one of these steps.
 
-A step that made a file or a folder gives it to the owner of the folder above: what root made, a broker that runs as
-another user could not open for writing. No step waits for the disk but ``sync``, ``sync_folder`` and ``make_folder``;
-steps that belong together are in ``durable``.
+A step that creates a file or folder gives it to the owner of the parent folder: a broker that runs as another user
+could not write to root's files. Only ``sync``, ``sync_folder`` and ``make_folder`` wait for the disk; sequences of
+steps are in ``durable``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class WritableFile:
     ----------
     path : Path
     fd : int
-        Which the object owns from now on.
+        Descriptor, which the object takes over.
 
     Attributes
     ----------
     size : int
-        In bytes, when it was opened.
+        Bytes at opening.
     """
 
     def __init__(self, path: Path, fd: int) -> None:
@@ -53,28 +53,28 @@ class WritableFile:
         return status.st_dev, status.st_ino
 
     def append(self, data: Buffer) -> None:
-        """Write behind what was written before; of a file of ``open_append``: at its end."""
+        """Write after the previous write; with ``open_append``, at the end of the file."""
         left = memoryview(data).cast("B")
         while left:
             left = left[os.write(self._fd, left) :]
 
     def pwrite(self, data: Buffer, position: int) -> None:
-        """Write over the bytes from a position on; not for a file of ``open_append``."""
+        """Overwrite the bytes from a position on; not for ``open_append``."""
         left = memoryview(data).cast("B")
         while left:
             written = os.pwrite(self._fd, left, position)
             left, position = left[written:], position + written
 
     def truncate(self, size: int) -> None:
-        """Cut the file to a size in bytes."""
+        """Truncate the file to a size in bytes."""
         os.ftruncate(self._fd, size)
 
     def sync(self) -> None:
-        """Wait until what was written is on disk."""
+        """Wait until everything written is on disk."""
         os.fsync(self._fd)
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the file; a second call does nothing."""
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
             os.close(fd)
@@ -87,14 +87,14 @@ class WritableFile:
 
 
 class LocalWriting:
-    """Steps that change local files and folders; each raises OSError when the file system refuses it."""
+    """Steps that change local files and folders; each raises OSError when the file system fails."""
 
     def create(self, path: Path) -> WritableFile:
         """Open a file that is new, or emptied."""
         return self._open(path, os.O_CREAT | os.O_TRUNC)
 
     def open_append(self, path: Path) -> WritableFile:
-        """Open a file for appending; it is made when it is missing."""
+        """Open a file for appending; it is created if missing."""
         return self._open(path, os.O_CREAT | os.O_APPEND)
 
     def open_update(self, path: Path) -> WritableFile:
@@ -102,7 +102,7 @@ class LocalWriting:
         return self._open(path, 0)
 
     def lock(self, path: Path) -> WritableFile:
-        """Open a file, which is made when it is missing, and lock it as Kafka does, until the file is closed.
+        """Open a file, creating it if missing, and lock it as Kafka does, until the file is closed.
 
         BlockingIOError when another process holds the lock.
         """
@@ -111,18 +111,18 @@ class LocalWriting:
             fcntl.lockf(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             file.close()
-            if error.errno in (errno.EAGAIN, errno.EACCES):  # as the platform likes
+            if error.errno in (errno.EAGAIN, errno.EACCES):  # in the byte order of the platform
                 raise BlockingIOError(error.errno, error.strerror, str(path)) from None
             raise OSError(error.errno, error.strerror, str(path)) from error
         return file
 
     def file_id(self, path: Path) -> FileId:
-        """Return what a file or a folder is under all of its names; FileNotFoundError when there is none."""
+        """Return the device and inode of a file or folder; FileNotFoundError if it is missing."""
         status = path.stat()
         return status.st_dev, status.st_ino
 
     def link_target(self, path: Path) -> Path | None:
-        """Return what a symbolic link says; None of what is none."""
+        """Return the target of a symbolic link; None if it is not one."""
         return path.readlink() if path.is_symlink() else None
 
     def is_folder(self, path: Path) -> bool:
@@ -141,7 +141,7 @@ class LocalWriting:
             raise
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give a file or a folder another name, and the place of a file that has it."""
+        """Rename a file or folder, replacing a file with the new name."""
         os.replace(source, target)  # noqa: PTH105  (the step that tests and simulators count)
 
     def unlink(self, path: Path) -> None:
@@ -153,12 +153,12 @@ class LocalWriting:
         os.rmdir(folder)  # noqa: PTH106
 
     def make_folder(self, folder: Path) -> None:
-        """Make a folder and those above it that are missing, and wait until each name is on disk.
+        """Make a folder and its missing parents, and wait until each name is on disk.
 
-        That of a folder which is there may not be: a process that was killed may have made it.
+        The name of an existing folder may not be on disk: a killed process may have made it.
         """
         if self.is_folder(folder):
-            with suppress(PermissionError):  # a process that may not open the folder above did not make it
+            with suppress(PermissionError):  # a process without access to the parent folder did not make it
                 self.sync_folder(folder.parent)
             return
         self.make_folder(folder.parent)
@@ -170,12 +170,12 @@ class LocalWriting:
         self.sync_folder(folder.parent)
 
     def make_new_folder(self, folder: Path) -> None:
-        """Make a folder that is not there yet; FileNotFoundError when the one above is missing."""
+        """Make a new folder; FileNotFoundError if its parent is missing."""
         os.mkdir(folder)  # noqa: PTH102
         self.give_to_owner(folder, folder.parent)
 
     def remove_tree(self, folder: Path) -> None:
-        """Remove a folder and what is in it, as far as that is possible."""
+        """Remove a folder and its content, as far as possible."""
         shutil.rmtree(folder, ignore_errors=True)
 
     def sync_folder(self, folder: Path) -> None:

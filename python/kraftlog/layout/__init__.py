@@ -1,6 +1,6 @@
-"""Kafka's files and folders: names, the listing of a partition's folder, and the files beside log files.
+"""Kafka's files and folders: names, the listing of a partition's folder, index, snapshot and checkpoint files.
 
-``discover`` goes from paths to segments, ``PartitionFolder`` sorts one listing of a folder, ``names`` says what file
-names mean. Index files, checkpoints and producer snapshots each have a file that reads them and, where it is needed,
-one that makes their bytes. Files are opened through ``kraftlog.disk``; records are not read here.
+``discover`` goes from paths to segments, ``PartitionFolder`` sorts one listing of a folder, ``names`` parses file
+names. Index files, checkpoints and producer snapshots each have a module that reads them and, where needed, one that
+encodes them. Files are opened through ``kraftlog.disk``; this package does not read records.
 """

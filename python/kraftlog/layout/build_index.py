@@ -1,7 +1,7 @@
 """``.index`` and ``.timeindex`` of a segment, from its batch headers, by the rule of Kafka's ``LogSegment``.
 
 A batch gets an entry when more than ``interval_bytes`` of batches lie between it and the batch of the last entry. The
-time index gets one at the same moments, and one when the segment is closed, if the largest timestamp has grown.
+time index gets one at the same points, and one when the segment is closed, if the largest timestamp has grown.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LARGEST_RELATIVE_OFFSET = 2**31 - 1
 
 
 class IndexBuilder:
-    """Index files of one segment; batches are added in the order of the file, as often as there are more.
+    """Index files of one segment; batches are added piece by piece, in the order of the file.
 
     Parameters
     ----------
     base_offset : int
-        Of the segment.
+        Base offset of the segment.
     interval_bytes : int
         Kafka's ``index.interval.bytes``.
 
@@ -57,7 +57,7 @@ class IndexBuilder:
     def resumed(
         cls, base_offset: int, interval_bytes: int, index: Entries, timeindex: Entries, since_entry: int
     ) -> IndexBuilder:
-        """Return a builder that goes on with the index files of a segment that was closed.
+        """Return a builder that continues the index files of a closed segment.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class IndexBuilder:
         index, timeindex : structured array of ENTRY_TYPES
             All entries of both files.
         since_entry : int
-            Bytes of batches from that of the last entry of ``index`` on.
+            Bytes of batches from the batch of the last entry of ``index`` on.
         """
         builder = cls(base_offset, interval_bytes)
         builder._since_entry = since_entry
@@ -75,7 +75,7 @@ class IndexBuilder:
         if len(timeindex):
             builder._max_timestamp = int(timeindex["timestamp"][-1])
             builder._offset_of_max_timestamp = base_offset + int(timeindex["offset"][-1])
-            if timeindex["offset"][-1] > builder._last_indexed_offset:  # the close has added it
+            if timeindex["offset"][-1] > builder._last_indexed_offset:  # closing has added it
                 timeindex = timeindex[:-1]
         if len(timeindex):
             builder._timeindex.append(timeindex)
@@ -83,18 +83,18 @@ class IndexBuilder:
         return builder
 
     def add(self, headers: Headers) -> None:
-        """Take the next batches of the segment.
+        """Add the next batches of the segment.
 
         Parameters
         ----------
         headers : structured array of HEADER_DTYPE
-            Of sound batches, in the order of the file.
+            Headers of sound batches, in the order of the file.
 
         Raises
         ------
         ValueError
-            When an offset has no place in the index: too far from the base offset for four bytes, or not larger than
-            that of the entry before. The builder is of no use then.
+            When the index cannot represent an offset: it is too far from the base offset for four bytes, or not greater
+            than the previous entry. The builder is unusable then.
         """
         if not len(headers):
             return
@@ -153,7 +153,7 @@ class IndexBuilder:
             self._last_indexed_timestamp = int(largest[-1])
 
     def position_before(self, offset: int) -> int:
-        """Return the byte of the last batch with an entry that is not behind an offset; 0 when there is none."""
+        """Return the byte position of the last indexed batch up to an offset; 0 without one."""
         relative = offset - self.base_offset
         at = bisect_right(self._index, relative, key=lambda entries: int(entries["offset"][0])) - 1
         if at < 0:
@@ -162,11 +162,11 @@ class IndexBuilder:
         return int(entries["position"][np.searchsorted(entries["offset"], relative, side="right") - 1])
 
     def index(self) -> bytes:
-        """Return the ``.index`` file of what was added so far."""
+        """Return the ``.index`` file of the batches so far."""
         return b"".join(entries.tobytes() for entries in self._index)
 
     def timeindex(self) -> bytes:
-        """Return the ``.timeindex`` file that a segment has when it is closed after what was added so far."""
+        """Return the ``.timeindex`` file of a segment that is closed after the batches so far."""
         entries = list(self._timeindex)
         if self._max_timestamp > self._last_indexed_timestamp:
             offset = self._offset_of_max_timestamp - self.base_offset

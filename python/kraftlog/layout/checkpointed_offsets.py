@@ -1,4 +1,4 @@
-"""What the files of a log directory say of the log of each partition."""
+"""Offsets of each partition in the checkpoints of a log directory."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _Offsets = dict[tuple[str, int], int]
 
 
 class CheckpointedOffsets(NamedTuple):
-    """What is known of one partition.
+    """The checkpointed offsets of one partition.
 
     Attributes
     ----------
     log_start_offset : int
-        Where the log starts for a consumer; 0 where the checkpoint says nothing. A broker writes an offset there when
-        it is larger than the base offset of the first segment: after an admin deleted records. It does so for the
-        folders of its partitions, not for one that it is about to remove, and not for the metadata log.
+        Where the log starts for a consumer; 0 without an entry. A broker writes an entry if the offset is greater than
+        the base offset of the first segment, after an admin deleted records. It writes none for a folder that it is
+        about to remove, nor for the metadata log.
     settled_offset : int
-        Before it, the files beside segments are on disk as the broker wrote them: the recovery point, or the largest
-        offset after a clean shutdown. Behind it a power failure may have left anything of them, and a broker that
-        starts makes them anew (``LogLoader.recoverLog``).
+        Before this offset, index files are on disk as the broker wrote them: the recovery point, or the largest offset
+        after a clean shutdown. After it a power failure may have damaged them, and a starting broker rebuilds them
+        (``LogLoader.recoverLog``).
     """
 
     log_start_offset: int = 0
@@ -41,7 +41,7 @@ class _Directory(NamedTuple):
 
 
 class Checkpoints:
-    """The checkpoints of log directories; those of each are read once, when they are needed.
+    """The checkpoints of log directories; each is read once, on demand.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class Checkpoints:
         self._known: dict[LogPath, _Directory] = {}
 
     def of(self, directory: LogPath, name: str) -> CheckpointedOffsets:
-        """Return what is known of a partition.
+        """Return the offsets of a partition.
 
         Parameters
         ----------
         directory : Path or RemotePath
             The log directory.
         name : str
-            Of the partition's folder in it.
+            Name of the partition's folder in it.
         """
         if directory not in self._known:
             self._known[directory] = _Directory(
@@ -82,7 +82,7 @@ class Checkpoints:
         return CheckpointedOffsets(start, LARGEST_OFFSET if is_clean else recovery_points.get(partition, 0))
 
     def of_folder(self, folder: LogPath) -> CheckpointedOffsets:
-        """Return what is known of the partition in a folder."""
+        """Return the offsets of the partition in a folder."""
         path = folder.absolute()
         return self.of(path.parent, path.name)
 

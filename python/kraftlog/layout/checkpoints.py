@@ -26,7 +26,7 @@ def read_offset_checkpoint(path: LogPath) -> dict[tuple[str, int], int]:
     OSError
         When the file cannot be read.
     CorruptRecordError
-        When it is not what Kafka writes.
+        When it is not in Kafka's format.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def read_leader_epochs(path: LogPath) -> list[tuple[int, int]]:
     OSError
         When the file cannot be read.
     CorruptRecordError
-        When it is not what Kafka writes.
+        When it is not in Kafka's format.
     """
     return [(_number(path, at, epoch), _number(path, at, offset)) for at, (epoch, offset) in _rows(path, 2)]
 
@@ -68,7 +68,7 @@ def read_properties(path: LogPath) -> dict[str, str]:
         if line.strip() and not line.startswith("#"):
             key, found, value = line.partition(separator)
             if not found:
-                raise CorruptRecordError(f"{path.name}: no {separator!r} in the line {line!r}")
+                raise CorruptRecordError(f"{path.name}: expected {separator!r} in the line {line!r}")
             properties[key.strip()] = value.strip()
     return properties
 
@@ -76,22 +76,23 @@ def read_properties(path: LogPath) -> dict[str, str]:
 def _rows(path: LogPath, width: int) -> list[tuple[int, list[str]]]:
     """Return the entries of a checkpoint as words, each with the number of its line.
 
-    The first line is the version, the second the number of entries. A broker makes the file empty and writes it later.
+    The first line is the version, the second the number of entries. A broker creates the file empty and writes it
+    later.
     """
     lines = _lines(path)
     if not lines:
         return []
     version = lines[0].strip()
     if version != str(_VERSION):
-        raise CorruptRecordError(f"{path.name}: line 1: version {version!r} is not {_VERSION}")
+        raise CorruptRecordError(f"{path.name}: line 1: expected version {_VERSION}, found {version!r}")
     rows = [(number, line.split()) for number, line in enumerate(lines[2:], 3) if line.strip()]
     expected = _number(path, 2, lines[1]) if len(lines) > 1 else 0
     if len(lines) < 2 or expected != len(rows):
-        found = "no line 2" if len(lines) < 2 else f"line 2: {expected} entries expected, {len(rows)} found"
-        raise CorruptRecordError(f"{path.name}: {found}")
+        entries = f"line 2: expected {expected} entries, found {len(rows)}"
+        raise CorruptRecordError(f"{path.name}: {'expected line 2, found none' if len(lines) < 2 else entries}")
     for number, row in rows:
         if len(row) != width:
-            raise CorruptRecordError(f"{path.name}: line {number}: {width} words expected, {len(row)} found")
+            raise CorruptRecordError(f"{path.name}: line {number}: expected {width} words, found {len(row)}")
     return rows
 
 
@@ -99,14 +100,14 @@ def _lines(path: LogPath) -> list[str]:
     try:
         return disk().read_bytes(path).decode().splitlines()
     except UnicodeDecodeError as error:
-        raise CorruptRecordError(f"{path.name}: byte {error.start}: not UTF-8") from None
+        raise CorruptRecordError(f"{path.name}: byte {error.start}: expected UTF-8") from None
 
 
 def _number(path: LogPath, line: int, word: str) -> int:
     try:
         number = int(word)
     except ValueError:
-        raise CorruptRecordError(f"{path.name}: line {line}: {word!r} is not a number") from None
+        raise CorruptRecordError(f"{path.name}: line {line}: expected a number, found {word!r}") from None
     if not -(2**63) <= number < 2**63:
         raise CorruptRecordError(f"{path.name}: line {line}: {word} does not fit 64 bits")
     return number

@@ -36,14 +36,14 @@ NO_PARTITION = "a broker does not start with a folder in its log directory whose
 
 @dataclass
 class Discovery:
-    """What paths hold: live segments in order, segments in other states, and what is not read.
+    """The content of paths: live segments in order, segments in other states, and files that are not read.
 
     Attributes
     ----------
     segments, set_aside : list of Segment
     unread : list of Unread
     not_wanted : list of TopicPartition
-        Partitions in a remote tier that were not looked at.
+        Partitions in a remote tier that were skipped.
     metadata_log : list of Segment
         Live segments of the metadata log that was found, also where it is not among those that are wanted.
     notes : list of str
@@ -58,7 +58,7 @@ class Discovery:
     notes: list[str] = field(default_factory=list)
 
     def without(self, places: set[LogPath]) -> Discovery:
-        """Return what is not in some folders or log directories."""
+        """Return the discovery without some folders or log directories."""
 
         def is_outside(path: LogPath) -> bool:
             around = path.absolute(), path.absolute().parent, path.absolute().parent.parent
@@ -76,7 +76,7 @@ class Discovery:
         )
 
     def only(self, is_wanted: Callable[[str | None, int | None], bool]) -> Discovery:
-        """Return what is of partitions that are wanted, and what may be missing from any of them."""
+        """Return the discovery of selected partitions, and files that may be missing from them."""
 
         def wanted(items: Iterable[Item]) -> list[Item]:
             return [item for item in items if is_wanted(item.topic, item.partition)]
@@ -94,17 +94,17 @@ class Discovery:
 def discover(
     paths: LogPaths, storage_options: StorageOptions | None = None, is_wanted: IsWanted = lambda topic, partition: True
 ) -> Discovery:
-    """Find the segments that paths name.
+    """Find the segments in paths.
 
     Parameters
     ----------
     paths : path, RemoteTier, or iterable of these
         A segment file, a partition's folder, a log directory, or a glob of these; of another file system by URI. A
-        ``RemoteTier`` is that of the others, or stands alone. An ``Identity`` says which topics and cluster are meant.
+        ``RemoteTier`` belongs to the other paths, or is the only one. An ``Identity`` chooses topics and a cluster.
     storage_options : mapping, optional
         For the file systems of URIs.
     is_wanted : callable, optional
-        Whether to look at a partition in a remote tier, by topic and number.
+        Whether to read a partition in a remote tier, by topic and number.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def each_path(paths: LogPaths) -> list[AnyPath | RemoteTier | Identity | CutTime
 def _discover_tier(
     tier: RemoteTier, storage_options: StorageOptions | None, is_wanted: IsWanted, found: Discovery
 ) -> None:
-    """Add the segments that a remote tier holds."""
+    """Add the segments of a remote tier."""
     from kraftlog.layout.tier.data_key import KeyRing
     from kraftlog.layout.tier.find import stored_segments
     from kraftlog.layout.tier.join import join
@@ -169,7 +169,7 @@ def _discover_tier(
 
 
 def _unique(segments: list[Segment]) -> list[Segment]:
-    """Return the segments without those that several paths lead to."""
+    """Return the segments without duplicates from overlapping paths."""
     folders: dict[LogPath, LogPath] = {}
     unique: dict[LogPath, Segment] = {}
     for segment in segments:
@@ -204,16 +204,16 @@ def expanded_paths(
     storage_options: StorageOptions | None = None,
     listing: Listing | None = None,
 ) -> Sequence[LogPath]:
-    """Return paths with globs replaced by what they match; one that names nothing is refused."""
+    """Return paths with globs expanded; raise for one that matches nothing."""
     each = each_path(paths)
     if not each:
-        raise ValueError("no path given")
+        raise ValueError("expected a path, found none")
     listing = listing or Listing()
     expanded: list[LogPath] = []
     for item in each:
         path = log_path(item, storage_options)
         if isinstance(path, RemotePath) and not glob.has_magic(path.key):
-            expanded.append(path)  # whether it exists shows when it is listed
+            expanded.append(path)  # listing it will show whether it exists
         elif isinstance(path, Path) and disk().entry(path) is not None:
             expanded.append(path)
         elif glob.has_magic(str(path)):
@@ -227,7 +227,7 @@ def expanded_paths(
 
 
 def _discover_file(path: LogPath, listing: Listing, checkpoints: Checkpoints, found: Discovery) -> None:
-    """Take a file that was named: as a log, unless its name says that it is something else."""
+    """Add a file of the user: as a log, unless its name shows another type."""
     entry = listing.file(path)
     if entry is None:
         raise FileNotFoundError(f"no such file or directory: {path}")
@@ -302,7 +302,7 @@ def _discover_inner(folder: LogPath, listing: Listing, checkpointed: Checkpointe
     try:
         partition_folder = PartitionFolder.of(folder, listing, checkpointed)
     except FileNotFoundError:
-        return  # a topic that was deleted since the log directory was listed
+        return  # the topic was deleted after the log directory was listed
     except OSError as error:
         topic, partition = names.parse_partition_folder(folder.name) or (None, None)
         found.unread.append(Unread(folder, 0, str(error.strerror or error), topic, partition, error="unreadable_file"))
@@ -325,9 +325,9 @@ def _take_partition(folder: PartitionFolder, found: Discovery) -> None:
 
 
 def stopping_folders(log_directories: Iterable[Path]) -> list[Fault]:
-    """Return the folders in log directories with which a broker does not start.
+    """Return the folders in log directories that stop a broker.
 
-    Other folders are not listed: a copy of a partition may lie in one that is large, or that its user may not list.
+    Other folders are not listed: a copy of a partition may be in a folder that is large, or that the user may not list.
     """
     of_brokers = [path for path in sorted(log_directories) if any(disk().entry(path / mark) for mark in MARKS)]
     return [

@@ -42,7 +42,7 @@ class Identity:
     cluster_id: str | None = None
 
     def others(self, segments: Iterable[Segment], unread: list[Unread]) -> set[LogPath]:
-        """Return the folders, and log directories, of other topics and clusters.
+        """Return the folders and log directories of other topics and clusters.
 
         Parameters
         ----------

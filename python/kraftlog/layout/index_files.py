@@ -4,8 +4,8 @@
   .timeindex  timestamp int64, relative offset int32      largest timestamp up to and including that offset
   .txnindex   version int16, producer_id int64, first_offset int64, last_offset int64, last_stable_offset int64
 
-All are big-endian; relative offsets count from the segment's base offset. Of an active segment the first two are
-preallocated: zeros at the end are no entries.
+All are big-endian; relative offsets count from the segment's base offset. In an active segment the first two are
+preallocated: zeros at the end are not entries.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
     path : Path or RemotePath
     kind : {"index", "timeindex", "txnindex"}
     base_offset : int
-        Of the segment.
+        Base offset of the segment.
     faults : list of Fault
-        Receives what is wrong with the file itself: a size that is no multiple of an entry's, entries that go back, or
-        that no segment has.
+        Receives faults of the file itself: a size that is not a multiple of an entry's, entries that go back, or
+        invalid entries.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def read_index(path: LogPath, kind: str, base_offset: int, faults: list[Fault]) 
 
 
 def _odd_entries(columns: IndexColumns, kind: str, base_offset: int) -> tuple[npt.NDArray[np.bool_], str]:
-    """Return which entries no segment can have, and what is expected of one."""
+    """Return which entries are invalid in any segment, and the expectation."""
     offset = columns["offset"]
     if kind == "index":
         what = f"an offset of {base_offset} or more and a position of 0 or more"
@@ -95,10 +95,10 @@ def _odd_entries(columns: IndexColumns, kind: str, base_offset: int) -> tuple[np
 
 
 def is_sane_txnindex(path: LogPath, base_offset: int) -> bool:
-    """Whether a broker that loads a segment takes its ``.txnindex``, as ``TransactionIndex.sanityCheck``.
+    """Whether a broker that loads a segment accepts its ``.txnindex``, as in ``TransactionIndex.sanityCheck``.
 
-    It does not when a transaction ended before the segment, and recovers the segment then. An entry that is cut off
-    does not count.
+    It does not if a transaction ended before the segment, and then recovers the segment. A truncated entry does not
+    count.
     """
     data, entry = disk().read_bytes(path), ENTRY_TYPES["txnindex"]
     entries = np.frombuffer(data, entry, len(data) // entry.itemsize)
@@ -106,9 +106,9 @@ def is_sane_txnindex(path: LogPath, base_offset: int) -> bool:
 
 
 def recovery_fault(path: LogPath, kind: str, base_offset: int) -> Fault | None:
-    """Return why a broker that starts makes an ``.index`` or ``.timeindex`` anew; None when it takes it as it is.
+    """Return why a starting broker rebuilds an ``.index`` or ``.timeindex``; None if it accepts the file.
 
-    It looks at the size and at the last entry, which must not be before the first; zeros at the end count.
+    It checks the size and that the last entry, which may be zeros at the end, is not before the first.
     """
     data, entry = disk().read_bytes(path), ENTRY_TYPES[kind]
     count = len(data) // entry.itemsize

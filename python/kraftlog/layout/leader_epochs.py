@@ -1,4 +1,4 @@
-"""``leader-epoch-checkpoint``: which leader wrote from which offset on."""
+"""``leader-epoch-checkpoint``: leader epochs and the first offset of each."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def leader_epochs_bytes(epochs: Iterable[tuple[int, int]]) -> bytes:
 def epochs_after_recovery(
     known: Iterable[tuple[int, int]], found: Iterable[tuple[int, int]], log_start: int, log_end: int
 ) -> list[tuple[int, int]]:
-    """Return the epochs that Kafka has after it recovered a log, by the rules of ``LeaderEpochFileCache``.
+    """Return the epochs of a log after Kafka's recovery, by the rules of ``LeaderEpochFileCache``.
 
     Parameters
     ----------
     known : iterable of (epoch, first offset)
-        Of the file.
+        Epochs in the file.
     found : iterable of (epoch, first offset)
-        Of the batches that were recovered.
+        Epochs of the recovered batches.
     log_start, log_end : int
-        Epochs that begin at the end or behind it are cut off; the one of the log start begins there.
+        Epochs that begin at the end or after it are dropped; the epoch of the log start begins there.
     """
     epochs = sorted(known)
     for epoch, offset in found:
@@ -48,7 +48,7 @@ class LeaderEpochs:
     Parameters
     ----------
     folder : Path
-        Of the partition.
+        Folder of the partition.
     base_offset : int
         Entries of the file count up to here.
     known : iterable of tuple of int
@@ -69,22 +69,22 @@ class LeaderEpochs:
 
     @property
     def last(self) -> int:
-        """The largest epoch; -1 when there is none."""
+        """The largest epoch; -1 without epochs."""
         return max(self._entries, default=-1)
 
     def add(self, known: Iterable[tuple[int, int]]) -> None:
-        """Take epochs that batches have."""
+        """Add epochs of batches."""
         for epoch, first_offset in known:
             if epoch >= 0:
                 self._entries[epoch] = min(first_offset, self._entries.get(epoch, first_offset))
 
     def assign(self, epoch: int, first_offset: int) -> None:
-        """Begin an epoch; one before it that has no records is forgotten, as Kafka does."""
+        """Begin an epoch; drop a previous one without records, as Kafka does."""
         self._entries = {known: offset for known, offset in self._entries.items() if offset < first_offset}
         self._entries[epoch] = first_offset
 
     def write(self) -> None:
-        """Bring the file up to date; there is none of a log without epochs."""
+        """Update the file; a log without epochs has none."""
         entries = sorted(self._entries.items())
         if entries != self._written:
             write_file(self._path, leader_epochs_bytes(entries))

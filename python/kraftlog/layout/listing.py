@@ -1,4 +1,4 @@
-"""Looking around in folders, local and remote ones; of remote ones what was listed once is not listed again."""
+"""Listings of local and remote folders; remote folders are listed only once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Listing:
         self._known: dict[RemotePath, list[Entry]] = {}
 
     def entries(self, folder: LogPath) -> list[Entry]:
-        """Return what is in a folder, by name.
+        """Return the entries of a folder, by name.
 
         Raises
         ------
@@ -38,7 +38,7 @@ class Listing:
         return self._known[folder]
 
     def is_dir(self, path: LogPath) -> bool:
-        """Whether a path is of a folder; what is called like a file that Kafka writes is none."""
+        """Whether a path is a folder; a name of one of Kafka's files is not."""
         if not isinstance(path, RemotePath):
             entry = disk().entry(path)
             return entry is not None and entry.is_dir
@@ -50,10 +50,10 @@ class Listing:
         try:
             self._known |= disk().tree(folder)
         except FileNotFoundError:
-            return  # a file, or nothing
+            return  # a file, or missing
 
     def file(self, path: LogPath) -> Entry | None:
-        """Return what is known of a file; None when there is none."""
+        """Return the entry of a file; None if it is missing."""
         if not isinstance(path, RemotePath):
             return disk().entry(path)
         try:
@@ -62,12 +62,12 @@ class Listing:
             return None
 
     def may_hold(self, path: LogPath) -> bool:
-        """Whether there may be such a file: not where its folder was listed without it."""
+        """Whether a file may exist: not if its folder was listed without it."""
         known = self._known.get(path.parent) if isinstance(path, RemotePath) else None
         return known is None or any(entry.name == path.name for entry in known)
 
     def matches(self, pattern: RemotePath) -> list[RemotePath]:
-        """Return the files and folders that a path with ``*``, ``?`` and ``[]`` in its parts names.
+        """Return the files and folders that match a path with ``*``, ``?`` and ``[]`` in its parts.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Listing:
         """
         parts = pattern.key.split("/")
         if "**" in parts:
-            raise ValueError(f"{pattern}: ** is not understood in URIs; * stands for one part of a path")
+            raise ValueError(f"{pattern}: ** is not supported in URIs; * matches one part of a path")
         first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
         above = RemotePath(pattern.root, "/".join(parts[:first]), pattern.storage_options)
         self._list_all(above)
@@ -99,5 +99,5 @@ def _is_file_name(name: str) -> bool:
 
 
 def local_matches(text: str) -> list[Path]:
-    """Return the local files and folders that a glob names."""
+    """Return the local files and folders that match a glob."""
     return sorted(map(Path, glob.glob(text, recursive=True)))  # noqa: PTH207  (text may be absolute)

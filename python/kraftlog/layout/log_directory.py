@@ -1,7 +1,7 @@
-"""Where a log directory begins: what is written below it, other than logs, may stop its broker.
+"""The bounds of a log directory: other files or folders in it may stop its broker.
 
-Kafka's ``LogManager.loadLogs`` takes every folder in a log directory for a partition, but for a few, and does not start
-where its name is of no partition: "Found directory ... is not in the form of topic-partition". Plain files are ignored.
+Kafka's ``LogManager.loadLogs`` takes almost every folder in a log directory for a partition, and does not start if the
+name is not that of a partition: "Found directory ... is not in the form of topic-partition". Plain files are ignored.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _NUMBER = re.compile(r"\+?[0-9]+")
 
 
 def is_log_directory(entries: Iterable[Entry]) -> bool:
-    """Whether a folder with these entries is one that a broker has used."""
+    """Whether a broker has used a folder with these entries."""
     return any(entry.name in MARKS and entry.is_file for entry in entries)
 
 
 def stops_broker(entry: Entry) -> bool:
-    """Whether a broker does not start with such an entry in a log directory.
+    """Whether an entry in a log directory stops a broker.
 
-    As ``LocalLog.parseTopicPartitionName``: hidden folders and ``lost+found`` are no exceptions, nor are folders of
-    this package.
+    As in ``LocalLog.parseTopicPartitionName``, without exceptions for hidden folders, ``lost+found`` or folders of this
+    package.
 
     Examples
     --------
@@ -53,17 +53,17 @@ def stops_broker(entry: Entry) -> bool:
 
 
 def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: bool = False) -> None:
-    """Refuse an output in a log directory, or in the folder of a partition, whether it is read or not.
+    """Raise for an output in a log directory or in a partition folder, whether it is read or not.
 
     Parameters
     ----------
     target : Path
-        What is to be written. Symbolic links and ``..`` are followed.
+        The path to write. Symbolic links and ``..`` are followed.
     folders : iterable of Path or RemotePath
         Folders that are read.
     is_folder : bool
-        Whether it becomes a folder. It may then stand beside no partition either: a folder of partitions is a log
-        directory for a broker that is pointed at it.
+        Whether it becomes a folder. Then it must not be next to a partition either: any folder of partitions may be a
+        broker's log directory.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def refuse_inside(target: Path, folders: Iterable[LogPath] = (), *, is_folder: b
 
 
 def _what_it_is(folder: Path, *, with_partitions: bool) -> str | None:
-    """Return what a folder is to a broker; None for other folders, and for one that is not there."""
+    """Return what a folder is to a broker; None for other or missing folders."""
     try:
         entries = list(disk().entries(folder))
     except OSError:

@@ -1,4 +1,4 @@
-"""What Kafka's file and folder names mean."""
+"""Kafka's file and folder names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTITION_IN_TRANSITION = re.compile(
     r"(?P<topic>.+)-(?P<partition>[0-9]+)\.[0-9a-f]{32}-(?P<state>delete|future|stray)"
 )
 
-# What writers of this package keep in a log directory: staged writes, and what the coordinators of a store know.
+# Files of this package in a log directory: staged writes, and the state of a store's coordinators.
 STORE_FOLDER = ".kraftlog"
 COORDINATORS_FILE = "kraftlog-coordinators.json"
 
@@ -53,7 +53,7 @@ STATES = {
     ".deleted": "deleted: a segment that Kafka was about to remove",
     CLEANED: "cleaned: unfinished output of the log cleaner",
     SWAP: "swap: output of the log cleaner that did not finish",
-    REPLACED: "replaced: a source of the log cleaner, whose output stands beside it",
+    REPLACED: "replaced: a source of the log cleaner, whose output is next to it",
     ".part": "part: a snapshot that was not finished",
 }
 
@@ -72,7 +72,7 @@ def printable(name: str) -> str:
 
 
 def parse_segment_file(name: str) -> SegmentFileName | None:
-    """Return what the name of a segment's file says; None for other names."""
+    """Parse the name of a segment's file; None for other names."""
     digits = name[:20]
     if len(digits) < 20 or not (digits.isdigit() and digits.isascii()):
         return None

@@ -17,7 +17,7 @@ from kraftlog.layout.listing import Listing
 from kraftlog.layout.segment import Segment
 
 UNKNOWN = CheckpointedOffsets()
-LISTINGS = 20  # of a folder that changes while it is listed
+LISTINGS = 20  # retries for a folder that changes while it is listed
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class MetadataSnapshot:
     segment : Segment
         Its file.
     end_offset : int
-        The offset behind the last record that it stands for.
+        The offset after the last record that it replaces.
     epoch : int
-        Of that record.
+        Epoch of that record.
     """
 
     segment: Segment
@@ -41,17 +41,17 @@ class MetadataSnapshot:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Output of the log cleaner that is whole and has not got its name yet.
+    """Complete output of the log cleaner that does not have its final name yet.
 
     Attributes
     ----------
     swap : Segment
         The ``.log.swap`` file, a live segment.
     replaced : list of Segment
-        The segments that it stands for, as far as they still have their names.
+        The segments that it replaces and that still have their names.
     end_offset : int
-        The offset behind its last batch, or where the next segment begins, if that is more: what was cleaned may have
-        ended in batches of which nothing is left, even in nothing else.
+        The offset after its last batch, or the start of the next segment if that is greater: the cleaned segments may
+        have ended in batches that were removed completely.
     """
 
     swap: Segment
@@ -59,25 +59,25 @@ class Replacement:
     end_offset: int
 
     def covers(self, offset: int) -> bool:
-        """Whether a segment that began at an offset, and whose log file is gone, was replaced by it."""
+        """Whether it replaced a segment at a base offset whose log file is gone."""
         return (self.swap.base_offset or 0) <= offset < self.end_offset
 
 
 class PartitionFolder:
-    """What a partition's folder holds, sorted by what the names of the files say.
+    """The content of a partition's folder, sorted by file names.
 
-    A cleaner may be at work, or was stopped. As for Kafka's ``LogLoader``, a ``.log.swap`` is whole and replaces all
-    segments that begin within it, but one at or after the first ``.cleaned`` belongs to a split that did not finish
+    A cleaner may be running, or was interrupted. As in Kafka's ``LogLoader``, a ``.log.swap`` is complete and replaces
+    all segments that begin within it, but one at or after the first ``.cleaned`` belongs to a split that did not finish
     (KAFKA-6264). Only a ``.swap`` file is opened, to find where it ends.
 
     Parameters
     ----------
     path : Path or RemotePath
-        Of the folder.
+        Path of the folder.
     entries : sequence of Entry
-        What a listing of the folder found, by name.
+        Entries of the folder, by name.
     checkpointed : CheckpointedOffsets
-        What the log directory says of the partition, for its segments.
+        The offsets of the partition in the checkpoints of the log directory.
 
     Raises
     ------
@@ -89,13 +89,13 @@ class PartitionFolder:
     topic, partition : str or None, int or None
         From the name of the folder.
     segments : list of Segment
-        The live ones, by base offset.
+        Live segments, by base offset.
     set_aside : list of Segment
-        Those with a suffix such as ``.deleted`` or ``.cleaned``, and those that a ``.swap`` replaces.
+        Segments with a suffix such as ``.deleted`` or ``.cleaned``, and those that a ``.swap`` replaces.
     replacements : list of Replacement
-        By base offset.
+        Replacements by base offset.
     metadata_snapshots : list of MetadataSnapshot
-        Finished ``<offset>-<epoch>.checkpoint``, the oldest first; ``bootstrap.checkpoint`` is none of them.
+        Finished ``<offset>-<epoch>.checkpoint``, the oldest first, without ``bootstrap.checkpoint``.
     unknown : list of Entry
         Files and folders that Kafka does not write there.
 
@@ -142,21 +142,21 @@ class PartitionFolder:
     def of(
         cls, path: LogPath, listing: Listing | None = None, checkpointed: CheckpointedOffsets = UNKNOWN
     ) -> PartitionFolder:
-        """List a folder; again, when files were made, renamed or removed meanwhile.
+        """List a folder, and repeat that if files were created, renamed or removed at the same time.
 
-        A listing may lack a file that is renamed while it is made, by both of its names.
+        A listing may lack both names of a file that is renamed during the listing.
 
         Raises
         ------
         OSError
-            When it cannot be listed, or does not stay the same for long enough.
+            When it cannot be listed, or keeps changing.
         """
         listing = listing or Listing()
         entries = listing.entries(path)
         for _ in range(LISTINGS):
             try:
                 folder = cls(path, entries, checkpointed)
-            except FileNotFoundError:  # a .swap got its name
+            except FileNotFoundError:  # a .swap got its final name
                 folder = None
             again = listing.entries(path)
             if folder is not None and _names(again) == _names(entries):
@@ -172,7 +172,7 @@ class PartitionFolder:
         return self._by_name
 
     def path_of(self, name: str) -> LogPath | None:
-        """Return the path of a file, such as a checkpoint; None when it was not listed."""
+        """Return the path of a file, such as a checkpoint; None if it is not in the listing."""
         entry = self.entries.get(name)
         return self.path / name if entry is not None and entry.is_file else None
 
@@ -205,7 +205,7 @@ class PartitionFolder:
         self._beside = {base_offset: kinds for (base_offset, state), kinds in others.items() if not state}
 
     def _take_swaps(self, unfinished: int | None, log_start_offset: int) -> None:
-        """Put the ``.swap`` files in the place of what they replace."""
+        """Replace segments by their ``.swap`` files."""
         live = {segment.base_offset: segment for segment in self.segments}
         for segment in [segment for segment in self.set_aside if segment.state == names.SWAP]:
             base_offset = segment.base_offset or 0
@@ -236,7 +236,7 @@ class PartitionFolder:
 
     @property
     def without_log(self) -> list[LogPath]:
-        """Index files for which there is no log file."""
+        """Index files without a log file."""
         known = {segment.base_offset for segment in self.segments}
         alone = sorted((offset, kinds) for offset, kinds in self._beside.items() if offset not in known)
         files = [(offset, kind) for offset, kinds in alone for kind in sorted(kinds) if kind != "snapshot"]
@@ -244,10 +244,10 @@ class PartitionFolder:
 
     @property
     def missing_segments(self) -> list[int]:
-        """Base offsets of segments whose index files lie between live segments, but whose log file is gone.
+        """Base offsets of segments between live ones that have index files but no log file.
 
-        A broker renames the log first when it removes a segment, and deletes such index files when it starts; what lies
-        before the first live segment is left of one that retention has removed.
+        A broker renames the log first when it removes a segment, and deletes such index files when it starts; index
+        files before the first live segment remain from segments that retention removed.
         """
         if not self.segments:
             return []
@@ -270,7 +270,7 @@ class PartitionFolder:
 
 
 def is_known(entry: Entry) -> bool:
-    """Whether Kafka, or this package, writes a file or folder of this name beside segments or in a log directory."""
+    """Whether Kafka, or this package, writes a file or folder with this name next to segments or in a log directory."""
     if entry.is_dir:
         return entry.name in names.KNOWN_FOLDERS
     return entry.name in names.KNOWN_FILES or names.parse_checkpoint_file(entry.name) is not None
@@ -281,7 +281,7 @@ def _names(entries: Sequence[Entry]) -> list[str]:
 
 
 def _end_offset(segment: Segment) -> int:
-    """Return the offset behind the last batch of a segment."""
+    """Return the offset after the last batch of a segment."""
     file, end = disk().open(segment.path, segment.size), segment.base_offset or 0
     try:
         for headers in HeaderScan(file).headers():

@@ -1,4 +1,4 @@
-"""Producer state snapshots (``<offset>.snapshot``): read, and written as Kafka writes them."""
+"""Producer state snapshots (``<offset>.snapshot``): reader and writer of Kafka's format."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_producer_snapshot(path: LogPath) -> list[ProducerState]:
     Raises
     ------
     CorruptRecordError
-        When the version, the checksum or the size is not what it should be.
+        When the version, the checksum or the size is wrong.
     """
     columns = [column.tolist() for column in _entries(path).values()]
     first_offsets = (None if offset == _NO_TRANSACTION else offset for offset in columns.pop())
@@ -53,12 +53,12 @@ def read_open_transactions(path: LogPath) -> list[OpenProducer]:
     """Read the producers of a snapshot that have an open transaction, in the order of the file.
 
     A log has a snapshot at each border of two segments, with an entry for each producer of the last day
-    (``producer.id.expiration.ms``), of which few have an open transaction.
+    (``producer.id.expiration.ms``); few have an open transaction.
 
     Raises
     ------
     CorruptRecordError
-        As ``read_producer_snapshot``.
+        As in ``read_producer_snapshot``.
     """
     entries = _entries(path)
     is_open = entries["current_transaction_first_offset"] != _NO_TRANSACTION
@@ -72,16 +72,20 @@ def _entries(path: LogPath) -> dict[str, npt.NDArray[Any]]:
     """Return the columns of a snapshot, after its version, checksum and size."""
     data = disk().read_bytes(path)
     if len(data) < _SNAPSHOT_HEADER.size:
-        raise CorruptRecordError(f"{path.name}: a header of {_SNAPSHOT_HEADER.size} bytes, but {len(data)} bytes left")
+        raise CorruptRecordError(
+            f"{path.name}: expected a header of {_SNAPSHOT_HEADER.size} bytes, found {len(data)} bytes"
+        )
     version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)
     if version != _SNAPSHOT_VERSION:
-        raise CorruptRecordError(f"{path.name}: version {version} is not {_SNAPSHOT_VERSION}")
+        raise CorruptRecordError(f"{path.name}: expected version {_SNAPSHOT_VERSION}, found {version}")
     computed = crc32c(memoryview(data)[_CRC_END:])
     if computed != crc:
         raise CorruptRecordError(f"{path.name}: stored crc {crc}, computed crc {computed}")
     size = len(data) - _SNAPSHOT_HEADER.size
     if size != count * _ENTRIES.itemsize:
-        raise CorruptRecordError(f"{path.name}: {count} entries take {count * _ENTRIES.itemsize} bytes, not {size}")
+        raise CorruptRecordError(
+            f"{path.name}: expected {count * _ENTRIES.itemsize} bytes for {count} entries, found {size}"
+        )
     entries = np.frombuffer(data, _ENTRIES, offset=_SNAPSHOT_HEADER.size)
     return {name: entries[name] for name in _ENTRIES.names or ()}
 
@@ -92,7 +96,7 @@ def producer_snapshot_bytes(states: Iterable[ProducerState]) -> bytes:
     Parameters
     ----------
     states : iterable of ProducerState
-        In the order in which the producers were met; Kafka's order in the file follows from it.
+        In order of the producers' first occurrence, which determines Kafka's order in the file.
     """
     entries = []
     for state in _in_hash_order(list(states)):
@@ -103,7 +107,7 @@ def producer_snapshot_bytes(states: Iterable[ProducerState]) -> bytes:
 
 
 def _in_hash_order(states: list[ProducerState]) -> list[ProducerState]:
-    """Return states as Java iterates over a ``HashMap`` of their ids: by bucket, in one bucket as they were added."""
+    """Return states in the order of Java's ``HashMap`` of their ids: by bucket, then in order of insertion."""
     buckets = _LEAST_TABLE
     while len(states) > buckets * 3 // 4:
         buckets *= 2

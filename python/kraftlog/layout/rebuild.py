@@ -1,7 +1,7 @@
-"""What Kafka's recovery would make of a partition's log files, from one pass over their batches.
+"""The result of Kafka's recovery of a partition's log files, from one pass over their batches.
 
-Kafka's ``LogSegment.recover`` reads batch after batch, compares the crc, and takes everything before the first batch
-that is not sound. Index files and producer states follow from the batches that it takes.
+Kafka's ``LogSegment.recover`` reads batch after batch, verifies the CRC, and keeps everything before the first damaged
+batch. It derives index files and producer states from the batches that it keeps.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from kraftlog.types import Buffer, InputFile
 
 @dataclass
 class Rebuilt:
-    """A segment as recovery leaves it.
+    """A segment after recovery.
 
     Attributes
     ----------
     size : int
-        Bytes of the log file that are sound.
+        Bytes of sound batches in the log file.
     fault : Fault or None
-        What is behind them, when it is more than a torn tail.
+        The fault after them, if it is more than a torn tail.
     sound_behind : int
-        Batches behind the fault whose crc matches.
+        Number of batches after the fault whose CRC matches.
     files : dict
         Contents of the index files by kind; a kind without entries that Kafka would not create is left out.
     """
@@ -57,22 +57,22 @@ class Rebuild:
     Parameters
     ----------
     base_offset : int
-        Of the first segment.
+        Base offset of the first segment.
     interval_bytes : int
         Kafka's ``index.interval.bytes``.
 
     Attributes
     ----------
     next_offset : int
-        Behind the last sound batch.
+        Offset after the last sound batch.
     is_complete : bool
-        Whether every record before it is in the log or known from a snapshot; not where the cleaner was.
+        Whether every record before it is in the log or covered by a snapshot; false for a cleaned log.
     begins_at : int
-        The offset before which nothing is known but what ``begin_with`` was given.
+        Before this offset only the producers from ``begin_with`` are known.
     has_producer_ids : bool
         Whether there was a batch of magic 2, which can have producers.
     epochs : list of (int, int)
-        Leader epochs and the first offsets of their batches, of all segments so far.
+        Leader epochs and the first offsets of their batches, for all segments so far.
     """
 
     def __init__(self, base_offset: int, interval_bytes: int) -> None:
@@ -86,7 +86,7 @@ class Rebuild:
         self.epochs: list[tuple[int, int]] = []
 
     def replay(self, buffer: Buffer | InputFile) -> None:
-        """Take the producers of a segment from ``next_offset`` on, without a look at its crcs.
+        """Add the producers of a segment from ``next_offset`` on, without verifying CRCs.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Rebuild:
                 raise OSError(fault.message)
 
     def begin_with(self, states: list[ProducerState]) -> None:
-        """Take the state of producers and their open transactions from the snapshot of the first segment."""
+        """Set the state of producers and open transactions from the snapshot of the first segment."""
         self.producers_are(states)
         opened = [
             (state.producer_id, state.producer_epoch, state.current_transaction_first_offset)
@@ -114,7 +114,7 @@ class Rebuild:
         self.is_complete = True
 
     def producers_are(self, states: Iterable[ProducerState]) -> None:
-        """Take the state of producers from a snapshot that knows more than the log."""
+        """Set the state of producers from a snapshot with more information than the log."""
         self._producers = ProducerStates(states)
 
     def producers(self) -> list[ProducerState]:
@@ -127,7 +127,7 @@ class Rebuild:
         Raises
         ------
         ValueError
-            When an offset has no place in the segment's index.
+            When the segment's index cannot represent an offset.
         """
         builder = IndexBuilder(base_offset, self._interval_bytes)
         scan = HeaderScan(buffer, check_crc=True)
@@ -153,7 +153,7 @@ class Rebuild:
         return Rebuilt(size if fault is None else fault.position or 0, fault, sound_behind, files)
 
     def _add_epochs(self, headers: Headers) -> None:
-        """Take the leader epochs that are larger than all before them."""
+        """Add the leader epochs that are greater than all before them."""
         epochs = np.where(headers["magic"] >= 2, headers["partition_leader_epoch"], -1).astype(np.int64)
         largest = np.maximum.accumulate(np.concatenate(([self.epochs[-1][0] if self.epochs else -1], epochs)))
         new = headers[largest[1:] > largest[:-1]]
@@ -164,7 +164,7 @@ class Rebuild:
         self.next_offset = max(self.next_offset, offset)
 
     def _add(self, headers: Headers) -> bytes:
-        """Take sound headers; return entries for ``.txnindex``."""
+        """Process sound headers; return entries for ``.txnindex``."""
         last = last_offsets(headers)
         expected = np.concatenate(([self.next_offset], last[:-1] + 1))
         has_all = (headers["base_offset"] == expected) & (headers["records_count"] > headers["last_offset_delta"])

@@ -1,4 +1,4 @@
-"""Which segments a broker recovers when it loads a log, as ``LogLoader``: it reads the whole of them again."""
+"""The segments that a broker recovers, reading them completely, when it loads a log (``LogLoader``)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from kraftlog.layout.segment import Segment
 
 
 def first_unflushed(segments: Sequence[Segment], recovery_point: int) -> int:
-    """Return the number of the first segment that a broker recovers because it was not closed: that of an offset.
+    """Return the index of the first segment that a broker recovers after a crash: the one with the recovery point.
 
     Parameters
     ----------
     segments : sequence of Segment
         In the order of the log.
     recovery_point : int
-        What lies before it is on disk.
+        Everything before it is on disk.
     """
     at_most = [n for n, segment in enumerate(segments) if (segment.base_offset or 0) <= recovery_point]
     return max(at_most, default=0)
 
 
 def is_taken_as_it_is(segment: Segment) -> bool:
-    """Whether a broker does not recover a segment whose log file is on disk: it has sane index files."""
+    """Whether a broker skips the recovery of a segment that is on disk, since its index files are sane."""
     if "index" not in segment.beside:
         return False
     txnindex = segment.beside.get("txnindex")

@@ -1,4 +1,4 @@
-"""Where replicas are: the log directory, or the remote tier, that the folder of a partition is in."""
+"""The location of replicas: the log directory or remote tier that contains the folder of a partition."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kraftlog.layout.unread import Unread
 
 
 def folder_of(segment: Segment) -> LogPath:
-    """Return the folder that the file of a segment is in, which may be one of a remote tier."""
+    """Return the folder of a segment's file, which may be in a remote tier."""
     return segment.path.absolute().parent if segment.stored else segment.folder.absolute()
 
 
 def directory_of(segment: Segment) -> LogPath:
-    """Return the log directory, or remote tier, that holds the folder of a segment's partition."""
+    """Return the log directory or remote tier with the folder of a segment's partition."""
     return _above(folder_of(segment))
 
 
@@ -25,7 +25,7 @@ def _above(folder: LogPath) -> LogPath:
 
 
 def replica_of(segment: Segment) -> str | None:
-    """Return the column ``replica`` of what is in a segment; None outside of a partition's folder.
+    """Return the column ``replica`` for a segment; None outside of a partition's folder.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def replica_of(segment: Segment) -> str | None:
 
 
 def replica_of_unread(item: Unread) -> str | None:
-    """Return the same of a file, or folder, that is not read."""
+    """Return the column ``replica`` for a file or folder that is not read."""
     if item.topic is None:
         return None
     path = item.path.absolute()

@@ -1,4 +1,4 @@
-"""One segment: a log file, and the files of the same base offset."""
+"""One segment: a log file, and the other files with the same base offset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kraftlog.topics import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Beside(Mapping[str, LogPath]):
-    """Paths of the files beside a log file, by kind; each is made when it is asked for."""
+    """Paths of a log file's index and snapshot files, by kind, built on demand."""
 
     segment: Segment
 
@@ -38,16 +38,16 @@ class Beside(Mapping[str, LogPath]):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A log file, or a snapshot of the metadata log, and the files beside it.
+    """A log file with its index and snapshot files, or a snapshot of the metadata log.
 
     Attributes
     ----------
     folder : Path or RemotePath
-        The folder that it is in.
+        Its folder.
     file_name : str
-        Of the file with the record batches.
+        Name of the file with the record batches.
     size : int
-        In bytes, when it was listed.
+        Bytes at the time of the listing.
     base_offset : int or None
         From the file name.
     state : str
@@ -55,16 +55,16 @@ class Segment:
     kinds_beside : tuple of str
         Which of ``index``, ``timeindex``, ``txnindex`` and ``snapshot`` exist.
     log_start_offset : int
-        Of the partition, as ``log-start-offset-checkpoint`` has it; 0 when it has none. A consumer does not see the
-        records before it.
+        Log start offset of the partition from ``log-start-offset-checkpoint``; 0 without an entry. A consumer does not
+        see the records before it.
     is_closed : bool
         Whether a live segment follows it in its folder.
     settled_offset : int
-        Up to it, the files beside it are on disk as the broker wrote them: the recovery point, or the largest offset
-        where the broker was stopped in order, or a remote tier holds it. Its own files are believed where its end is
-        not behind that, its ``.snapshot``, which is of its beginning, where its base offset is not.
+        Up to this offset, index files are on disk as the broker wrote them: the recovery point, or the largest offset
+        after a clean shutdown or in a remote tier. The segment's index files are trusted if its end is not after this
+        offset, and its ``.snapshot``, which describes its start, if its base offset is not.
     stored : tuple of (kind, path)
-        Where its files are, the log by the kind ``log``, when a remote tier or another replica holds them.
+        Paths of its files, the log under the kind ``log``, if they are in a remote tier or another replica.
     first_byte : int or None
         Of a part of a segment, which is read for itself: where in the file it begins. Positions in it count from there,
         and ``base_offset`` is that of its first batch.
@@ -90,18 +90,18 @@ class Segment:
 
     @property
     def file_base_offset(self) -> int | None:
-        """The base offset that its file is named by."""
+        """The base offset in its file name."""
         parsed = None if self.first_byte is None else names.parse_segment_file(self.file_name)
         return self.base_offset if parsed is None else parsed.base_offset
 
     @property
     def path(self) -> LogPath:
-        """Of the file with the record batches."""
+        """Path of the file with the record batches."""
         return self.stored[0][1] if self.stored else self.folder / self.file_name
 
     @property
     def topic_partition(self) -> TopicPartition | None:
-        """The partition that it is of; None outside of a partition's folder."""
+        """Its partition; None outside of a partition's folder."""
         if self.topic is None or self.partition is None:
             return None
         return TopicPartition(self.topic, self.partition)
@@ -112,32 +112,32 @@ class Segment:
         return not self.state and self.file_name.endswith(names.SWAP)
 
     def suffix_of(self, kind: str) -> str:
-        """Return what follows the kind in the name of a file beside it; the cleaner replaces no ``.snapshot``."""
+        """Return the suffix after the kind in a file name; the cleaner replaces no ``.snapshot``."""
         if self.is_swap and kind != "snapshot":
             return names.SWAP
         return "" if self.state == names.REPLACED else self.state
 
     @property
     def beside(self) -> Mapping[str, LogPath]:
-        """Paths of the files beside it, by kind."""
+        """Paths of its index and snapshot files, by kind."""
         return Beside(self)
 
     @property
     def name(self) -> str:
-        """Folder and file name, as messages show it."""
+        """Folder and file name, for messages."""
         folder = str(self.topic_partition) if self.stored else self.folder.name
         return names.printable(f"{folder}/{self.file_name}" if folder else self.file_name)
 
     @property
     def local_path(self) -> Path:
-        """The path of a file that can be changed.
+        """The path of a writable file.
 
         Raises
         ------
         ValueError
-            When it is a remote file, or a part of another one.
+            When it is a remote file, or a part of another file.
         """
         path = self.path
         if isinstance(path, RemotePath):
-            raise ValueError(f"{path}: only local files can be changed")
+            raise ValueError(f"{path}: expected a local file; others cannot be changed")
         return path

@@ -1,5 +1,5 @@
-"""Tiered storage: which segments a remote tier holds, where, and which of them a broker reads.
+"""Tiered storage: the segments of a remote tier, their files, and the choice of segments that a broker reads.
 
 Names and manifests of both layouts become ``StoredSegment`` (``find``); ``lineage`` chooses among them as a broker
-does, and ``join`` makes segments of them whose files are read like any others.
+does, and ``join`` turns them into segments that are read like local ones.
 """

@@ -22,16 +22,16 @@ _HASH_BYTES = 64
 
 
 class WrongKeyError(KraftlogError, ValueError):
-    """A key that is missing, cannot be read, or does not open what it should."""
+    """A key that is missing, cannot be read, or does not match."""
 
 
 class KeyRing:
-    """The private keys that the keys of segments are wrapped for; each file is read when it is first needed.
+    """The private keys that unwrap the keys of segments; each file is read on first use.
 
     Parameters
     ----------
     files : mapping of str to path
-        By the name of its key pair, a PEM file with a private key (PKCS#8).
+        PEM files with a private key (PKCS#8), by the name of the key pair.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class KeyRing:
         Raises
         ------
         WrongKeyError
-            When there is no such key, or it does not fit.
+            When there is no such key, or it does not match.
         """
         name, separator, text = wrapped.partition(":")
         try:
@@ -67,17 +67,17 @@ class KeyRing:
         size = (private.public_numbers.n.bit_length() + 7) // 8
         if len(data) != size:
             what = f"expected {size} bytes, the size of its modulus, found {len(data)}"
-            raise WrongKeyError(f"encryption.dataKey is not for the key {name!r} that was given: {what}")
+            raise WrongKeyError(f"encryption.dataKey does not match the key {name!r}: {what}")
         key = _without_padding(_undone(int.from_bytes(data), private).to_bytes(size))
         if key is None or len(key) != KEY_BYTES:
-            raise WrongKeyError(f"encryption.dataKey is not for the key {name!r} that was given: it does not open it")
+            raise WrongKeyError(f"encryption.dataKey does not match the key {name!r}: it cannot be decrypted")
         return key
 
     def _private(self, name: str) -> RSAPrivateNumbers:
         if name not in self._files:
             given = ", ".join(sorted(self._files)) or "none"
             raise WrongKeyError(
-                f"encrypted for the key pair {name!r}, of which no private key was given; given: {given}"
+                f"encrypted for the key pair {name!r}: expected its private key, found keys for {given}"
             )
         if name not in self._read:
             self._read[name] = _read_private(name, self._files[name])
@@ -113,7 +113,7 @@ def _undone(number: int, private: RSAPrivateNumbers) -> int:
 
 
 def _without_padding(block: bytes) -> bytes | None:
-    """Return what is inside of OAEP (RFC 8017, 7.1.2) with SHA3-512 and an empty label; None when it is not that."""
+    """Return the message in OAEP (RFC 8017, 7.1.2) with SHA3-512 and an empty label; None if it is invalid."""
     if len(block) < 2 * _HASH_BYTES + 2:
         return None
     seed_mask, masked = block[1 : 1 + _HASH_BYTES], block[1 + _HASH_BYTES :]

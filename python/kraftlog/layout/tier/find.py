@@ -28,7 +28,7 @@ UNREADABLE_TIER = "unreadable_tier"
 MOST_KNOWN = 20_000
 
 _INDEXES = ("index", "timeindex", "txnindex", "snapshot")
-_KNOWN: dict[object, StoredSegment] = {}  # objects never change: one that follows a log reads each manifest once
+_KNOWN: dict[object, StoredSegment] = {}  # objects never change: a follower reads each manifest once
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ _Found = tuple[StoredSegment | None, list[Unread]]
 
 
 class Stored(NamedTuple):
-    """What a remote tier holds: segments, objects that are none or cannot be read, and partitions not looked at."""
+    """The content of a remote tier: segments, other or unreadable objects, and skipped partitions."""
 
     segments: list[StoredSegment]
     unread: list[Unread]
@@ -61,15 +61,15 @@ class Stored(NamedTuple):
 
 
 def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> Stored:
-    """Return what a remote tier holds.
+    """Return the content of a remote tier.
 
     Parameters
     ----------
     location : Path or RemotePath
-        Is listed with all folders below it.
+        The tier, which is listed with all folders below it.
     keys : KeyRing
     is_wanted : callable
-        Whether to look at a partition, by topic and number.
+        Whether to read a partition, by topic and number.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def stored_segments(location: LogPath, keys: KeyRing, is_wanted: IsWanted) -> St
     OSError
         When it cannot be listed.
     ValueError
-        When it holds no segments in a layout that is known.
+        When it has no segments in a known layout.
     """
     found = Stored([], [], [])
     all_objects = list(_objects(location))
@@ -116,7 +116,7 @@ def _objects(location: LogPath) -> Iterator[_Objects]:
 
 
 def _is_wanted(of: StoredPartition, is_wanted: IsWanted) -> bool:
-    """Whether a partition is wanted; in Aiven's layout a prefix without a slash may stand before the topic."""
+    """Whether a partition is selected; in Aiven's layout a prefix without a slash may precede the topic."""
     starts = range(len(of.topic)) if of.is_aiven else (0,)
     return any(is_wanted(of.topic[start:], of.partition) for start in starts)
 
@@ -167,7 +167,7 @@ def _read_aiven(objects: _Objects, keys: KeyRing) -> _Found:
     files["log"] = log if manifest.is_plain else PartPath.of(log, end=size, chunks=manifest.chunks)
     leader_epochs = files.pop("leader_epochs", None)
     topic = objects.of.topic
-    if manifest.topic is not None and topic.endswith(manifest.topic):  # a prefix without a slash stands before it
+    if manifest.topic is not None and topic.endswith(manifest.topic):  # after a prefix without a slash
         topic = manifest.topic
     end_offset, epochs = manifest.end_offset, manifest.epochs
     segment = StoredSegment(
@@ -214,7 +214,7 @@ def _index_parts(objects: _Objects, manifest: Manifest) -> dict[str, LogPath]:
 
 
 def _odd_sizes(objects: _Objects, manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Return which objects have not the size that the manifest says, and what it is."""
+    """Return the objects whose size differs from the manifest, and their size."""
     end_of_indexes = max((position + size for position, size in manifest.index_ranges.values()), default=0)
     for kind, expected in (("log", manifest.stored_bytes), ("indexes", end_of_indexes)):
         found = objects.sizes.get(kind)
@@ -226,7 +226,9 @@ def _odd_sizes(objects: _Objects, manifest: Manifest) -> Iterator[tuple[str, str
 
 def _read_local(objects: _Objects) -> _Found:
     if "log" not in objects.sizes:
-        return None, [objects.unread(kind, "no log file beside it", TIER_ORPHAN) for kind in objects.sizes]
+        return None, [
+            objects.unread(kind, "expected a log file next to it, found none", TIER_ORPHAN) for kind in objects.sizes
+        ]
     files = {kind: objects.path(kind) for kind in ("log", *_INDEXES) if kind in objects.sizes}
     has_epochs = "leader_epoch_checkpoint" in objects.sizes
     segment = StoredSegment(
@@ -246,7 +248,7 @@ def _read_local(objects: _Objects) -> _Found:
 
 
 def _looked_into(objects: _Objects, segment: StoredSegment, odd: list[Unread]) -> _Found:
-    """Return a segment whose metadata are not stored with it: they are taken from its headers and leader epochs."""
+    """Return a segment that is stored without metadata, which follow from its headers and leader epochs."""
     if segment.leader_epochs is None:
         return None, [
             *odd,
@@ -265,7 +267,7 @@ def _looked_into(objects: _Objects, segment: StoredSegment, odd: list[Unread]) -
 
 
 def _last_offset(segment: StoredSegment) -> int:
-    """Return the last offset of a segment, by the headers behind the last entry of its index."""
+    """Return the last offset of a segment, from the headers after the last entry of its index."""
     entries = segment.index_entries()
     last, start = segment.base_offset - 1, 0
     file = disk().open(segment.path, segment.size)

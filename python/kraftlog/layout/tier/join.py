@@ -1,4 +1,4 @@
-"""Partitions whose log is in a remote tier, as a whole or up to where the log directory goes on."""
+"""Partitions whose log is in a remote tier, completely or up to the start of the local log."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _INDEXES = ("index", "timeindex", "txnindex")
 
 @dataclass
 class Joined:
-    """Segments that are read from a remote tier, and what is odd about it."""
+    """Segments that are read from a remote tier, and its faults and notes."""
 
     segments: list[Segment] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
 
 def join(local: Iterable[Segment], stored: Iterable[StoredSegment]) -> Joined:
-    """Return the segments of a remote tier that belong to logs, up to where their log directory goes on.
+    """Return the segments of a remote tier that belong to logs, up to the start of the local log.
 
     Parameters
     ----------
     local : iterable of Segment
-        Live segments of log directories. Where both have an offset, it is theirs that is read.
+        Live segments of log directories, which take precedence over the tier.
     stored : iterable of StoredSegment
-        Whose copy was finished.
+        Segments whose copy was finished.
     """
     found = Joined()
     folders: dict[TopicPartition, dict[LogPath, list[Segment]]] = {}
@@ -66,7 +66,7 @@ def join(local: Iterable[Segment], stored: Iterable[StoredSegment]) -> Joined:
 
 
 def _of_topic_id(by_id: dict[str, list[StoredSegment]], folder: LogPath, found: Joined) -> list[StoredSegment]:
-    """Return the segments that are of the same topic as a folder; topics that were deleted have left others."""
+    """Return the segments of a folder's topic id; deleted topics of the same name have left others."""
     path = folder / PARTITION_METADATA
     try:
         topic_id = read_properties(path).get("topic_id")
@@ -94,7 +94,7 @@ def _odd(path: LogPath, of: StoredSegment, why: str, error: str) -> Unread:
 
 
 class _Log:
-    """The log of one partition, of which the remote tier has segments."""
+    """The log of one partition with segments in the remote tier."""
 
     def __init__(self, stored: Sequence[StoredSegment], local: Sequence[Segment] | None, found: Joined) -> None:
         self._stored = sorted(stored, key=lambda one: (one.event_timestamp_ms, one.epochs[-1][0], one.end_offset))
@@ -102,7 +102,7 @@ class _Log:
         self._found = found
 
     def join(self) -> None:
-        """Choose segments, and note what is odd."""
+        """Choose segments, and note faults."""
         lineage = self._lineage()
         taken = log_of(SegmentChoice(self._stored), lineage)
         self._note_unused(taken, lineage)
@@ -118,7 +118,7 @@ class _Log:
             before = part
 
     def _lineage(self) -> Epochs:
-        """Return the leader epochs of the log: of the replica's folder, else of the newest segment that has them."""
+        """Return the leader epochs of the log: from the replica's folder, or from the newest segment that has them."""
         newest = newest_epochs(self._stored)
         for of in (None, *newest):
             if of is None:
@@ -157,7 +157,7 @@ class _Log:
                 self._found.unread.append(_odd(one.path, one, why, TIER_ORPHAN))
 
     def _note_gaps(self, parts: Sequence[Taken], limit: int, log_start: int) -> None:
-        """Note offsets that no segment has, from the first that there should be to where the log directory goes on."""
+        """Note offsets that no segment has, from the expected first one to the start of the local log."""
         known = [(part.start, part.end) for part in parts]
         first = (log_start, log_start - 1) if log_start else None
         last = (limit, limit) if limit != NO_END and parts else None
@@ -168,7 +168,7 @@ class _Log:
                 self._found.unread.append(Unread(of.folder, 0, why, of.topic, of.partition, end + 1, TIER_GAP))
 
     def _segment(self, part: Taken, before: Taken | None, log_start: int) -> Segment | None:
-        """Return what is read of a segment, as a segment of its own; None when that cannot be found out."""
+        """Return the part of a segment to read, as a separate segment; None if that cannot be determined."""
         of = part.segment
         files = {"log": of.path} | {kind: of.files[kind] for kind in _INDEXES if kind in of.files}
         size = of.size
@@ -178,11 +178,11 @@ class _Log:
             except OSError as error:
                 self._found.unread.append(_odd(of.path, of, str(error), "unreadable_file"))
                 return None
-            if (start, end) != (0, size):  # the files beside it are of more than that
+            if (start, end) != (0, size):  # its index files cover more than this part
                 size = end - start
                 files = {"log": PartPath.of(of.path, start=start, end=end)}
         if before is not None and before.end + 1 == part.start and before.end == before.segment.end_offset:
-            snapshot = before.segment.files.get("snapshot")  # of its end
+            snapshot = before.segment.files.get("snapshot")  # the snapshot at its end
             files |= {} if snapshot is None else {"snapshot": snapshot}
         return Segment(
             of.folder if self._local is None else self._local[0].folder,
@@ -200,7 +200,7 @@ class _Log:
 
 
 def _is_within(segment: StoredSegment, lineage: Epochs) -> bool:
-    """Whether all offsets of a segment are of leaders that the log is of."""
+    """Whether the leader epochs of a segment are those of the log."""
     ranges = {epoch: (first, behind) for (epoch, first), (_, behind) in pairwise((*lineage, (-1, NO_END)))}
     for epoch, start in segment.epochs:
         first, behind = ranges.get(epoch, (NO_END, 0))
@@ -210,7 +210,7 @@ def _is_within(segment: StoredSegment, lineage: Epochs) -> bool:
 
 
 def _bytes_of(part: Taken, found: Joined) -> tuple[int, int]:
-    """Return the bytes [start, end) of a segment's log file that certain offsets take; no batch is cut."""
+    """Return the bytes [start, end) of a segment's log file for an offset range, at batch boundaries."""
     of, start, end = part.segment, None, part.segment.size
     file = disk().open(of.path, of.size)
     try:
@@ -235,7 +235,7 @@ def _bytes_of(part: Taken, found: Joined) -> tuple[int, int]:
 
 
 def _position_before(segment: StoredSegment, file: InputFile, offset: int) -> int:
-    """Return where a batch begins that is not behind an offset, by the index file; 0 without one that is right."""
+    """Return the position of a batch at or before an offset, from the index file; 0 without a valid one."""
     entries = segment.index_entries()
     at = -1 if entries is None else int(np.searchsorted(entries["offset"], offset, side="right")) - 1
     if entries is None or at < 0:

@@ -1,4 +1,4 @@
-"""Which segments of a remote tier a broker reads: by leader epochs, as its ``RemoteLogMetadataCache`` has them."""
+"""The segments of a remote tier that a broker reads, by leader epochs, as in ``RemoteLogMetadataCache``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_END = 2**63 - 1
 
 
 class Taken(NamedTuple):
-    """Offsets start to end of the log, both of them included, and the segment that they are read from."""
+    """Offsets start to end of the log, inclusive, and the segment that they are read from."""
 
     segment: StoredSegment
     start: int
@@ -21,12 +21,12 @@ class Taken(NamedTuple):
 
 
 class SegmentChoice:
-    """The segments of each leader epoch, by the offset with which they begin in it.
+    """The segments of each leader epoch, by their first offset in it.
 
     Parameters
     ----------
     segments : iterable of StoredSegment
-        Whole ones, in the order in which they were copied: one takes the place of those whose offsets it has.
+        Complete segments, in the order in which they were copied: one replaces earlier ones with the same offsets.
     """
 
     def __init__(self, segments: Iterable[StoredSegment]) -> None:
@@ -51,21 +51,21 @@ class SegmentChoice:
         self._highest[epoch] = max(highest, end)
 
     def at(self, epoch: int, offset: int) -> StoredSegment | None:
-        """Return the segment that has an offset of a leader epoch; None when none has."""
+        """Return the segment with an offset of a leader epoch; None without one."""
         at = bisect_right(self._starts.get(epoch, []), offset) - 1
         if at < 0 or self._segments[epoch][at].end_of(epoch) < offset:
             return None
         return self._segments[epoch][at]
 
     def next_start(self, epoch: int, offset: int) -> int | None:
-        """Return the first offset behind another at which a segment begins in a leader epoch."""
+        """Return the first offset after another at which a segment begins in a leader epoch."""
         starts = self._starts.get(epoch, [])
         at = bisect_right(starts, offset)
         return starts[at] if at < len(starts) else None
 
 
 def log_of(choice: SegmentChoice, lineage: Epochs, end: int = NO_END) -> list[Taken]:
-    """Return what a reader of the whole log gets from which segment, in order; offsets that none has are left out.
+    """Return the segment for each offset range of the whole log, in order, without offsets that no segment has.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def log_of(choice: SegmentChoice, lineage: Epochs, end: int = NO_END) -> list[Ta
 
 
 def _within(choice: SegmentChoice, epoch: int, first: int, behind: int) -> Iterator[Taken]:
-    """Return what is taken of one leader epoch, of offsets from ``first`` to before ``behind``."""
+    """Return the ranges of one leader epoch, for offsets from ``first`` to before ``behind``."""
     offset: int | None = first
     while offset is not None and offset < behind:
         segment = choice.at(epoch, offset)
@@ -112,5 +112,5 @@ def _within(choice: SegmentChoice, epoch: int, first: int, behind: int) -> Itera
 
 
 def newest_epochs(segments: Iterable[StoredSegment]) -> list[StoredSegment]:
-    """Return segments, that first whose leader epochs are the newest: the log that has them is the valid one."""
+    """Return segments, the one with the newest leader epochs first: the log with these is the valid one."""
     return sorted(segments, key=lambda segment: (segment.epochs[-1][0], segment.end_offset), reverse=True)

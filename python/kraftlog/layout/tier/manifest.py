@@ -16,8 +16,8 @@ from kraftlog.layout.tier.stored_segment import Epochs
 
 VERSION = "1"
 LARGEST_CHUNK = 2**30 - 1
-MOST_SIZES_BYTES = 10 << 20  # of the list of sizes, as in Aiven's reader
-GROWTH_BYTES = 28  # of an encrypted chunk
+MOST_SIZES_BYTES = 10 << 20  # limit of the list of sizes, as in Aiven's reader
+GROWTH_BYTES = 28  # overhead of an encrypted chunk
 INDEX_KINDS = {
     "offset": "index",
     "timestamp": "timeindex",
@@ -31,21 +31,21 @@ _TYPES = {"a text": str, "a number": int, "an object": dict, "true or false": bo
 
 
 class ManifestError(KraftlogError, ValueError):
-    """A manifest that is not what Aiven's plugin writes."""
+    """A manifest that is not in the format of Aiven's plugin."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a manifest says.
+    """The content of a manifest.
 
     Attributes
     ----------
     chunks : Chunks
-        Of the log file.
+        Chunks of the log file.
     index_ranges : dict
         First byte and number of bytes in ``.indexes`` of each index file, by kind; ``leader_epochs`` is one of them.
     topic : str or None
-        As the plugin was told; None in manifests of before 2023-09, which do not say it.
+        Topic as configured; None in manifests from before 2023-09, which lack it.
     end_offset : int or None
     epochs : tuple of (epoch, first offset)
     event_timestamp_ms : int
@@ -60,7 +60,7 @@ class Manifest:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes that the object with the log has."""
+        """Expected bytes of the object with the log."""
         return sum(self.chunks.stored_sizes)
 
     @property
@@ -70,18 +70,18 @@ class Manifest:
 
 
 def read_manifest(data: bytes, keys: KeyRing) -> Manifest:
-    """Read a manifest; fields that are not known are passed over.
+    """Parse a manifest; unknown fields are ignored.
 
     Raises
     ------
     ManifestError
-        When a field is missing, of another type, or does not fit the others.
+        When a field is missing, has a wrong type, or contradicts another.
     WrongKeyError
         When the segment is encrypted, and no key opens it.
     """
     try:
         manifest = json.loads(data)
-    except ValueError as error:  # also of bytes that are not UTF-8
+    except ValueError as error:  # raised for bytes that are not UTF-8, too
         raise ManifestError(f"expected JSON, found {len(data)} bytes that are not: {error}") from None
     if not isinstance(manifest, dict):
         raise ManifestError(f"expected a JSON object, found {type(manifest).__name__}")
@@ -128,7 +128,7 @@ def _stored_sizes(index: dict[str, Any], count: int) -> tuple[int, ...]:
 
 
 def _unpacked(data: bytes, count: int) -> tuple[int, ...]:
-    """Return the sizes of chunks: their number, the least of all but the last, a width, what is more than the least.
+    """Return the sizes of chunks: encoded as count, minimum of all but the last, width, and excess over the minimum.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def _index_ranges(manifest: dict[str, Any]) -> dict[str, tuple[int, int]]:
 
 
 def _metadata(manifest: dict[str, Any]) -> tuple[str | None, int | None, Epochs, int]:
-    """Return topic, end offset, leader epochs and the time of copying, where they are there."""
+    """Return topic, end offset, leader epochs and the time of copying, as far as present."""
     name = "remoteLogSegmentMetadata"
     if manifest.get(name) is None:
         return None, None, (), -1

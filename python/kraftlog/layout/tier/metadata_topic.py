@@ -1,4 +1,4 @@
-"""What ``__remote_log_metadata`` says of the segments of a remote tier: which were copied, and which are deleted."""
+"""The states of a remote tier's segments in ``__remote_log_metadata``: copied, deleted or unfinished."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTITION_DELETED = 2
 
 _ADD, _UPDATE = "RemoteLogSegmentMetadataRecord", "RemoteLogSegmentMetadataUpdateRecord"
 _DELETE = "RemotePartitionDeleteMetadataRecord"
-_NEXT = {  # which states may follow one another
+_NEXT = {  # allowed transitions of states
     COPY_STARTED: (COPY_STARTED, COPY_FINISHED, DELETE_STARTED),
     COPY_FINISHED: (COPY_FINISHED, DELETE_STARTED),
     DELETE_STARTED: (DELETE_STARTED, DELETE_FINISHED),
@@ -43,7 +43,7 @@ _WHY = {
 
 @dataclass(frozen=True)
 class KnownSegment:
-    """A segment as the topic has it last."""
+    """The last state of a segment in the topic."""
 
     topic: str
     partition: int
@@ -57,9 +57,9 @@ class KnownSegment:
 
 
 def heeding_metadata(stored: Stored, local: Iterable[Segment]) -> Stored:
-    """Return the segments of a remote tier that count by the metadata among the segments of log directories.
+    """Return the segments of a remote tier that are valid by the metadata in log directories.
 
-    Those that the topic does not know count as well: its records may have been deleted.
+    Segments that the topic does not list are valid, too: its records may have been deleted.
     """
     unread: list[Unread] = []
     topic = [one for one in local if one.topic == REMOTE_LOG_METADATA and not one.state]
@@ -90,7 +90,7 @@ def _with_metadata(segment: StoredSegment, known: KnownSegment) -> StoredSegment
 
 
 def _missing(stored: Stored, known: dict[str, KnownSegment]) -> Iterator[Unread]:
-    """Return the segments that should be there, of the topics that are."""
+    """Return the missing segments of topics that are present."""
     there = {one.segment_id for one in stored.segments}
     there |= {name.segment_id for one in stored.unread if (name := parse_file(one.path.name)) is not None}
     folders = {(one.topic_id, one.partition): one.folder for one in stored.segments}
@@ -104,14 +104,14 @@ def _missing(stored: Stored, known: dict[str, KnownSegment]) -> Iterator[Unread]
 
 
 def known_segments(segments: Iterable[Segment], unread: list[Unread]) -> dict[str, KnownSegment]:
-    """Return what the topic says of each segment, by id.
+    """Return the last state of each segment in the topic, by id.
 
     Parameters
     ----------
     segments : iterable of Segment
-        Of the topic.
+        Segments of the topic.
     unread : list of Unread
-        Receives what of it cannot be read.
+        Receives unreadable files.
     """
     known: dict[str, KnownSegment] = {}
     for segment in sorted(segments, key=lambda one: (one.partition or 0, str(one.folder), one.base_offset or 0)):
@@ -128,7 +128,7 @@ def known_segments(segments: Iterable[Segment], unread: list[Unread]) -> dict[st
 
 
 def _values(segment: Segment, odd: list[str]) -> Iterator[pa.BinaryArray]:
-    """Return the values of the records of a segment; what cannot be read is noted."""
+    """Return the values of the records of a segment; note faults."""
     faults: list[Fault] = []
     options = ReadOptions()
     plan = DecodePlan(schema.RECORDS.select(["value"]), options, Origin(segment.topic, segment.partition, None))
@@ -163,7 +163,7 @@ def _take(values: pa.BinaryArray, known: dict[str, KnownSegment], odd: list[str]
 
 
 def _add(row: dict[str, Any], known: dict[str, KnownSegment]) -> None:
-    """Take a segment whose copy begins; Kafka ignores one that is known, or has another state."""
+    """Add a segment whose copy begins; Kafka ignores one that is already known or has another state."""
     name = row["remote_log_segment_id"]
     if name["id"] in known or row["remote_log_segment_state"] != COPY_STARTED:
         return

@@ -1,6 +1,6 @@
-"""What the names of objects in a remote tier mean, in both layouts.
+"""The names of objects in a remote tier, in both layouts.
 
-Topics and ids may hold any of the characters between the parts, so names are taken apart from the right, by length.
+Topics and ids may contain the separators, so names are parsed from the right, by length.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARTITION = re.compile("[0-9]{1,10}")
 
 
 class StoredPartition(NamedTuple):
-    """A partition that a folder of the tier is of; ``is_aiven`` says in which layout."""
+    """The partition of a folder of the tier; ``is_aiven`` is its layout."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class StoredFile(NamedTuple):
 
 
 def parse_folder(folder: LogPath) -> StoredPartition | None:
-    """Return what partition the files of a folder are of; None for other folders.
+    """Return the partition of a folder's files; None for other folders.
 
     Examples
     --------
@@ -63,6 +63,6 @@ def parse_folder(folder: LogPath) -> StoredPartition | None:
 
 
 def parse_file(name: str) -> StoredFile | None:
-    """Return what the name of a file in such a folder says; None for other names."""
+    """Parse the name of a file in such a folder; None for other names."""
     found = _FILE.fullmatch(name)
     return StoredFile(int(found["base_offset"]), found["id"], found["kind"]) if found else None

@@ -1,4 +1,4 @@
-"""A segment as a remote tier holds it."""
+"""A segment in a remote tier."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Epochs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class StoredSegment:
-    """A segment in a remote tier, and where its files are.
+    """A segment in a remote tier, and the paths of its files.
 
     Attributes
     ----------
     topic, partition, topic_id, segment_id : str, int, str, str
     base_offset, end_offset : int
-        First and last offset; no other segment of the same leader holds any between them.
+        First and last offset; no other segment of the same leader has offsets in between.
     epochs : tuple of (epoch, first offset)
         The leader epochs within it.
     event_timestamp_ms : int
-        When it was copied, or -1; orders segments where the tier's metadata is not at hand.
+        Time of the copy, or -1; orders segments if the tier's metadata is not available.
     size : int
         Bytes of its log file.
     folder : Path or RemotePath
-        Which it is in.
+        Its folder.
     file_name : str
-        Of the object with its records.
+        Name of the object with its records.
     files : dict
         The path of each of its files, by kind: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
     leader_epochs : Path or RemotePath or None
-        Where the leader epochs of the whole log up to its end are.
+        Path of the leader epochs of the whole log up to its end.
     """
 
     topic: str
@@ -56,16 +56,16 @@ class StoredSegment:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition that it is of."""
+        """Its partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
     def path(self) -> LogPath:
-        """Of its log file."""
+        """Path of its log file."""
         return self.files["log"]
 
     def index_entries(self) -> IndexColumns | None:
-        """Return the entries of its ``.index``; None when it is missing, damaged or cannot be read."""
+        """Return the entries of its ``.index``; None if it is missing, damaged or unreadable."""
         faults: list[Fault] = []
         path = self.files.get("index")
         try:
@@ -82,7 +82,7 @@ class StoredSegment:
         OSError
             When they cannot be read.
         CorruptRecordError
-            When they are not what Kafka writes, or not those of the segment.
+            When they are not in Kafka's format, or do not match the segment.
         """
         if self.leader_epochs is None:
             return ()
@@ -91,7 +91,7 @@ class StoredSegment:
             if entry[0] <= before[0] or entry[1] < max(before[1], 0):
                 raise CorruptRecordError(
                     f"{self.leader_epochs.name}: expected leader epochs that rise, found epoch {entry[0]} from offset"
-                    f" {entry[1]} behind epoch {before[0]} from offset {before[1]}"
+                    f" {entry[1]} after epoch {before[0]} from offset {before[1]}"
                 )
         within = epochs_within(found, self.base_offset, self.end_offset)
         if self.epochs and _with_records(within) != _with_records(self.epochs):
@@ -108,7 +108,7 @@ class StoredSegment:
 
 
 def _with_records(epochs: Epochs) -> dict[int, int]:
-    """Return epochs by their first offset; of those that begin at the same one, the last alone has records."""
+    """Return epochs by their first offset; of several that begin at the same offset only the last has records."""
     return {first: epoch for epoch, first in epochs}
 
 
@@ -117,7 +117,7 @@ def _shown(epochs: Epochs) -> str:
 
 
 def epochs_within(history: Epochs, base_offset: int, end_offset: int) -> Epochs:
-    """Return the leader epochs that offsets of a segment have, by those of the whole log.
+    """Return the leader epochs within a segment's offsets, from those of the whole log.
 
     Examples
     --------
