@@ -1,7 +1,7 @@
-"""The partitions that members of groups consume, as the tools of Kafka describe groups.
+"""The partitions that members of groups consume, as Kafka's tools describe groups.
 
-A member of a classic or consumer group has its assignment; one of a streams group the partitions of its active tasks in
-the source topics of their subtopologies. A share group commits no offsets and is left out, as it is by
+A member of a classic or consumer group has its assignment; a member of a streams group has the partitions of its active
+tasks in the source topics of their subtopologies. A share group commits no offsets and is left out, as in
 ``kafka-consumer-groups``.
 """
 
@@ -20,7 +20,7 @@ _Sources = dict[tuple[str, str], list[str]]
 class AssignedPartition(NamedTuple):
     """A partition of a member.
 
-    ``topic`` is None where only ``topic_id`` is known; ``member`` is a member as the table ``groups`` has it.
+    ``topic`` is None if only ``topic_id`` is known; ``member`` is a member as in the table ``groups``.
     """
 
     group: str

@@ -1,4 +1,4 @@
-"""Classic groups: one record each, whose members' subscriptions and assignments are bytes of their own protocol."""
+"""Classic groups: one record each, in which subscriptions and assignments of members are bytes of another protocol."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NOT_ASSIGNED: Row = {"assigned_partitions": []}
 
 
 def classic_groups(groups: Groups) -> list[tuple[int, Row]]:
-    """Return the classic groups that are left: the offset of the record of each, and its row."""
+    """Return the existing classic groups: the offset of each group's record, and its row."""
     records = groups.rows(GROUP_METADATA)
     blobs = _decoded([record for record in records if record["protocol_type"] == CONSUMER_PROTOCOL_TYPE])
     return [(record["offset"], _row(record, blobs)) for record in records]
 
 
 def simple_group(name: str) -> Row:
-    """Return a group that commits have made, and no members that its coordinator knew of."""
+    """Return a group that only has commits and never had members."""
     record = {"group": name, "protocol_type": NO_PROTOCOL, "protocol": None, "leader": None, "generation": 0}
     return _row(record | {"members": []}, {})
 

@@ -1,7 +1,7 @@
 """Kafka's consumer protocol: the subscriptions and assignments of members of classic groups.
 
-A subscription and an assignment are a version and a message. Those of a version later than the last one known are read
-as of that one, as Kafka's ``ConsumerProtocol`` does.
+A subscription and an assignment are a version and a message. Versions later than the last known one are read as that
+one, as in Kafka's ``ConsumerProtocol``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSION = struct.Struct(">h")
 
 
 def read_blobs(name: str, blobs: Sequence[bytes]) -> list[Row | None]:
-    """Return subscriptions or assignments as rows, None for each that cannot be read.
+    """Return subscriptions or assignments as rows; None for each that cannot be read.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def read_blobs(name: str, blobs: Sequence[bytes]) -> list[Row | None]:
 
 
 def blobs_as_json(name: str, blobs: Sequence[str]) -> list[str]:
-    """Return subscriptions or assignments, given in base64, as JSON; one that cannot be read stays what it is.
+    """Return base64 subscriptions or assignments as JSON; one that cannot be read is left unchanged.
 
-    Here one of a later version than the last known is not read.
+    Versions later than the last known one are not read here.
 
     Parameters
     ----------

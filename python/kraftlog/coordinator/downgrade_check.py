@@ -40,7 +40,7 @@ COLUMNS = pa.schema(
     ]
 )
 
-# state that is missing while the older release runs; the records stay in the log, which gets no tombstones of them
+# state that is missing while the older release runs; the records stay in the log without tombstones
 _LOST_STATE = (
     (range(3, 9), "members and assignments of consumer groups are not known; their committed offsets are"),
     (range(16, 17), "regular expressions of consumer groups are not known; the groups' committed offsets are"),
@@ -56,7 +56,7 @@ _NO_SHARE_COORDINATOR = Release(4, 0)
 
 @dataclass(frozen=True)
 class Check:
-    """The records of one log, and the release that is to read them."""
+    """The records of one log, and the release that must read them."""
 
     format_name: str
     release: Release
@@ -79,12 +79,12 @@ class Found(NamedTuple):
 def downgrade_check(
     format_name: str, counts: Mapping[tuple[str, int | None], RecordCounts], release: Release
 ) -> pa.Table:
-    """Return what a release could not read: a row for each type, version and tagged field of a partition.
+    """Return the records that a release could not read: a row for each type, version and tagged field of a partition.
 
     Parameters
     ----------
     format_name : str
-        Of the log: one of ``releases.FORMATS``.
+        Format name of the log: one of ``releases.FORMATS``.
     counts : Mapping of tuple to RecordCounts
         By topic and partition.
     release : Release
@@ -92,9 +92,9 @@ def downgrade_check(
     Returns
     -------
     pyarrow.Table
-        ``outcome`` is ``fails`` (the partition cannot be loaded), ``skipped`` (what the record says is not known there,
-        the rest is), ``field_ignored`` or ``unknown`` (no known release has the field: what is lost nobody can say).
-        Without rows when the release reads everything.
+        ``outcome`` is ``fails`` (the partition cannot be loaded), ``skipped`` (only the content of the record is
+        missing there), ``field_ignored`` or ``unknown`` (no known release has the field, so the loss is unknown). It
+        has no rows if the release reads everything.
     """
     check = Check(format_name, release, readers(format_name, release), tags(format_name))
     rows: list[tuple[object, ...]] = []
@@ -113,7 +113,7 @@ def _place(item: tuple[tuple[str, int | None], RecordCounts]) -> tuple[str, int]
 
 
 def _found(check: Check, counts: RecordCounts) -> dict[Found, Count]:
-    """Return what the release does not read, by all that is said of it."""
+    """Return the records that the release does not read, by release, outcome and reason."""
     found: dict[Found, Count] = {}
     for kind, count in counts.kinds.items():
         judged = _judge(check, kind)
@@ -131,7 +131,7 @@ def _found(check: Check, counts: RecordCounts) -> dict[Found, Count]:
 
 
 def _judge(check: Check, kind: Kind) -> tuple[str, str] | None:
-    """Return what a release makes of records, and why; None when it reads them."""
+    """Return the outcome for records, and the reason; None if the release reads them."""
     release = check.release
     if check.format_name == SHARE_GROUP_STATE and release < _NO_SHARE_COORDINATOR:
         return SKIPPED, f"{release} has no share coordinator; nobody reads this topic"
@@ -171,7 +171,7 @@ def _unknown_type(check: Check, api_key: int) -> tuple[str, str]:
 
 
 def _ignored(check: Check, kind: TagKind) -> tuple[str, str] | None:
-    """Return the outcome of ignoring a tagged field, and why; None when it is known, or the record is not read."""
+    """Return the outcome of ignoring a tagged field, and the reason; None if it is known, or the record is not read."""
     reader = check.readers.get(kind.api_key)
     if reader is None or kind.value_version not in reader.versions or reader.is_other_layout:
         return None
@@ -184,12 +184,12 @@ def _ignored(check: Check, kind: TagKind) -> tuple[str, str] | None:
 
 
 def _name(check: Check, api_key: int | None) -> str | None:
-    """Return a type's name, or its number where it has none."""
+    """Return the name of a type, or its number without one."""
     return None if api_key is None else name_of_type(check.format_name, api_key) or str(api_key)
 
 
 def _key_version(check: Check, api_key: int | None) -> int | None:
-    """Return what Kafka called the version of a key before it was an api key; metadata records have no key."""
+    """Return the version of a key, Kafka's earlier name of the api key; metadata records have no key."""
     return None if check.format_name == METADATA else api_key
 
 

@@ -18,13 +18,13 @@ from kraftlog.stream import rows_of
 def group_columns(
     groups: Groups, simple_groups: Iterable[str], names: Names, arrow_schema: pa.Schema
 ) -> pa.RecordBatch | None:
-    """Return the table ``groups``, by group; None when there is none.
+    """Return the table ``groups``, by group; None without groups.
 
     Parameters
     ----------
     groups : Groups
     simple_groups : iterable of str
-        Groups that commits have made. One without any record of its own is shown as Kafka shows it: classic, empty and
+        Groups that only have commits. A group without records of its own is shown as in Kafka: classic, empty and
         without a protocol.
     names : mapping
         The names of topics by their ids, in addition to those in records of groups.
@@ -41,13 +41,13 @@ def group_columns(
 
 def group_rows(groups: Groups, names: Names) -> dict[str, Row]:
     """Return the groups that have records of their own, by name, as rows of the table ``groups``."""
-    every_name = ChainMap(groups.topic_names(), cast("dict[str, str]", names))  # which is not written to
+    every_name = ChainMap(groups.topic_names(), cast("dict[str, str]", names))  # a copy: the source must not change
     found: dict[str, tuple[int, Row]] = {}
     rows_of_each = classic_groups(groups)
     for family in FAMILIES:
         rows_of_each += newer_groups(groups, family, every_name)
     for offset, row in rows_of_each:
         name = row["group"]
-        if name not in found or offset > found[name][0]:  # of a group that is of two types the later one counts
+        if name not in found or offset > found[name][0]:  # a group of two types has the later one
             found[name] = offset, row
     return {name: row for name, (_, row) in found.items()}

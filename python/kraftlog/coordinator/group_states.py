@@ -1,4 +1,4 @@
-"""The state of a group, as a coordinator that has just loaded the log would say it is."""
+"""The state of a group in a coordinator that has just loaded the log."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MemberProgress = tuple[int, str]
 
 
 def classic_state(members: int) -> str:
-    """Return the state of a classic group or of a share group: a rebalance that goes on is in no log."""
+    """Return the state of a classic or share group: a rebalance in progress is not in the log."""
     return STABLE if members else EMPTY
 
 
 def reconciled_state(group_epoch: int, target_epoch: int, members: Sequence[MemberProgress]) -> str:
-    """Return the state of a consumer group, as ``ConsumerGroup.maybeUpdateGroupState`` of Kafka has it."""
+    """Return the state of a consumer group, as ``ConsumerGroup.maybeUpdateGroupState`` in Kafka."""
     if not members:
         return EMPTY
     if group_epoch > target_epoch:
@@ -42,16 +42,16 @@ def streams_state(
     topology_epoch: int | None,
     validated_topology_epoch: int,
 ) -> str:
-    """Return the state of a streams group, as ``StreamsGroup.maybeUpdateGroupState`` of Kafka has it."""
+    """Return the state of a streams group, as ``StreamsGroup.maybeUpdateGroupState`` in Kafka."""
     if members and topology_epoch != validated_topology_epoch:
         return NOT_READY
     return reconciled_state(group_epoch, target_epoch, members)
 
 
 def member_state(state: int | None, *, is_streams: bool) -> str:
-    """Return the name of a member's state; of one that is not known, its number.
+    """Return the name of a member's state; the number of an unknown state.
 
-    A member that nothing has been assigned to has none yet, and is stable.
+    A member without an assignment has no state yet, and is stable.
     """
     names = _STREAMS_MEMBER_STATES if is_streams else _MEMBER_STATES
     return STABLE_MEMBER if state is None else names.get(state, f"UNKNOWN({state})")
@@ -60,7 +60,7 @@ def member_state(state: int | None, *, is_streams: bool) -> str:
 def preferred_assignor(wished: Iterable[str | None]) -> str:
     """Return the assignor that most members of a consumer group ask for.
 
-    Where none asks for one it is the broker's default. That is not in the log; Kafka's own is named here.
+    If none asks for one it is the broker's default, which is not in the log; this returns Kafka's default.
     """
     votes = Counter(name for name in wished if name)
     return min(votes, key=lambda name: (-votes[name], name)) if votes else DEFAULT_CONSUMER_ASSIGNOR

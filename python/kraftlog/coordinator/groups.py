@@ -1,8 +1,8 @@
 """The groups of a partition of ``__consumer_offsets``: the last record of each type and key.
 
 A classic group is one record. Consumer, share and streams groups are several: of the group itself, of each member, of
-the target assignment and of what each member has now. A group that changes its type leaves tombstones for the records
-of the old one, so each type is folded by itself.
+the target assignment and of each member's current assignment. A group that changes its type leaves tombstones for
+records of the old type, so each type is folded separately.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Family:
-    """The record types that a group of one of the newer types consists of."""
+    """The record types of a group of one of the newer types."""
 
     group_type: str
     prefix: str
@@ -58,7 +58,7 @@ class Family:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """All of them."""
+        """All record types."""
         return self.metadata, self.member, self.target, self.target_member, self.current_member
 
 
@@ -68,14 +68,14 @@ _FIRST_OF_KAFKA_4 = 4  # version of OffsetCommitValue
 
 
 class Groups:
-    """What is left of the records of groups.
+    """The last records of groups.
 
     Parameters
     ----------
     records : Mapping of str to pyarrow.RecordBatch
         The last record of each key, by type: its fields and ``offset``.
     made : pyarrow.RecordBatch
-        The groups that have a commit behind the last tombstone of the group's own record: ``group``, and the
+        Groups with a commit after the last tombstone of the group's own record: ``group``, and the
         ``value_version`` of the last such commit.
 
     Attributes
@@ -83,7 +83,7 @@ class Groups:
     types : tuple of str
         The types of records that describe groups.
     of_groups : tuple of str
-        Those of groups themselves, whose tombstones remove one.
+        Types of records of groups themselves, whose tombstones remove a group.
     """
 
     of_groups = (GROUP_METADATA, *(family.metadata for family in FAMILIES))
@@ -97,7 +97,7 @@ class Groups:
         self._made = made
 
     def simple_groups(self, with_offsets: Collection[str]) -> list[str]:
-        """Return the groups that commits have made, without a record of the group itself.
+        """Return the groups that have commits but no record of the group itself.
 
         A coordinator of Kafka 4 keeps such a group when its last offset is deleted, and writes a tombstone of the group
         when it removes it. Coordinators before it remove the group with its last offset and write no such tombstone.
@@ -115,7 +115,7 @@ class Groups:
         return names
 
     def rows(self, name: str) -> list[Row]:
-        """Return what is left of a type, in the order of the log."""
+        """Return the last records of a type, in the order of the log."""
         found: list[Row] = self._records[name].to_pylist()
         return found
 

@@ -1,4 +1,4 @@
-"""The members of a group, in the form that the table ``groups`` has."""
+"""The members of a group, in the form of the table ``groups``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS = tuple(field.name for field in schema.GROUPS.shown["members"].value_typ
 
 
 def member(**known: Any) -> Row:
-    """Return a member; fields that are not known, or that its type of group does not have, are null."""
+    """Return a member; fields that are unknown, or do not exist for its type of group, are null."""
     return dict.fromkeys(_FIELDS) | known
 
 
@@ -25,7 +25,7 @@ def by_member_id(members: Iterable[Row]) -> list[Row]:
 
 
 def assignment(topic_partitions: Iterable[Row], names: Names) -> list[Row]:
-    """Return an assignment, whose topics have ids, with those names that are known."""
+    """Return an assignment by topic id, with the known names of topics."""
     return [
         {"topic": names.get(item["topic_id"]), "topic_id": item["topic_id"], "partitions": item["partitions"]}
         for item in topic_partitions
@@ -33,7 +33,7 @@ def assignment(topic_partitions: Iterable[Row], names: Names) -> list[Row]:
 
 
 def tasks(record: Row) -> Row:
-    """Return the tasks of a member of a streams group, of each kind."""
+    """Return the tasks of each kind of a member of a streams group."""
     return {
         kind: [{"subtopology_id": task["subtopology_id"], "partitions": task["partitions"]} for task in record[kind]]
         for kind in TASKS

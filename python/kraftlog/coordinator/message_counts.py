@@ -1,4 +1,4 @@
-"""Messages of a partition, counted by what an older release may not be able to read."""
+"""Counts of a partition's messages by features that an older release may not read."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def count_messages(counts: RecordCounts, record_format: RecordFormat, messages: 
     ----------
     counts : RecordCounts
     record_format : RecordFormat
-        Of the log.
+        Record format of the log.
     messages : Messages
-        Uuids as text. All are decoded, to see which are damaged and which tagged fields they have.
+        Messages with UUIDs as text. All are decoded, to see damage and tagged fields.
     offsets : numpy.ndarray
-        Of the records.
+        Offsets of the records.
     """
     is_unreadable = np.zeros(len(offsets), bool)
     versions = messages.value_versions
@@ -52,7 +52,7 @@ def count_messages(counts: RecordCounts, record_format: RecordFormat, messages: 
 
 
 def _types_there(record_format: RecordFormat, messages: Messages) -> dict[str, list[RecordType]]:
-    """Return the known types that records are of, by name: two of them share one."""
+    """Return the known types of records by name: two types share a number."""
     there = set(np.unique(messages.types).tolist())
     named: dict[str, list[RecordType]] = {}
     for one in record_format.types.values():

@@ -12,9 +12,9 @@ _NO_TARGET_EPOCH = 0
 
 
 def newer_groups(groups: Groups, family: Family, names: Names) -> list[tuple[int, Row]]:
-    """Return the groups of one type: the offset of the record of each, and its row.
+    """Return the groups of one type: the offset of each group's record, and its row.
 
-    A group is there when a record of itself or of a member is; others may be left over from a group that is gone.
+    A group exists if it has a record of itself or of a member; other records may remain from a deleted group.
     """
     records = {record["group_id"]: record for record in groups.rows(family.metadata)}
     members: dict[str, list[Row]] = {name: [] for name in records}

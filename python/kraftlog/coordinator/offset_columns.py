@@ -1,9 +1,9 @@
 """The table ``offsets``: the offsets that groups have committed, as the group coordinator loads them.
 
-A commit in a transaction is pending until the marker of its producer. A COMMIT makes it count, unless the coordinator
-has a commit of a later record by then; an ABORT drops it. A tombstone removes the committed and the pending offsets of
-its key. A commit is transactional if its batch has a producer id, as for Kafka's coordinator since 4.0.
-``messages/last_records.py`` keeps what counts.
+A commit in a transaction is pending until the marker of its producer. A COMMIT applies it, unless the coordinator has a
+commit from a later record by then; an ABORT drops it. A tombstone removes the committed and the pending offsets of its
+key. A commit is transactional if its batch has a producer id, as for Kafka's coordinator since 4.0.
+``messages/last_records.py`` keeps the last records.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SORTED_BY = ("group", "key_topic", "key_partition", "is_pending", "offset")
 
 
 def offset_columns(commits: pa.RecordBatch, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return the table ``offsets`` of the commits that are left, by group, topic and partition; None without any.
+    """Return the table ``offsets`` by group, topic and partition; None without commits.
 
-    A pending commit, which has a producer id, is a row beside the committed one. Kafka's -1 is null, and so is a topic
+    A pending commit, which has a producer id, is a row next to the committed one. Kafka's -1 is null, and so is a topic
     id of zeros.
     """
     if not commits.num_rows:
@@ -49,7 +49,7 @@ def topic_names(commits: pa.RecordBatch) -> dict[str, str]:
 
 
 def groups_with_offsets(commits: pa.RecordBatch) -> list[str]:
-    """Return the groups of which an offset is committed or pending."""
+    """Return the groups with a committed or pending offset."""
     names: list[str] = commits.column("group").unique().to_pylist()
     return names
 
@@ -67,7 +67,7 @@ def _plain(name: str) -> Callable[[pa.Table], pa.ChunkedArray]:
 
 
 def _without(name: str, none: int | str) -> Callable[[pa.Table], pa.ChunkedArray]:
-    """Return a column whose values are null where they are Kafka's for none."""
+    """Return a column with nulls instead of Kafka's values for none."""
     return lambda rows: pc.if_else(pc.equal(rows.column(name), none), None, rows.column(name))
 
 

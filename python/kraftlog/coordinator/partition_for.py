@@ -41,5 +41,5 @@ def group_partition(names: ValueArray, partitions: int | pa.Array = DEFAULT_PART
     [0, 1, None]
     """
     codes = hash_code(names)
-    has_no_absolute_value = pc.equal(codes, _LEAST)  # in 32 bits; Kafka takes 0
+    has_no_absolute_value = pc.equal(codes, _LEAST)  # in 32 bits; Kafka uses 0
     return remainders(pc.abs(pc.if_else(has_no_absolute_value, 0, codes)), partitions)

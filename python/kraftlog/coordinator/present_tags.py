@@ -1,4 +1,4 @@
-"""Tagged fields that records have: known ones with content, and those of which no definition is known."""
+"""Tagged fields that records have: known ones with content, and those without a known definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class PresentTag(NamedTuple):
-    """A tagged field, the structs that it lies in, its name (empty if it is not known) and the rows that have it."""
+    """A tagged field, the structs that contain it, its name (empty if unknown) and the rows that have it."""
 
     structs: str
     tag: int
@@ -29,13 +29,13 @@ class PresentTag(NamedTuple):
 
 
 def present_tags(record_type: RecordType, fields: pa.RecordBatch) -> Iterator[PresentTag]:
-    """Return the tagged fields that there are in the values of a type.
+    """Return the tagged fields in the values of a type.
 
     Parameters
     ----------
     record_type : RecordType
     fields : pyarrow.RecordBatch
-        Its columns, uuids as text.
+        Columns of the type, UUIDs as text.
     """
     every = np.arange(fields.num_rows)
     for column, field, side in record_type.columns:

@@ -20,8 +20,8 @@ Mask = npt.NDArray[np.bool_]
 class Kind(NamedTuple):
     """The type and version of records.
 
-    ``api_key`` is None for records whose key does not say their type; ``value_version`` is None for a tombstone and for
-    a value that does not say its version.
+    ``api_key`` is None for records without a readable type in the key; ``value_version`` is None for a tombstone and
+    for a value without a readable version.
     """
 
     api_key: int | None
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 class TagKind(NamedTuple):
     """Records of one type and version that have a tagged field.
 
-    ``structs`` are the names of those that it lies in, with dots between; ``name`` is empty where it is not known.
+    ``structs`` are the names of the structs that contain it, joined by dots; ``name`` is empty if unknown.
     """
 
     api_key: int
@@ -44,13 +44,13 @@ class TagKind(NamedTuple):
 
     @property
     def field(self) -> str | None:
-        """Where the field lies and its name, as far as that is known."""
+        """The path of the field and its name, as far as known."""
         return ".".join(part for part in (self.structs, self.name) if part) or None
 
 
 @dataclass
 class Count:
-    """How many records, and the offset of the first of them."""
+    """The number of records, and the offset of the first."""
 
     records: int
     first_offset: int
@@ -61,7 +61,7 @@ class Count:
 
 
 class RecordCounts:
-    """The records of one partition, counted as they come: also those that later ones overwrite, for all are loaded.
+    """Counts of the records of one partition, including those that later ones overwrite, since a coordinator loads all.
 
     Attributes
     ----------
@@ -84,18 +84,18 @@ class RecordCounts:
         unknown_type: int,
         is_unreadable: Mask | None = None,
     ) -> None:
-        """Take the next records, in the order of the log.
+        """Count the next records, in the order of the log.
 
         Parameters
         ----------
         types : numpy.ndarray
             Api keys.
         value_versions : numpy.ndarray
-            Below 0 where there is none.
+            Negative for none.
         is_tombstone : numpy.ndarray
         offsets : numpy.ndarray
         unknown_type : int
-            What ``types`` has where a key does not say its type.
+            The value in ``types`` for a key without a readable type.
         is_unreadable : numpy.ndarray, optional
             Records of a known type and version that no release can read.
         """
@@ -114,7 +114,7 @@ class RecordCounts:
             _take(self._codes.setdefault(code, Count(0, 0)), count, first_offset)
 
     def add_tag(self, kind: TagKind, offsets: Offsets) -> None:
-        """Take the next records that have a tagged field."""
+        """Count the next records that have a tagged field."""
         if len(offsets):
             _take(self._tags.setdefault(kind, Count(0, 0)), len(offsets), int(offsets[0]))
 

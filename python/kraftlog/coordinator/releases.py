@@ -2,11 +2,11 @@
 
 The rows of 3.3 to 4.4 are from the classes of these releases: the lowest and the highest version and the tagged fields
 of each message, and the types that their serdes take. The rows of 3.0 to 3.2, and of the patch releases that KIP-915
-names (of which 3.4.1 was published, but not 3.0.3, 3.1.3, 3.2.4 and 3.3.3), are from KIP-915. Other patch releases
-read what the first release of their line reads.
+names (3.4.1 was published; 3.0.3, 3.1.3, 3.2.4 and 3.3.3 were not), are from KIP-915. Other patch releases read the
+same as the first release of their line.
 
-Groups of the new protocol (types 3 to 8) have been in early access in 3.7 to 3.9: the group coordinator that these
-releases run by default skips them.
+Groups of the new protocol (types 3 to 8) were in early access in 3.7 to 3.9: the default group coordinator of these
+releases skips them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Release(NamedTuple):
     patch: int = 0
 
     def __str__(self) -> str:
-        """Return it as Kafka does, for example ``3.4.1``."""
+        """Return the name, for example ``3.4.1``."""
         return ".".join(map(str, self))
 
 
@@ -50,9 +50,9 @@ class Reader:
     name : str
         The type's, without Key and Value.
     versions : Versions
-        Of the value.
+        Versions of the value.
     is_other_layout : bool
-        The release has other fields in the same version: what later releases wrote is misread.
+        The release has other fields in the same version: it misreads records of later releases.
     """
 
     name: str
@@ -188,17 +188,17 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)(?:\.(\d+)|-IV\d+)?", re.ASCII)
 
 
 def release_of(name: str) -> Release:
-    """Return a release by its name, or the one that brought a metadata.version.
+    """Return a release by its name, or the first one with a metadata.version.
 
     Parameters
     ----------
     name : str
-        ``3.4.1``; ``3.4``, which is 3.4.0, the one of its line that reads least; or ``3.6-IV1``.
+        ``3.4.1``; ``3.4``, which is 3.4.0, the release of its line that reads least; or ``3.6-IV1``.
 
     Raises
     ------
     ValueError
-        It is none of 3.0 to 4.4.
+        For a release other than 3.0 to 4.4.
 
     Examples
     --------
@@ -207,15 +207,15 @@ def release_of(name: str) -> Release:
     """
     match = _RELEASE.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} is not a release such as 3.4.1 nor a metadata.version such as 3.6-IV1")
+        raise ValueError(f"{name!r} is neither a release such as 3.4.1 nor a metadata.version such as 3.6-IV1")
     release = Release(int(match[1]), int(match[2]), int(match[3] or 0))
     if not _OLDEST <= release < (_NEWEST.major, _NEWEST.minor + 1):
-        raise ValueError(f"what release {name} reads is not known; it is of {_OLDEST} to {_NEWEST}")
+        raise ValueError(f"release {name} is unknown here; known releases are {_OLDEST} to {_NEWEST}")
     return release
 
 
 def skips_unknown_types(release: Release) -> bool:
-    """Whether a coordinator goes on behind a record of a type that it does not know (KIP-915), or fails to load."""
+    """Whether a coordinator skips a record of an unknown type (KIP-915), or fails to load."""
     patch = _KIP_915.get(Release(release.major, release.minor))
     return release >= _KIP_915_EVERYWHERE or (patch is not None and release.patch >= patch)
 
@@ -237,7 +237,7 @@ def readers(format_name: str, release: Release) -> dict[int, Reader]:
 
 
 def name_of_type(format_name: str, api_key: int) -> str | None:
-    """Return the name of a type that any release reads."""
+    """Return the name of a type in any release."""
     return next((reader.name for key, reader, _, _ in _parsed_readers(format_name) if key == api_key), None)
 
 

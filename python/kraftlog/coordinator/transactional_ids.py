@@ -1,6 +1,6 @@
-"""Transactional ids as a transaction coordinator has them after loading ``__transaction_state``.
+"""Transactional ids in a transaction coordinator that has loaded ``__transaction_state``.
 
-An id that has expired or was deleted has a tombstone and is not there. While a coordinator removes an expired id its
+An id that has expired or was deleted has a tombstone and is left out. While a coordinator removes an expired id its
 status is ``Dead``: the id is in the log until the tombstone is, and Admin does not list it.
 """
 
@@ -31,9 +31,9 @@ _NONE = -1
 
 
 def transactional_id_columns(last: pa.RecordBatch, arrow_schema: pa.Schema) -> pa.RecordBatch | None:
-    """Return the table ``transactional_ids`` by transactional id; None when it is empty.
+    """Return the table ``transactional_ids`` by transactional id; None if it is empty.
 
-    ``last`` has the last record of each id. Kafka's -1 is null; an id that has no partitions has an empty list.
+    ``last`` has the last record of each id. Kafka's -1 is null; an id without partitions has an empty list.
     """
     if not last.num_rows:
         return None
